@@ -1,0 +1,88 @@
+package postern
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Reason is the precise, stable cause of a refusal: the last part of "type" in
+// a problem document. Each has its status and its coarse code in package api.
+type Reason string
+
+// The reasons, as in the contract's table of errors.
+const (
+	MalformedRequest     Reason = "malformed-request"
+	Unauthorized         Reason = "unauthorized"
+	PlanWithoutAPI       Reason = "plan-without-api"
+	MissingScope         Reason = "missing-scope"
+	ResourceNotAllowed   Reason = "resource-not-allowed"
+	QuotaExhausted       Reason = "quota-exhausted"
+	DeviceLimit          Reason = "device-limit"
+	EndpointLimit        Reason = "endpoint-limit"
+	NotFound             Reason = "not-found"
+	MethodNotAllowed     Reason = "method-not-allowed"
+	NotAcceptable        Reason = "not-acceptable"
+	PayloadTooLarge      Reason = "payload-too-large"
+	UnsupportedMediaType Reason = "unsupported-media-type"
+	HeadersTooLarge      Reason = "headers-too-large"
+	DeviceNotConnected   Reason = "device-not-connected"
+	DeviceAlreadyLinked  Reason = "device-already-linked"
+	LinkAlreadyOpen      Reason = "link-already-open"
+	NoOpenLink           Reason = "no-open-link"
+	NotLinked            Reason = "device-not-linked"
+	NumberTaken          Reason = "number-taken"
+	SandboxOff           Reason = "sandbox-off"
+	IdempotencyRunning   Reason = "idempotency-in-progress"
+	IdempotencyReused    Reason = "idempotency-key-reused"
+	ValidationFailed     Reason = "validation-failed"
+	RateLimited          Reason = "rate-limited"
+	Internal             Reason = "internal"
+	Unavailable          Reason = "unavailable"
+)
+
+// Field names one place in a request that is wrong.
+type Field struct {
+	Pointer string `json:"pointer" doc:"JSON pointer to the place, such as /to." example:"/to"`
+	Detail  string `json:"detail" doc:"What is wrong and what is accepted." example:"a phone number is + and 7 to 15 digits"`
+}
+
+// Error is a refusal whose words a caller may see. Every other error is
+// internal: it is logged and answered without its text.
+type Error struct {
+	Reason     Reason
+	Detail     string        // for people: names the thing and the way out, never what the caller sent
+	Fields     []Field       // the places, for ValidationFailed
+	RetryAfter time.Duration // for RateLimited and Unavailable
+}
+
+func (e *Error) Error() string { return string(e.Reason) + ": " + e.Detail }
+
+// Is matches another *Error of the same Reason, so that
+// errors.Is(err, &Error{Reason: NotFound}) works.
+func (e *Error) Is(target error) bool {
+	var t *Error
+	return errors.As(target, &t) && t.Reason == e.Reason
+}
+
+// Errorf makes an Error. The text must not hold what the caller sent.
+func Errorf(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Invalid makes a ValidationFailed error about one place in the body.
+func Invalid(pointer, format string, args ...any) *Error {
+	return &Error{
+		Reason: ValidationFailed, Detail: "the request has members that cannot be accepted; see errors",
+		Fields: []Field{{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}},
+	}
+}
+
+// ReasonOf gives the Reason of err: Internal for anything that is not an Error.
+func ReasonOf(err error) Reason {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return Internal
+}

@@ -1,0 +1,62 @@
+package postern
+
+import "strconv"
+
+// EventType names a kind of event.
+type EventType string
+
+// The kinds of events this release makes.
+const (
+	MessageReceived      EventType = "message.received"
+	MessageEcho          EventType = "message.echo"
+	MessageUndecryptable EventType = "message.undecryptable"
+	MessageSent          EventType = "message.sent"
+	MessageDelivered     EventType = "message.delivered"
+	MessageRead          EventType = "message.read"
+	MessageFailed        EventType = "message.failed"
+	MessageExpired       EventType = "message.expired"
+
+	DeviceLinked       EventType = "device.linked"
+	DeviceConnected    EventType = "device.connected"
+	DeviceDisconnected EventType = "device.disconnected"
+	DeviceRestricted   EventType = "device.restricted"
+	DeviceLoggedOutEv  EventType = "device.logged_out"
+	DeviceBanned       EventType = "device.banned"
+	DeviceConflict     EventType = "device.conflict"
+	DeviceUnlinked     EventType = "device.unlinked"
+
+	WebhookVerification EventType = "webhook.verification"
+	WebhookDisabled     EventType = "webhook.disabled"
+)
+
+// EventTypes lists the kinds an endpoint may ask for.
+func EventTypes() []EventType {
+	return []EventType{
+		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed, MessageExpired,
+		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned, DeviceConflict, DeviceUnlinked,
+		WebhookDisabled,
+	}
+}
+
+// Event is something a workspace's backend learns of: one subject (a message or
+// a device) under an envelope that the store completes with the device's
+// sequence and a time that never decreases along it.
+type Event struct {
+	ID          EventID
+	WorkspaceID WorkspaceID
+	DeviceID    DeviceID
+	Type        EventType
+	Subject     string // member that holds the object: "message" or "device"
+	Object      []byte // the object, as JSON
+}
+
+// Envelope writes the event's JSON: the bytes that every attempt of every
+// delivery carries.
+func (e Event) Envelope(sequence int64, at Time) []byte {
+	b := make([]byte, 0, len(e.Object)+256)
+	b = append(b, `{"eventId":"`+string(e.ID)+`","type":"`+string(e.Type)+`","timestamp":"`+at.String()+`","deviceId":"`+string(e.DeviceID)+`","workspaceId":"`+string(e.WorkspaceID)+`","sequence":`...)
+	b = strconv.AppendInt(b, sequence, 10)
+	b = append(b, `,"`+e.Subject+`":`...)
+	b = append(b, e.Object...)
+	return append(b, '}')
+}

@@ -1,0 +1,34 @@
+package postern
+
+import "strings"
+
+// E.164 (ITU-T) allows at most 15 digits; 7 is the shortest the contract takes.
+const (
+	minPhoneDigits = 7
+	maxPhoneDigits = 15
+)
+
+// ParsePhone normalises a recipient to "+" and digits. It takes "+15551234567",
+// bare digits, and the vendor's own address "15551234567@s.whatsapp.net".
+// Nothing else is stripped: spaces, brackets and other scripts' digits are
+// refused.
+func ParsePhone(s string) (string, bool) {
+	s = strings.TrimSuffix(s, "@s.whatsapp.net")
+	s = strings.TrimSuffix(s, "@c.us")
+	digits := strings.TrimPrefix(s, "+")
+	if len(digits) < minPhoneDigits || len(digits) > maxPhoneDigits || digits[0] == '0' {
+		return "", false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return "", false
+		}
+	}
+	return "+" + digits, true
+}
+
+// ChatOfNumber is the chat id of the direct chat with a phone number.
+func ChatOfNumber(number string) string { return number }
+
+// ChatOfLID is the chat id of a direct chat whose number the vendor hides.
+func ChatOfLID(lid string) string { return "lid:" + lid }

@@ -1,0 +1,39 @@
+package postern
+
+// Plan is what a workspace is entitled to.
+type Plan struct {
+	Name              string
+	Devices           int  // linked devices at a time
+	Messages          int  // outbound messages a UTC calendar month
+	API               bool // REST API and webhooks
+	RequestsPerMinute int  // API requests a minute, for each key and for the workspace
+	Endpoints         int  // webhook endpoints
+}
+
+// PlanNames lists the plans from small to large.
+func PlanNames() []string { return []string{"free", "starter", "growth", "pro", "enterprise"} }
+
+// PlanByName finds a plan; ok is false when there is none of that name.
+func PlanByName(name string) (p Plan, ok bool) {
+	switch name {
+	case "free":
+		return Plan{Name: name, Devices: 1, Messages: 500}, true
+	case "starter":
+		return Plan{name, 1, 3_000, true, 300, 5}, true
+	case "growth":
+		return Plan{name, 5, 30_000, true, 1_200, 20}, true
+	case "pro":
+		return Plan{name, 15, 300_000, true, 6_000, 50}, true
+	case "enterprise":
+		return Plan{name, 50, 1_000_000, true, 30_000, 200}, true
+	}
+	return Plan{}, false
+}
+
+// Workspace is the tenant boundary: everything else belongs to exactly one.
+type Workspace struct {
+	ID        WorkspaceID `json:"id"`
+	Name      string      `json:"name"`
+	Plan      string      `json:"plan"`
+	CreatedAt Time        `json:"createdAt"`
+}

@@ -1,0 +1,81 @@
+package postern
+
+import (
+	"fmt"
+	"time"
+)
+
+// Time is an instant in milliseconds since the Unix epoch. The zero Time means
+// "not yet" and is null in JSON; any other is RFC 3339 in UTC with
+// milliseconds and Z.
+type Time int64
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// TimeOf cuts t to milliseconds. The zero time.Time gives the zero Time.
+func TimeOf(t time.Time) Time {
+	if t.IsZero() {
+		return 0
+	}
+	return Time(t.UnixMilli())
+}
+
+// Std gives t as a time.Time in UTC; the zero Time gives the zero time.Time.
+func (t Time) Std() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(t)).UTC()
+}
+
+// Add moves t by d.
+func (t Time) Add(d time.Duration) Time { return t + Time(d.Milliseconds()) }
+
+// String is the RFC 3339 form, "" for the zero Time.
+func (t Time) String() string {
+	if t == 0 {
+		return ""
+	}
+	return t.Std().Format(timeLayout)
+}
+
+// MarshalJSON writes the RFC 3339 form, or null for the zero Time.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + t.String() + `"`), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*t = 0
+		return nil
+	}
+	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
+		return fmt.Errorf("a time is a string in RFC 3339 form")
+	}
+	return t.UnmarshalText(b[1 : len(b)-1])
+}
+
+// UnmarshalText reads an RFC 3339 time in any zone.
+func (t *Time) UnmarshalText(b []byte) error {
+	std, err := time.Parse(time.RFC3339Nano, string(b))
+	if err != nil {
+		return fmt.Errorf("a time is in RFC 3339 form, such as 2026-12-01T09:00:00.000Z")
+	}
+	*t = TimeOf(std)
+	return nil
+}
+
+// Maybe is a text that may be absent: "" is null in JSON.
+type Maybe string
+
+// MarshalJSON writes a string, or null when m is empty.
+func (m Maybe) MarshalJSON() ([]byte, error) {
+	if m == "" {
+		return []byte("null"), nil
+	}
+	return quote(string(m))
+}

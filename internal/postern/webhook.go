@@ -1,0 +1,107 @@
+package postern
+
+import (
+	"slices"
+	"strings"
+)
+
+// EndpointStatus is the state of a webhook endpoint.
+type EndpointStatus string
+
+// The states of an endpoint.
+const (
+	EndpointPending  EndpointStatus = "pending"  // the handshake has not succeeded yet
+	EndpointActive   EndpointStatus = "active"   // events are delivered
+	EndpointFailed   EndpointStatus = "failed"   // the handshake failed for good
+	EndpointPaused   EndpointStatus = "paused"   // stopped by the user or the plan
+	EndpointDisabled EndpointStatus = "disabled" // stopped after failures
+)
+
+// Endpoint is where a workspace takes events.
+type Endpoint struct {
+	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
+	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL whose handshake has not succeeded yet."`
+	Description    string            `json:"description" example:"orders service"`
+	Events         []string          `json:"events" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"*\"]"`
+	DeviceIDs      []DeviceID        `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
+	Headers        map[string]string `json:"headers" doc:"Fixed headers sent with every delivery."`
+	Status         EndpointStatus    `json:"status" enum:"pending,active,failed,paused,disabled" example:"active"`
+	StatusReason   Maybe             `json:"statusReason" nullable:"true" example:"challenge"`
+	SecretLastFour string            `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
+	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:01.000Z"`
+	MaxInFlight    int               `json:"maxInFlight" doc:"Deliveries at once, 1 to 64." example:"8"`
+	Ordered        bool              `json:"ordered" doc:"Whether one chat's events wait for each other."`
+
+	WorkspaceID WorkspaceID `json:"-"`
+	Secret      []byte      `json:"-"` // sealed
+	Attempts    int         `json:"-"` // of the handshake
+	DueAt       Time        `json:"-"` // next try of the handshake
+}
+
+// SecretPlace is where the endpoint's signing secret is sealed: the gateway
+// seals it there, the dispatcher opens it there.
+func (id EndpointID) SecretPlace() string { return "endpoint.secret " + string(id) }
+
+// Wants tells whether the endpoint asks for events of this kind about this device.
+func (e Endpoint) Wants(t EventType, device DeviceID) bool {
+	if e.DeviceIDs != nil && !slices.Contains(e.DeviceIDs, device) {
+		return false
+	}
+	return slices.ContainsFunc(e.Events, func(pattern string) bool { return matchEvent(pattern, t) })
+}
+
+func matchEvent(pattern string, t EventType) bool {
+	if pattern == "*" {
+		return t != WebhookDisabled // only endpoints that list it by name get it
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return t != WebhookDisabled && strings.HasPrefix(string(t), prefix)
+	}
+	return pattern == string(t)
+}
+
+// ValidEventPattern tells whether a pattern names a kind of event, a family
+// such as "message.*", or everything.
+func ValidEventPattern(pattern string) bool {
+	if pattern == "*" {
+		return true
+	}
+	family, isFamily := strings.CutSuffix(pattern, "*")
+	return slices.ContainsFunc(EventTypes(), func(t EventType) bool {
+		if isFamily {
+			return strings.HasSuffix(family, ".") && strings.HasPrefix(string(t), family)
+		}
+		return pattern == string(t)
+	})
+}
+
+// DeliveryStatus is the state of a delivery.
+type DeliveryStatus string
+
+// The states of a delivery.
+const (
+	DeliveryPending   DeliveryStatus = "pending"
+	DeliverySucceeded DeliveryStatus = "succeeded"
+	DeliveryExhausted DeliveryStatus = "exhausted" // every attempt failed; visible and replayable
+)
+
+// Delivery is the way of one event to one endpoint.
+type Delivery struct {
+	ID            DeliveryID     `json:"id" doc:"Opaque id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	EndpointID    EndpointID     `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	EventID       EventID        `json:"eventId" example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Type          EventType      `json:"type" example:"message.received"`
+	DeviceID      DeviceID       `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" example:"succeeded"`
+	Attempts      int            `json:"attempts" doc:"Attempts made so far." example:"1"`
+	LastStatus    int            `json:"lastStatus" doc:"HTTP status of the last attempt; 0 when there was no answer." example:"200"`
+	LastReason    Maybe          `json:"lastReason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why the last attempt failed." example:"status"`
+	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	NextAttemptAt Time           `json:"nextAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:05.000Z"`
+	CompletedAt   Time           `json:"completedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+
+	FirstAttemptAt Time `json:"-"`
+}
