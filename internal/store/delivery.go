@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+const deliveryColumns = `id, endpoint_id, event_id, type, device_id, status, attempts, last_status, last_reason, created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' THEN due_at ELSE 0 END, completed_at`
+
+func scanDelivery(s scanner) (d postern.Delivery, err error) {
+	err = s.Scan(&d.ID, &d.EndpointID, &d.EventID, &d.Type, &d.DeviceID, &d.Status, &d.Attempts, &d.LastStatus, &d.LastReason,
+		&d.CreatedAt, &d.FirstAttemptAt, &d.LastAttemptAt, &d.NextAttemptAt, &d.CompletedAt)
+	return d, err
+}
+
+// Deliveries lists an endpoint's deliveries, newest first. The page's After is
+// the id of the last one seen.
+func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, status string, p Page) (list []postern.Delivery, err error) {
+	err = db.rows(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
+		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4)) ORDER BY n DESC LIMIT $5`,
+		[]any{ws, endpoint, status, p.After, p.Limit}, func(r *sql.Rows) error {
+			d, err := scanDelivery(r)
+			list = append(list, d)
+			return err
+		})
+	return list, err
+}
+
+// DueDelivery is a delivery with the bytes to post.
+type DueDelivery struct {
+	postern.Delivery
+	Body []byte
+}
+
+// DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
+func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) (list []DueDelivery, err error) {
+	err = db.rows(ctx, `SELECT d.id, d.endpoint_id, d.event_id, d.type, d.device_id, d.status, d.attempts, d.last_status, d.last_reason,
+		d.created_at, d.first_attempt_at, d.last_attempt_at, d.due_at, d.completed_at, e.body
+		FROM delivery d JOIN event e ON e.position = d.position
+		WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3`,
+		[]any{endpoint, now, limit}, func(r *sql.Rows) error {
+			var d DueDelivery
+			one, err := scanDelivery(withTail{r, []any{&d.Body}})
+			d.Delivery = one
+			list = append(list, d)
+			return err
+		})
+	return list, err
+}
+
+// NextDue says when the next delivery of an endpoint after now is due; ok is
+// false when none waits.
+func (db *DB) NextDue(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
+	err = db.row(ctx, `SELECT due_at FROM delivery WHERE endpoint_id = $1 AND status = 'pending' AND due_at > $2 ORDER BY due_at LIMIT 1`, []any{endpoint, now}, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return at, err == nil, err
+}
+
+// EndpointsWithWork lists, over all workspaces, the active endpoints that have
+// deliveries to make, now or later.
+func (db *DB) EndpointsWithWork(ctx context.Context) (list []postern.EndpointID, err error) {
+	err = db.rows(ctx, `SELECT id FROM endpoint e WHERE status = 'active' AND EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending')`, nil, func(r *sql.Rows) error {
+		var id postern.EndpointID
+		err := r.Scan(&id)
+		list = append(list, id)
+		return err
+	})
+	return list, err
+}
+
+// Attempt is one POST of a delivery and what follows from it.
+type Attempt struct {
+	DeliveryID postern.DeliveryID
+	EndpointID postern.EndpointID
+	Number     int
+	At         postern.Time // when it began
+	Ended      postern.Time
+	HTTPStatus int                    // 0 when there was no answer
+	Reason     string                 // "" for success
+	Answer     string                 // at most the first KiB
+	Status     postern.DeliveryStatus // of the delivery from now on
+	DueAt      postern.Time           // of the next attempt, while pending
+	Disable    string                 // why the endpoint is disabled at once; "" leaves it
+}
+
+func (o Attempt) apply(t *tx) error {
+	completed := o.Ended
+	if o.Status == postern.DeliveryPending {
+		completed = 0
+	}
+	n, err := t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
+		last_attempt_at = $6, last_status = $7, last_reason = $8, completed_at = $9 WHERE endpoint_id = $1 AND id = $2 AND status = 'pending'`,
+		o.EndpointID, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, o.HTTPStatus, o.Reason, completed)
+	if err != nil || n == 0 {
+		return err // the endpoint was deleted meanwhile
+	}
+	err = t.exec(`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (delivery_id, number) DO NOTHING`,
+		o.DeliveryID, o.Number, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer)
+	if err != nil {
+		return err
+	}
+	return o.health(t)
+}
+
+// health keeps the endpoint's record: since when it has been failing and how
+// often. It is written only when it changes.
+func (o Attempt) health(t *tx) error {
+	if o.Reason == "" {
+		return t.exec(`UPDATE endpoint SET failing_since = 0, failures = 0 WHERE id = $1 AND failures > 0`, o.EndpointID)
+	}
+	if err := t.exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At); err != nil {
+		return err
+	}
+	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
+		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
+	if n > 0 {
+		t.wake(EndpointChanged, string(o.EndpointID))
+	}
+	return err
+}
+
+// FinishAttempt records one attempt and what follows from it.
+func (db *DB) FinishAttempt(ctx context.Context, o Attempt) error { return db.do(ctx, o) }

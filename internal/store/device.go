@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"postern/internal/postern"
+)
+
+const deviceColumns = `id, workspace_id, name, mode, status, status_reason, desired, account, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at`
+
+func scanDevice(s scanner) (d postern.Device, err error) {
+	err = s.Scan(&d.ID, &d.WorkspaceID, &d.Name, &d.Mode, &d.Status, &d.StatusReason, &d.Desired, &d.Account, &d.PhoneNumber, &d.DisplayName,
+		jsonColumn{&d.Metadata}, &d.CreatedAt, &d.LinkedAt, &d.ConnectedAt, &d.LastSeenAt)
+	return d, err
+}
+
+// CreateDevice adds a device that waits to be linked.
+func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		return t.exec(`INSERT INTO device (`+deviceColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0)`,
+			d.ID, d.WorkspaceID, d.Name, d.Mode, d.Status, d.StatusReason, d.Desired, d.Account, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
+			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt)
+	}))
+}
+
+// Page asks for a part of a list.
+type Page struct {
+	After string // id of the last one seen; "" from the start
+	Limit int
+}
+
+// Devices lists a workspace's devices, newest first; only limits them to some
+// ids when it is not nil.
+func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) (list []postern.Device, err error) {
+	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
+		AND ($3 = 'null' OR id IN `+inList(3)+`) ORDER BY id DESC LIMIT $4`,
+		[]any{ws, p.After, asJSON(only), p.Limit}, func(r *sql.Rows) error {
+			d, err := scanDevice(r)
+			list = append(list, d)
+			return err
+		})
+	return list, err
+}
+
+// Device finds a device of the workspace.
+func (db *DB) Device(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
+	s, err := db.stmt(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	d, err := scanDevice(s.QueryRowContext(ctx, ws, id))
+	return d, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
+}
+
+func (db *DB) exists(ctx context.Context, query string, args ...any) func() (bool, error) {
+	return func() (bool, error) {
+		var n int
+		err := db.row(ctx, query, args, &n)
+		return n > 0, err
+	}
+}
+
+// DevicesAtWork lists, over all workspaces, the devices that the session
+// engine must do something about.
+func (db *DB) DevicesAtWork(ctx context.Context) (list []postern.Device, err error) {
+	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
+		d, err := scanDevice(r)
+		list = append(list, d)
+		return err
+	})
+	return list, err
+}
+
+// DeviceForEngine finds a device by its id alone, deleted ones too.
+func (db *DB) DeviceForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
+	s, err := db.stmt(ctx, `SELECT `+deviceColumns+` FROM device WHERE id = $1`)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	return scanDevice(s.QueryRowContext(ctx, id))
+}
+
+// LinkedDevices counts, over all workspaces, the devices that hold a link.
+func (db *DB) LinkedDevices(ctx context.Context) (n int, err error) {
+	err = db.row(ctx, `SELECT count(*) FROM device WHERE account <> ''`, nil, &n)
+	return n, err
+}
+
+// ResetSessions takes back what a process that ended claimed: no session of
+// this store is live yet.
+func (db *DB) ResetSessions(ctx context.Context) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
+	}))
+}
+
+// The states that hold a slot are those of [postern.Status.HoldsSlot].
+const slotsUsed = `SELECT count(*) FROM device WHERE workspace_id = $1 AND deleted_at = 0
+	AND status IN ('linking', 'connecting', 'connected', 'disconnected', 'paused', 'restricted', 'conflict')`
+
+// SetDeviceState is a change of a device's session, with the event it makes.
+type SetDeviceState struct {
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	Status      postern.Status
+	Reason      string
+	Desired     postern.Desired // "" keeps it
+	DisplayName string          // "" keeps it
+	DropAccount bool            // the link is gone
+	FailQueued  bool            // what was still to be sent fails
+	From        []postern.Status
+	At          postern.Time
+	Event       *postern.Event
+}
+
+func (o SetDeviceState) apply(t *tx) error {
+	var have postern.Status
+	err := t.row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have)
+	if err != nil {
+		return err
+	}
+	if o.From != nil && !slices.Contains(o.From, have) {
+		return nil // someone else decided in the meantime
+	}
+	if o.FailQueued {
+		if err := failQueued(t, o.WorkspaceID, o.DeviceID, o.At); err != nil {
+			return err
+		}
+	}
+	if err := o.update(t); err != nil {
+		return err
+	}
+	t.wake(DeviceChanged, string(o.DeviceID))
+	if o.Event == nil {
+		return nil
+	}
+	return t.record(*o.Event, o.At)
+}
+
+func (o SetDeviceState) update(t *tx) error {
+	return t.exec(`UPDATE device SET status = $3, status_reason = $4,
+		desired = CASE WHEN $5 = '' THEN desired ELSE $5 END,
+		display_name = CASE WHEN $6 = '' THEN display_name ELSE $6 END,
+		account = CASE WHEN $7 THEN '' ELSE account END,
+		connected_at = CASE WHEN $3 = 'connected' THEN $8 ELSE connected_at END,
+		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END
+		WHERE workspace_id = $1 AND id = $2`,
+		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
+}
+
+// SetDeviceState records a change of a device's session. With From, it does
+// nothing when the device is in another state by now.
+func (db *DB) SetDeviceState(ctx context.Context, o SetDeviceState) error { return db.do(ctx, o) }
+
+// RequestUnlink asks the engine to remove the link at the vendor. The device
+// is unlinked from now on; the vendor is told when it can be.
+func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := endOpenLink(t, o.DeviceID, postern.LinkFailed, "unlinked", o.At); err != nil {
+			return err
+		}
+		return o.apply(t)
+	}))
+}
+
+// RequestDelete hides a device at once and asks the engine to remove its link
+// and all it holds.
+func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
+			return err
+		}
+		if err := failQueued(t, ws, id, at); err != nil {
+			return err
+		}
+		t.wake(DeviceChanged, string(id))
+		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
+	}))
+}
+
+// PurgeDevice deletes a chunk of what a deleted device held: messages, then
+// the content of its events, of which only ids stay. done is true when nothing
+// is left and the device's row is gone too. Events that a delivery still needs
+// are left for a later call.
+func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (done bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2)`, id, purgeChunk)
+		if err != nil || n > 0 {
+			return err
+		}
+		n, err = t.changed(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
+			AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND d.status = 'pending') LIMIT $2)`, id, purgeChunk, []byte{})
+		if err != nil || n > 0 {
+			return err
+		}
+		return purgeRow(t, id, &done)
+	}))
+	return done, err
+}
+
+func purgeRow(t *tx, id postern.DeviceID, done *bool) error {
+	var left int
+	if err := t.row(`SELECT count(*) FROM event WHERE device_id = $1 AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
+		return err
+	}
+	*done = true
+	if err := t.exec(`DELETE FROM link WHERE device_id = $1`, id); err != nil {
+		return err
+	}
+	return t.exec(`DELETE FROM device WHERE id = $1 AND desired = 'delete'`, id)
+}

@@ -1,0 +1,13 @@
+// Package store keeps all that outlives the process in one SQL database.
+//
+// Writes go through one writer, as operations: values with their rows. The
+// writer commits many operations with one fsync and answers each when its
+// commit is on disk. [DB.Do] waits for that; what is handed over by Later keeps
+// its place in the order and does not wait. Reads have connections of their own
+// and never wait for a write.
+//
+// Statements stand next to the one operation that uses them, with $1
+// placeholders and only such SQL as SQLite and PostgreSQL both take, so that a
+// second engine needs no second text. Every statement about a tenant's row
+// names its workspace.
+package store

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"postern/internal/postern"
+)
+
+const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at`
+
+func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
+	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
+		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt)
+	return e, err
+}
+
+// CreateEndpoint adds an endpoint and queues its handshake. It will get the
+// events recorded from now on. limit is the plan's number of endpoints.
+func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int, once *Once) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		var have int
+		if err := t.row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{e.WorkspaceID}, &have); err != nil {
+			return err
+		}
+		if have >= limit {
+			return postern.Errorf(postern.EndpointLimit, "the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
+		}
+		t.wake(EndpointChanged, string(e.ID))
+		return t.exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
+			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status, e.StatusReason,
+			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt)
+	}))
+}
+
+// Endpoints lists a workspace's endpoints, newest first.
+func (db *DB) Endpoints(ctx context.Context, ws postern.WorkspaceID, p Page) ([]postern.Endpoint, error) {
+	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3`, ws, p.After, p.Limit)
+}
+
+func (db *DB) endpoints(ctx context.Context, query string, args ...any) (list []postern.Endpoint, err error) {
+	err = db.rows(ctx, query, args, func(r *sql.Rows) error {
+		e, err := scanEndpoint(r)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+// Endpoint finds an endpoint of the workspace.
+func (db *DB) Endpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
+	s, err := db.stmt(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`)
+	if err != nil {
+		return postern.Endpoint{}, err
+	}
+	e, err := scanEndpoint(s.QueryRowContext(ctx, ws, id))
+	return e, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
+}
+
+// DeleteEndpoint removes an endpoint, what still waits for it, and its log.
+func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		for _, q := range []string{
+			`DELETE FROM attempt WHERE delivery_id IN (SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2)`,
+			`DELETE FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2`,
+			`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`,
+		} {
+			if err := t.exec(q, ws, id); err != nil {
+				return err
+			}
+		}
+		t.wake(EndpointChanged, string(id))
+		return nil
+	}))
+}
+
+// EndpointForDelivery finds an endpoint by its id alone; sql.ErrNoRows when it
+// is gone. For the dispatcher, which serves all workspaces.
+func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
+	s, err := db.stmt(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`)
+	if err != nil {
+		return postern.Endpoint{}, err
+	}
+	return scanEndpoint(s.QueryRowContext(ctx, id))
+}
+
+// PendingHandshakes lists, over all workspaces, the endpoints whose handshake
+// has not ended, the next due first.
+func (db *DB) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, error) {
+	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE status = 'pending' ORDER BY due_at`)
+}
+
+// FinishHandshake is the outcome of one try of a handshake that did not
+// succeed: another try at DueAt, or the end when DueAt is zero.
+type FinishHandshake struct {
+	EndpointID postern.EndpointID
+	Reason     string
+	Attempts   int
+	DueAt      postern.Time
+}
+
+func (o FinishHandshake) apply(t *tx) error {
+	t.wake(EndpointChanged, string(o.EndpointID))
+	return t.exec(`UPDATE endpoint SET status = CASE WHEN $4 = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
+		WHERE id = $1 AND status = 'pending'`, o.EndpointID, o.Reason, o.Attempts, o.DueAt)
+}
+
+// FinishHandshake records a try that failed.
+func (db *DB) FinishHandshake(ctx context.Context, o FinishHandshake) error { return db.do(ctx, o) }
+
+// Activate makes an endpoint whose handshake succeeded active. First it gets,
+// in order, the events it wants that were recorded since its creation or its
+// pause, at most 72 hours old: a chunk in each operation, so that no one else
+// waits long. Events recorded meanwhile follow in their order.
+func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.Time) error {
+	for {
+		var more bool
+		err := db.do(ctx, opFunc(func(t *tx) (err error) {
+			more, err = catchUp(t, id, now)
+			if err != nil || more {
+				return err
+			}
+			t.wake(EndpointChanged, string(id))
+			t.wake(DeliveryDue, string(id))
+			return t.exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, due_at = 0, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
+		}))
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+func catchUp(t *tx, id postern.EndpointID, now postern.Time) (more bool, err error) {
+	var since int64
+	ep := postern.Endpoint{ID: id}
+	err = t.row(`SELECT workspace_id, events, devices, since FROM endpoint WHERE id = $1`, []any{id}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &since)
+	if err != nil {
+		return false, err
+	}
+	missed, last, err := missedEvents(t, ep.WorkspaceID, since, now.Add(-catchUpWindow))
+	if err != nil {
+		return false, err
+	}
+	for _, m := range missed {
+		if ep.Wants(m.Type, m.DeviceID) {
+			if err := t.deliver(id, m.Event, m.position, now); err != nil {
+				return false, err
+			}
+		}
+	}
+	return len(missed) == catchUpChunk, t.exec(`UPDATE endpoint SET since = $2 WHERE id = $1`, id, last)
+}
+
+type loggedEvent struct {
+	postern.Event
+	position int64
+}
+
+func missedEvents(t *tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
+	last = since
+	err = t.rows(`SELECT position, id, device_id, type FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4`,
+		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
+			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
+			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type)
+			list, last = append(list, e), e.position
+			return err
+		})
+	return list, last, err
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// Once makes an operation happen at most once: its row is written in the
+// transaction of the effect. A nil *Once asks for nothing.
+type Once struct {
+	WorkspaceID postern.WorkspaceID
+	Method      string
+	Path        string
+	Key         string
+	RequestHash [32]byte
+	Answer      []byte // sealed
+	At          postern.Time
+}
+
+// ErrAlreadyDone means that another request with the same idempotency key was
+// committed first; its answer can be read by [DB.Answered].
+var ErrAlreadyDone = errors.New("the idempotency key was used before")
+
+// claim writes the row, replacing one that has expired.
+func (o *Once) claim(t *tx) error {
+	if o == nil {
+		return nil
+	}
+	n, err := t.changed(`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (workspace_id, method, path, key) DO UPDATE SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
+		WHERE idempotency.created_at <= $8`,
+		o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At, o.At.Add(-IdempotencyKept))
+	if err == nil && n == 0 {
+		return ErrAlreadyDone
+	}
+	return err
+}
+
+// Answered finds the answer given to an idempotency key in the last 24 hours.
+func (db *DB) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
+	var h []byte
+	err = db.row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
+	if errors.Is(err, sql.ErrNoRows) {
+		return hash, nil, false, nil
+	}
+	copy(hash[:], h)
+	return hash, answer, err == nil, err
+}
+
+// ForgetAnswers deletes up to a chunk of expired answers and says how many.
+func (db *DB) ForgetAnswers(ctx context.Context, before postern.Time) (n int64, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		n, err = t.changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
+			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2)`, before, purgeChunk)
+		return err
+	}))
+	return n, err
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// RecordInbound keeps a message that arrived, once: what the network gives
+// again changes nothing and makes no second event.
+type RecordInbound struct {
+	Message       postern.Message
+	Sender        string // with the network id, what identifies the message
+	Type          postern.EventType
+	Undecryptable bool
+	Now           postern.Time
+}
+
+func (o RecordInbound) apply(t *tx) error {
+	fresh, err := t.insertMessage(o.Message, o.Sender, o.Undecryptable)
+	if err != nil {
+		return err
+	}
+	m := o.Message
+	if !fresh {
+		if m, err = o.decrypted(t); errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e, err := m.Event(o.Type)
+	if err != nil {
+		return err
+	}
+	return t.record(e, o.Now)
+}
+
+// decrypted fills in a message that could not be read before. It finds no row
+// when the message is a plain repetition.
+func (o RecordInbound) decrypted(t *tx) (postern.Message, error) {
+	if o.Undecryptable {
+		return o.Message, sql.ErrNoRows
+	}
+	return t.updateMessage(`UPDATE message SET type = $4, body = $5, undecryptable = 0 WHERE device_id = $1 AND network_id = $2 AND sender = $3 AND undecryptable = 1 RETURNING `+messageColumns,
+		o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body)
+}
+
+// RecordInbound keeps a message that arrived, with its event and one delivery
+// for each endpoint that wants it.
+func (db *DB) RecordInbound(ctx context.Context, o RecordInbound) error { return db.do(ctx, o) }

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+const keyColumns = `id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at, last_used_at, expires_at, revoked_at`
+
+func scanKey(s scanner) (k postern.Key, err error) {
+	var hash []byte
+	err = s.Scan(&k.ID, &k.WorkspaceID, &k.Name, &k.Environment, &hash, &k.LastFour,
+		jsonColumn{&k.Scopes}, jsonColumn{&k.Devices}, &k.CreatedAt, &k.LastUsedAt, &k.ExpiresAt, &k.RevokedAt)
+	copy(k.Hash[:], hash)
+	return k, err
+}
+
+// CreateKey adds an API key. Only its hash is kept.
+func (db *DB) CreateKey(ctx context.Context, k postern.Key) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`INSERT INTO api_key (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			k.ID, k.WorkspaceID, k.Name, k.Environment, k.Hash[:], k.LastFour, asJSON(k.Scopes), asJSON(k.Devices),
+			k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+	}))
+}
+
+// Keys lists a workspace's keys, newest first.
+func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID) (list []postern.Key, err error) {
+	err = db.rows(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 ORDER BY id DESC`, []any{ws}, func(r *sql.Rows) error {
+		k, err := scanKey(r)
+		list = append(list, k)
+		return err
+	})
+	return list, err
+}
+
+// KeyByHash finds a key, revoked and expired ones too, and the plan of its
+// workspace; ok is false when there is none. It is the one look-up that has no
+// workspace yet.
+func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k postern.Key, plan string, ok bool, err error) {
+	s, err := db.stmt(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, w.plan
+		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`)
+	if err != nil {
+		return k, "", false, err
+	}
+	k, err = scanKey(withTail{s.QueryRowContext(ctx, hash[:]), []any{&plan}})
+	if errors.Is(err, sql.ErrNoRows) {
+		return k, "", false, nil
+	}
+	return k, plan, err == nil, err
+}
+
+// withTail scans further columns after those of a noun.
+type withTail struct {
+	scanner
+	tail []any
+}
+
+func (s withTail) Scan(dst ...any) error { return s.scanner.Scan(append(dst, s.tail...)...) }
+
+// RevokeKey ends a key at once. Revoking twice keeps the first time.
+func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, at postern.Time) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE api_key SET revoked_at = CASE WHEN revoked_at = 0 THEN $3 ELSE revoked_at END WHERE workspace_id = $1 AND id = $2`, ws, id, at)
+		if err == nil && n == 0 {
+			return postern.Errorf(postern.NotFound, "there is no such key")
+		}
+		t.wake(KeyChanged, string(ws))
+		return err
+	}))
+}
+
+// KeyUsed notes when a key was last used, without waiting.
+func (db *DB) KeyUsed(id postern.KeyID, at postern.Time) {
+	db.writer.later(opFunc(func(t *tx) error {
+		return t.exec(`UPDATE api_key SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2`, id, at)
+	}))
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// OpenLink is a new link attempt. It takes a slot of the plan in the same
+// transaction in which the slots are counted.
+type OpenLink struct {
+	Link           postern.Link
+	ExpectedNumber string
+	AllowNewNumber bool
+	Slots          int // of the plan
+	At             postern.Time
+	Once           *Once
+}
+
+func (o OpenLink) apply(t *tx) error {
+	if err := o.Once.claim(t); err != nil {
+		return err
+	}
+	if err := o.checkDevice(t); err != nil {
+		return err
+	}
+	var used int
+	if err := t.row(slotsUsed, []any{o.Link.WorkspaceID}, &used); err != nil {
+		return err
+	}
+	if used >= o.Slots {
+		return postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; unlink one or change the plan", o.Slots)
+	}
+	return o.insert(t)
+}
+
+func (o OpenLink) checkDevice(t *tx) error {
+	var status postern.Status
+	var desired postern.Desired
+	err := t.row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Link.WorkspaceID, o.Link.DeviceID}, &status, &desired)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return postern.Errorf(postern.NotFound, "there is no such device")
+	case err != nil:
+		return err
+	case status == postern.Linking:
+		return postern.Errorf(postern.LinkAlreadyOpen, "a link attempt is open for this device; read it or cancel it first")
+	case status.HoldsSlot():
+		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is linked; unlink it first")
+	case desired == postern.WantUnlink:
+		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is still being unlinked; try again in a few seconds")
+	}
+	return nil
+}
+
+func (o OpenLink) insert(t *tx) error {
+	l := o.Link
+	err := t.exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at)
+		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0)`,
+		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{})
+	if err != nil {
+		return err
+	}
+	t.wake(DeviceChanged, string(l.DeviceID))
+	t.wake(LinkChanged, string(l.DeviceID))
+	return t.exec(`UPDATE device SET status = 'linking', status_reason = '', desired = 'link' WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
+}
+
+// OpenLink opens a link attempt.
+func (db *DB) OpenLink(ctx context.Context, o OpenLink) error { return db.do(ctx, o) }
+
+// LinkRow is a link attempt with what only the engine needs.
+type LinkRow struct {
+	postern.Link
+	Code           []byte // sealed
+	ExpectedNumber string
+	AllowNewNumber bool
+	Account        string // once scanned
+	Number         string // once scanned
+}
+
+// LatestLink finds the newest link attempt of a device; ok is false when there
+// was none.
+func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
+	err = db.row(ctx, `SELECT id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, expires_at
+		FROM link WHERE workspace_id = $1 AND device_id = $2 ORDER BY id DESC LIMIT 1`, []any{ws, id},
+		&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return l, false, nil
+	}
+	return l, err == nil, err
+}
+
+// SetLinkCode shows a new code, without waiting for the disk: a lost code is
+// replaced by the next one.
+func (db *DB) SetLinkCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
+	db.writer.later(opFunc(func(t *tx) error {
+		t.wake(LinkChanged, string(device))
+		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
+	}))
+}
+
+// LinkScanned notes which account scanned the code, before its keys are kept,
+// so that a crash between the two leaves a trace. It refuses an attempt that
+// has ended.
+func (db *DB) LinkScanned(ctx context.Context, id postern.LinkID, account, number string) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE link SET account = $2, number = $3 WHERE id = $1 AND status = 'pending'`, id, account, number)
+		if err == nil && n == 0 {
+			return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
+		}
+		return err
+	}))
+}
+
+// FinishLink makes a device linked.
+type FinishLink struct {
+	LinkID      postern.LinkID
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	Account     string
+	Number      string
+	DisplayName string
+	At          postern.Time
+	Event       postern.Event
+}
+
+func (o FinishLink) apply(t *tx) error {
+	n, err := t.changed(`UPDATE link SET status = 'linked', code = $3, account = '', ended_at = $2 WHERE id = $1 AND status = 'pending'`, o.LinkID, o.At, []byte{})
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
+	}
+	err = t.exec(`UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3, phone_number = $4, display_name = $5, linked_at = $6
+		WHERE workspace_id = $1 AND id = $2`, o.WorkspaceID, o.DeviceID, o.Account, o.Number, o.DisplayName, o.At)
+	if err != nil {
+		return err
+	}
+	t.wake(DeviceChanged, string(o.DeviceID))
+	t.wake(LinkChanged, string(o.DeviceID))
+	return t.record(o.Event, o.At)
+}
+
+// FinishLink records that a phone scanned the code and the keys are kept.
+func (db *DB) FinishLink(ctx context.Context, o FinishLink) error { return db.do(ctx, o) }
+
+// EndLink ends the open attempt of a device without a link and gives the slot
+// back. It does nothing when none is open.
+func (db *DB) EndLink(ctx context.Context, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) (ended bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		ended, err = endLink(t, device, status, reason, at)
+		if err != nil || !ended {
+			return err
+		}
+		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = $2, desired = 'idle' WHERE id = $1 AND status = 'linking'`, device, reason)
+	}))
+	return ended, err
+}
+
+func endOpenLink(t *tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) error {
+	_, err := endLink(t, device, status, reason, at)
+	return err
+}
+
+func endLink(t *tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) (bool, error) {
+	n, err := t.changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1 AND status = 'pending'`, device, status, reason, at, []byte{})
+	if n > 0 {
+		t.wake(LinkChanged, string(device))
+		t.wake(DeviceChanged, string(device))
+	}
+	return n > 0, err
+}

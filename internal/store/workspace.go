@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// CreateWorkspace adds a workspace.
+func (db *DB) CreateWorkspace(ctx context.Context, ws postern.Workspace) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan, ws.CreatedAt)
+	}))
+}
+
+const workspaceColumns = `id, name, plan, created_at`
+
+func scanWorkspace(s scanner) (ws postern.Workspace, err error) {
+	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt)
+	return ws, err
+}
+
+// Workspaces lists all workspaces, oldest first. For the operator only.
+func (db *DB) Workspaces(ctx context.Context) (list []postern.Workspace, err error) {
+	err = db.rows(ctx, `SELECT `+workspaceColumns+` FROM workspace ORDER BY id`, nil, func(r *sql.Rows) error {
+		ws, err := scanWorkspace(r)
+		list = append(list, ws)
+		return err
+	})
+	return list, err
+}
+
+// Workspace finds one workspace.
+func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern.Workspace, err error) {
+	err = db.row(ctx, `SELECT `+workspaceColumns+` FROM workspace WHERE id = $1`, []any{id}, &ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
+	}
+	return ws, err
+}
+
+// SetPlan changes what a workspace is entitled to.
+func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan string) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan)
+		if err == nil && n == 0 {
+			return postern.Errorf(postern.NotFound, "there is no such workspace")
+		}
+		t.wake(KeyChanged, string(id))
+		return err
+	}))
+}
+
+// Setting reads a value that the program remembers; "" when it was never set.
+func (db *DB) Setting(ctx context.Context, name string) (value string, err error) {
+	err = db.row(ctx, `SELECT value FROM setting WHERE name = $1`, []any{name}, &value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return value, err
+}
+
+// SetSetting remembers a value.
+func (db *DB) SetSetting(ctx context.Context, name, value string) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	}))
+}
+
+// ClaimNumber gives a sandbox number to the first workspace that scans with it;
+// ok is false when it belongs to another.
+func (db *DB) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, number string) (ok bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if err := t.exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`, number, ws); err != nil {
+			return err
+		}
+		var owner postern.WorkspaceID
+		err := t.row(`SELECT workspace_id FROM sandbox_number WHERE number = $1`, []any{number}, &owner)
+		ok = owner == ws
+		return err
+	}))
+	return ok, err
+}
