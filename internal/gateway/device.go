@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Devices lists the devices the caller may see, newest first.
+func (g *Gateway) Devices(ctx context.Context, c Caller, p Page) (List[postern.Device], error) {
+	sp, err := g.open(c.Workspace(), "devices", p)
+	if err != nil {
+		return List[postern.Device]{}, err
+	}
+	rows, err := g.db.Devices(ctx, c.Workspace(), c.Key.Devices, sp)
+	return page(g, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+}
+
+// WorkspaceDevices lists a workspace's devices for the operator.
+func (g *Gateway) WorkspaceDevices(ctx context.Context, ws postern.WorkspaceID) ([]postern.Device, error) {
+	if _, err := g.db.Workspace(ctx, ws); err != nil {
+		return nil, err
+	}
+	const all = 1000 // far above the largest plan
+	return g.db.Devices(ctx, ws, nil, store.Page{Limit: all})
+}
+
+// NewDevice describes a device to make.
+type NewDevice struct {
+	Name     string
+	Metadata map[string]string
+}
+
+// CreateDevice makes a device that waits to be linked. It takes no slot yet.
+func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+	if c.Key.Devices != nil {
+		return Created[postern.Device]{}, postern.Errorf(postern.ResourceNotAllowed, "a key limited to devices cannot create one")
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
+		if err := errors.Join(checkName("/name", in.Name), checkMetadata(in.Metadata)); err != nil {
+			return postern.Device{}, nil, err
+		}
+		d := postern.Device{
+			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(), Status: postern.Unlinked,
+			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), CreatedAt: g.time(),
+		}
+		return d, func(once *store.Once) error { return g.db.CreateDevice(ctx, d, once) }, nil
+	})
+}
+
+// Device finds one device.
+func (g *Gateway) Device(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.db.Device(ctx, c.Workspace(), id)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	return d, c.allow(id)
+}
+
+// DeleteDevice hides a device at once; its link, its keys and all it holds are
+// removed by the session engine.
+func (g *Gateway) DeleteDevice(ctx context.Context, c Caller, id postern.DeviceID) error {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return err
+	}
+	return g.db.RequestDelete(ctx, c.Workspace(), id, g.time())
+}
+
+// Unlink removes a device's link and keeps the device. The vendor is told by
+// the session engine, as soon as it can be.
+func (g *Gateway) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
+		return d, err
+	}
+	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
+		return d, postern.Errorf(postern.NotLinked, "the device is %s; there is no link to remove", d.Status)
+	}
+	d.Status, d.StatusReason = postern.Unlinked, "unlinked"
+	e, err := d.Event(postern.DeviceUnlinked)
+	if err != nil {
+		return d, err
+	}
+	return d, g.db.RequestUnlink(ctx, store.SetDeviceState{
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, At: g.time(), Event: &e,
+	})
+}

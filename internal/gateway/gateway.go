@@ -1,0 +1,112 @@
+// Package gateway holds the rules: who may do what, and what follows from what
+// happened. It checks keys, scopes, plans and device lists, turns requests into
+// operations of the store, and turns what a session reports into states and
+// events. It knows neither HTTP nor the network.
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+// Gateway applies the rules over one store. Its methods may be called from
+// many goroutines.
+type Gateway struct {
+	db       *store.DB
+	box      *seal.Box
+	log      *slog.Logger
+	sandbox  Sandbox
+	checkURL func(string) error
+	now      func() time.Time
+
+	keys    keyCache
+	running inProgress
+}
+
+// Options configure a Gateway.
+type Options struct {
+	DB       *store.DB
+	Box      *seal.Box
+	Log      *slog.Logger
+	Sandbox  Sandbox            // nil on a server for the real network
+	CheckURL func(string) error // whether a webhook may be posted to a URL; its words reach the caller
+}
+
+// New makes a Gateway.
+func New(opts Options) *Gateway {
+	return &Gateway{
+		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, now: time.Now,
+		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
+		running: inProgress{keys: map[scopedKey]struct{}{}},
+	}
+}
+
+func (g *Gateway) time() postern.Time { return postern.TimeOf(g.now()) }
+
+// mode of the devices made here.
+func (g *Gateway) mode() string {
+	if g.sandbox != nil {
+		return "sandbox"
+	}
+	return "live"
+}
+
+// CreateWorkspace adds a workspace. For the operator.
+func (g *Gateway) CreateWorkspace(ctx context.Context, name, plan string) (postern.Workspace, error) {
+	if err := checkName("/name", name); err != nil {
+		return postern.Workspace{}, err
+	}
+	if err := checkPlan(plan); err != nil {
+		return postern.Workspace{}, err
+	}
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: name, Plan: plan, CreatedAt: g.time()}
+	return ws, g.db.CreateWorkspace(ctx, ws)
+}
+
+// Workspaces lists all workspaces. For the operator.
+func (g *Gateway) Workspaces(ctx context.Context) ([]postern.Workspace, error) {
+	return g.db.Workspaces(ctx)
+}
+
+// SetPlan changes what a workspace is entitled to. For the operator.
+func (g *Gateway) SetPlan(ctx context.Context, id postern.WorkspaceID, plan string) error {
+	if err := checkPlan(plan); err != nil {
+		return err
+	}
+	return g.db.SetPlan(ctx, id, plan)
+}
+
+func checkPlan(plan string) error {
+	if _, ok := postern.PlanByName(plan); !ok {
+		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())
+	}
+	return nil
+}
+
+// inProgress holds the idempotency keys whose first request is still running
+// on this node. The mark dies with its request.
+type inProgress struct {
+	mu   sync.Mutex
+	keys map[scopedKey]struct{}
+}
+
+// start marks a key as running; ok is false when it is already.
+func (p *inProgress) start(k scopedKey) (done func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, running := p.keys[k]; running {
+		return nil, false
+	}
+	p.keys[k] = struct{}{}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.keys, k)
+	}, true
+}

@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Idempotency is what a request says of itself when it wants to happen once.
+type Idempotency struct {
+	Method string
+	Path   string // the concrete path
+	Key    string
+	Hash   [32]byte // SHA-256 of the body
+}
+
+// Created is what a request made, or what an earlier one with the same
+// idempotency key made.
+type Created[T any] struct {
+	Value    T
+	Replayed bool
+}
+
+type scopedKey struct {
+	ws                postern.WorkspaceID
+	method, path, key string
+}
+
+// create runs build and its commit at most once for an idempotency key. The
+// commit writes the sealed answer in the transaction of the effect; a refusal
+// leaves nothing.
+func create[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
+	if idem == nil {
+		v, commit, err := build()
+		if err != nil {
+			return Created[T]{}, err
+		}
+		return Created[T]{Value: v}, commit(nil)
+	}
+	done, ok := g.running.start(scopedKey{ws, idem.Method, idem.Path, idem.Key})
+	if !ok {
+		return Created[T]{}, postern.Errorf(postern.IdempotencyRunning, "the first request with this Idempotency-Key is still running; try again shortly")
+	}
+	defer done()
+	return createOnce(ctx, g, ws, idem, build)
+}
+
+func createOnce[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
+	once := store.Once{WorkspaceID: ws, Method: idem.Method, Path: idem.Path, Key: idem.Key, RequestHash: idem.Hash, At: g.time()}
+	if v, ok, err := replay[T](ctx, g, once); ok || err != nil {
+		return Created[T]{v, true}, err
+	}
+	v, commit, err := build()
+	if err != nil {
+		return Created[T]{}, err
+	}
+	answer, err := json.Marshal(v)
+	if err != nil {
+		return Created[T]{}, fmt.Errorf("encode an answer: %w", err)
+	}
+	once.Answer = g.box.Seal(answer, oncePlace(once))
+	err = commit(&once)
+	if errors.Is(err, store.ErrAlreadyDone) { // another node was first
+		v, _, err := replay[T](ctx, g, once)
+		return Created[T]{v, true}, err
+	}
+	return Created[T]{Value: v}, err
+}
+
+func replay[T any](ctx context.Context, g *Gateway, once store.Once) (v T, ok bool, err error) {
+	hash, sealed, ok, err := g.db.Answered(ctx, once)
+	if err != nil || !ok {
+		return v, false, err
+	}
+	if hash != once.RequestHash {
+		return v, false, postern.Errorf(postern.IdempotencyReused, "this Idempotency-Key was used with another body; use a new key for a new request")
+	}
+	answer, err := g.box.Open(sealed, oncePlace(once))
+	if err != nil {
+		return v, false, err
+	}
+	return v, true, json.Unmarshal(answer, &v)
+}
+
+func oncePlace(o store.Once) string {
+	return "idempotency.answer " + string(o.WorkspaceID) + " " + o.Method + " " + o.Path + " " + o.Key
+}

@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Caller is who makes a request: a key and what its workspace is entitled to.
+type Caller struct {
+	Key  postern.Key
+	Plan postern.Plan
+}
+
+// Workspace is the tenant the caller belongs to.
+func (c Caller) Workspace() postern.WorkspaceID { return c.Key.WorkspaceID }
+
+// keyCache remembers keys until any key or plan changes. A change empties it
+// before the change is answered, so that a revoked key is refused at once.
+type keyCache struct {
+	changed *store.Listener
+
+	mu     sync.Mutex
+	byHash map[[32]byte]Caller
+	used   map[postern.KeyID]time.Time
+}
+
+func (k *keyCache) find(hash [32]byte) (Caller, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.changed.C():
+		k.changed.Take()
+		clear(k.byHash)
+	default:
+	}
+	c, ok := k.byHash[hash]
+	return c, ok
+}
+
+func (k *keyCache) put(hash [32]byte, c Caller) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.byHash) >= keysCached {
+		clear(k.byHash)
+	}
+	k.byHash[hash] = c
+}
+
+// touch tells whether the key's use is worth writing down now.
+func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Sub(k.used[id]) < usedEvery {
+		return false
+	}
+	if len(k.used) >= keysCached {
+		clear(k.used)
+	}
+	k.used[id] = now
+	return true
+}
+
+func unauthorized() error {
+	return postern.Errorf(postern.Unauthorized, "send Authorization: Bearer and an API key that is neither expired nor revoked")
+}
+
+// Authenticate finds the caller behind the value of an Authorization header. A
+// missing, malformed, unknown, expired and revoked key give one and the same
+// error.
+func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Caller, error) {
+	scheme, secret, ok := strings.Cut(authorization, " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") || !postern.WellFormedKey(secret) {
+		return Caller{}, unauthorized()
+	}
+	hash := postern.HashKey(secret)
+	c, known := g.keys.find(hash)
+	if !known {
+		var err error
+		if c, err = g.loadKey(ctx, hash); err != nil {
+			return Caller{}, err
+		}
+	}
+	now := g.now()
+	if expires := c.Key.ExpiresAt; expires != 0 && postern.TimeOf(now) >= expires {
+		return Caller{}, unauthorized()
+	}
+	if g.keys.touch(c.Key.ID, now) {
+		g.db.KeyUsed(c.Key.ID, postern.TimeOf(now))
+	}
+	return c, nil
+}
+
+func (g *Gateway) loadKey(ctx context.Context, hash [32]byte) (Caller, error) {
+	key, planName, ok, err := g.db.KeyByHash(ctx, hash)
+	if err != nil {
+		return Caller{}, err
+	}
+	plan, known := postern.PlanByName(planName)
+	if !ok || !known || key.RevokedAt != 0 || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
+		return Caller{}, unauthorized()
+	}
+	c := Caller{key, plan}
+	g.keys.put(hash, c)
+	return c, nil
+}
+
+// Permit checks the plan, then the scopes.
+func (c Caller) Permit(scopes ...postern.Scope) error {
+	if !c.Plan.API {
+		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan has no API access; change the plan")
+	}
+	for _, s := range scopes {
+		if !c.Key.Has(s) {
+			return postern.Errorf(postern.MissingScope, "this key lacks the scope %s; make a key that has it", s)
+		}
+	}
+	return nil
+}
+
+// allow checks the key's list of devices.
+func (c Caller) allow(id postern.DeviceID) error {
+	if !c.Key.Allows(id) {
+		return postern.Errorf(postern.ResourceNotAllowed, "this key may not use that device")
+	}
+	return nil
+}
+
+// NewKey describes a key to make; nil Scopes means all that exist today, nil
+// Devices every device.
+type NewKey struct {
+	Name        string             `json:"name"`
+	Environment string             `json:"environment"`
+	Scopes      []postern.Scope    `json:"scopes"`
+	Devices     []postern.DeviceID `json:"devices"`
+	ExpiresAt   postern.Time       `json:"expiresAt"`
+}
+
+// CreateKey makes a key and returns its secret, which is kept nowhere. For the
+// operator and the dashboard.
+func (g *Gateway) CreateKey(ctx context.Context, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
+	if err := g.checkKey(ctx, ws, in); err != nil {
+		return postern.Key{}, "", err
+	}
+	scopes := in.Scopes
+	if scopes == nil {
+		scopes = postern.Scopes()
+	}
+	secret = postern.NewKeySecret()
+	key = postern.Key{
+		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment, LastFour: secret[len(secret)-4:],
+		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt, Hash: postern.HashKey(secret),
+	}
+	return key, secret, g.db.CreateKey(ctx, key)
+}
+
+func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKey) error {
+	if _, err := g.db.Workspace(ctx, ws); err != nil {
+		return err
+	}
+	if err := checkName("/name", in.Name); err != nil {
+		return err
+	}
+	for _, s := range in.Scopes {
+		if !slices.Contains(postern.Scopes(), s) {
+			return postern.Invalid("/scopes", "a scope is one of %v", postern.Scopes())
+		}
+	}
+	if len(in.Devices) > maxDeviceIDs {
+		return postern.Invalid("/devices", "at most %d devices", maxDeviceIDs)
+	}
+	for _, id := range in.Devices {
+		if _, err := g.db.Device(ctx, ws, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keys lists a workspace's keys.
+func (g *Gateway) Keys(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
+	if _, err := g.db.Workspace(ctx, ws); err != nil {
+		return nil, err
+	}
+	return g.db.Keys(ctx, ws)
+}
+
+// RevokeKey ends a key at once.
+func (g *Gateway) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) error {
+	return g.db.RevokeKey(ctx, ws, id, g.time())
+}

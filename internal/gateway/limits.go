@@ -1,0 +1,33 @@
+package gateway
+
+import "time"
+
+// The caps of the contract that are the gateway's to check.
+const (
+	maxText            = 65_536 // bytes of a message's text
+	maxMetadata        = 50     // members
+	maxMetadataBytes   = 500    // of a name or a value
+	maxName            = 200    // bytes of the name of a workspace, key or device
+	maxDescription     = 500    // bytes
+	maxEndpointHeaders = 10
+	maxHeaderValue     = 1024 // bytes
+	maxEventPatterns   = 50
+	maxDeviceIDs       = 50 // the largest plan's devices
+
+	defaultExpiry = 24 * time.Hour
+	maxExpiry     = 7 * 24 * time.Hour
+
+	// linkTime is how long a phone has to scan: the vendor shows six codes, the
+	// first for 60 s and the others for 20 s, and a margin for a slow start.
+	linkTime = 3 * time.Minute
+	// codeWait is how long a sandbox scan waits for the first code.
+	codeWait = 10 * time.Second
+
+	defaultInFlight = 8
+	maxInFlight     = 64
+
+	// usedEvery bounds how often a key's last use is written.
+	usedEvery = time.Minute
+	// keysCached bounds the keys remembered in memory.
+	keysCached = 10_000
+)

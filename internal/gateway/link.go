@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// NewLink describes a link attempt to open.
+type NewLink struct {
+	ExpectedNumber string // only this number may scan; "" any
+	AllowNewNumber bool   // a device may change its number
+}
+
+// OpenLink opens a link attempt and takes a slot of the plan. Codes follow
+// from the session engine.
+func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return Created[postern.Link]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Link, func(*store.Once) error, error) {
+		if in.ExpectedNumber != "" {
+			number, ok := postern.ParsePhone(in.ExpectedNumber)
+			if !ok {
+				return postern.Link{}, nil, postern.Invalid("/expectedPhoneNumber", "a phone number is + and 7 to 15 digits")
+			}
+			in.ExpectedNumber = number
+		}
+		now := g.time()
+		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: "qr", Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
+		return l, func(once *store.Once) error {
+			return g.db.OpenLink(ctx, store.OpenLink{Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once})
+		}, nil
+	})
+}
+
+// Link finds the newest link attempt of a device, with the code to show now.
+func (g *Gateway) Link(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return postern.Link{}, err
+	}
+	return g.link(ctx, c.Workspace(), id)
+}
+
+func (g *Gateway) link(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Link, error) {
+	row, ok, err := g.db.LatestLink(ctx, ws, id)
+	if err != nil {
+		return postern.Link{}, err
+	}
+	if !ok {
+		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt was ever opened for this device")
+	}
+	l := row.Link
+	if len(row.Code) == 0 || l.Status != postern.LinkPending {
+		l.QRExpiresAt = 0
+		return l, nil
+	}
+	code, err := g.box.Open(row.Code, codePlace(l.ID))
+	l.QR = postern.Maybe(code)
+	return l, err
+}
+
+func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
+
+// WatchLink tells of every change of a device's link attempts until the
+// listener is closed.
+func (g *Gateway) WatchLink(id postern.DeviceID) *store.Listener {
+	return g.db.Listen(store.LinkChanged, string(id))
+}
+
+// CancelLink ends the open attempt and gives the slot back.
+func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID) error {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return err
+	}
+	ended, err := g.db.EndLink(ctx, id, postern.LinkFailed, "canceled", g.time())
+	if err == nil && !ended {
+		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
+	}
+	return err
+}
+
+// OpenLinkOf finds the attempt the engine has to serve; ok is false when none
+// is open.
+func (g *Gateway) OpenLinkOf(ctx context.Context, d postern.Device) (l store.LinkRow, ok bool, err error) {
+	l, ok, err = g.db.LatestLink(ctx, d.WorkspaceID, d.ID)
+	return l, ok && l.Status == postern.LinkPending, err
+}
+
+// ShowCode puts a new code on the attempt. The code is sealed: whoever reads
+// it in its minute can take the account over.
+func (g *Gateway) ShowCode(l store.LinkRow, text string, expires postern.Time) {
+	g.db.SetLinkCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
+}
+
+// RefusedError is why a phone that scanned a code is refused; its text is the
+// attempt's reason.
+type RefusedError string
+
+func (e RefusedError) Error() string { return string(e) }
+
+// Scanned decides whether an account may be linked to the device, before any
+// key of it is kept.
+func (g *Gateway) Scanned(ctx context.Context, d postern.Device, l store.LinkRow, account, number string) error {
+	switch {
+	case l.ExpectedNumber != "" && l.ExpectedNumber != number:
+		return RefusedError("unexpected-number")
+	case d.PhoneNumber != "" && string(d.PhoneNumber) != number && !l.AllowNewNumber:
+		return RefusedError("other-number")
+	}
+	if g.sandbox != nil {
+		ok, err := g.db.ClaimNumber(ctx, d.WorkspaceID, number)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return RefusedError("number-taken")
+		}
+	}
+	return g.db.LinkScanned(ctx, l.ID, account, number)
+}
+
+// Linked makes the device linked: the account's keys are durable.
+func (g *Gateway) Linked(ctx context.Context, d postern.Device, l store.LinkRow, account, number, displayName string) error {
+	now := g.time()
+	d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, d.LinkedAt = postern.Connecting, "", postern.Maybe(number), postern.Maybe(displayName), now
+	e, err := d.Event(postern.DeviceLinked)
+	if err != nil {
+		return fmt.Errorf("describe the device: %w", err)
+	}
+	return g.db.FinishLink(ctx, store.FinishLink{
+		LinkID: l.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: account, Number: number, DisplayName: displayName, At: now, Event: e,
+	})
+}
+
+// EndLink ends an attempt without a link.
+func (g *Gateway) EndLink(ctx context.Context, d postern.Device, status postern.LinkStatus, reason string) error {
+	_, err := g.db.EndLink(ctx, d.ID, status, reason, g.time())
+	return err
+}

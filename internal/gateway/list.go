@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"crypto/hmac"
+	"encoding/base64"
+	"strings"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Page asks for a part of a list; the zero Page is the first 50.
+type Page struct {
+	Cursor string
+	Limit  int
+}
+
+const defaultPage = 50
+
+// List is a part of a list; Next is empty on the last one.
+type List[T any] struct {
+	Data []T
+	Next string
+}
+
+// open turns a page into what the store asks for: one row more than wanted, to
+// see whether there is a next page. Cursors are signed for the workspace and
+// the kind of list.
+func (g *Gateway) open(ws postern.WorkspaceID, kind string, p Page) (store.Page, error) {
+	limit := p.Limit
+	if limit == 0 {
+		limit = defaultPage
+	}
+	if p.Cursor == "" {
+		return store.Page{Limit: limit + 1}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	id, mac, ok := strings.Cut(string(raw), ".")
+	if err != nil || !ok || !hmac.Equal([]byte(mac), g.box.MAC("cursor "+kind+" "+string(ws), id)) {
+		return store.Page{}, postern.Errorf(postern.MalformedRequest, "the cursor is not one that this list gave")
+	}
+	return store.Page{After: id, Limit: limit + 1}, nil
+}
+
+// page cuts the extra row off and makes the cursor from the last one shown.
+func page[T any](g *Gateway, ws postern.WorkspaceID, kind string, rows []T, limit int, id func(T) string) List[T] {
+	if len(rows) < limit {
+		return List[T]{Data: rows}
+	}
+	rows = rows[:limit-1]
+	last := id(rows[len(rows)-1])
+	mac := g.box.MAC("cursor "+kind+" "+string(ws), last)
+	return List[T]{rows, base64.RawURLEncoding.EncodeToString(append([]byte(last+"."), mac...))}
+}

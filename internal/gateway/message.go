@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// NewMessage describes a message to send.
+type NewMessage struct {
+	DeviceID         postern.DeviceID
+	To               string
+	Body             string
+	Metadata         map[string]string
+	ExpiresIn        time.Duration // 0: one day
+	WhenDisconnected string        // "fail" or "queue"; "" is fail
+}
+
+// Send accepts a message: it is durable, its unit of the quota is spent and its
+// network id chosen. The session engine sends it.
+func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
+	if err := c.allow(in.DeviceID); err != nil {
+		return Created[postern.Message]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Message, func(*store.Once) error, error) {
+		chat, to, err := checkMessage(in)
+		if err != nil {
+			return postern.Message{}, nil, err
+		}
+		d, err := g.db.Device(ctx, c.Workspace(), in.DeviceID)
+		if err != nil {
+			return postern.Message{}, nil, err
+		}
+		m := g.newMessage(d, in, chat, to)
+		return m, func(once *store.Once) error {
+			return g.db.QueueMessage(ctx, store.QueueMessage{
+				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
+			})
+		}, nil
+	})
+}
+
+func (g *Gateway) newMessage(d postern.Device, in NewMessage, chat, to string) postern.Message {
+	now := g.time()
+	expiry := in.ExpiresIn
+	if expiry == 0 {
+		expiry = defaultExpiry
+	}
+	return postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText,
+		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(to), Body: in.Body, Status: postern.Queued, NetworkID: postern.NewNetworkID(),
+		Source: postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
+	}
+}
+
+func checkMessage(in NewMessage) (chat, to string, err error) {
+	chat, to, ok := parseRecipient(in.To)
+	switch {
+	case !ok:
+		err = postern.Invalid("/to", "a recipient is + and 7 to 15 digits, or a chatId seen in an event")
+	case in.Body == "":
+		err = postern.Invalid("/body", "a text message needs a text")
+	case len(in.Body) > maxText:
+		err = tooLarge("a text has at most %d bytes in UTF-8", maxText)
+	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
+		err = postern.Invalid("/expiresIn", "a message may wait 1 to %d seconds", int(maxExpiry.Seconds()))
+	default:
+		err = checkMetadata(in.Metadata)
+	}
+	return chat, to, err
+}
+
+// parseRecipient takes a phone number in any accepted form, or the chat id of
+// a person whose number the vendor hides.
+func parseRecipient(s string) (chat, to string, ok bool) {
+	if digits, hidden := strings.CutPrefix(s, "lid:"); hidden {
+		ok = len(digits) >= 5 && len(digits) <= 20 && !strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+		return s, "", ok
+	}
+	number, ok := postern.ParsePhone(s)
+	return postern.ChatOfNumber(number), number, ok
+}
+
+// Message finds one message.
+func (g *Gateway) Message(ctx context.Context, c Caller, id postern.MessageID) (postern.Message, error) {
+	m, err := g.db.Message(ctx, c.Workspace(), id)
+	if err != nil {
+		return postern.Message{}, err
+	}
+	if !c.Key.Allows(m.DeviceID) {
+		return postern.Message{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that message")
+	}
+	return m, nil
+}
+
+// MessageQuery narrows a list of messages; zero members ask for nothing.
+type MessageQuery struct {
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Status    string
+	Since     postern.Time
+	Until     postern.Time
+	Page      Page
+}
+
+// Messages lists the messages the caller may see, newest first.
+func (g *Gateway) Messages(ctx context.Context, c Caller, q MessageQuery) (List[postern.Message], error) {
+	sp, err := g.open(c.Workspace(), "messages", q.Page)
+	if err != nil {
+		return List[postern.Message]{}, err
+	}
+	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until}
+	if q.DeviceID != "" {
+		if _, err := g.Device(ctx, c, q.DeviceID); err != nil {
+			return List[postern.Message]{}, err
+		}
+		f.Devices = []postern.DeviceID{q.DeviceID}
+	}
+	rows, err := g.db.Messages(ctx, c.Workspace(), f, sp)
+	return page(g, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
+}

@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Sandbox is the simulated vendor as the sandbox routes use it. Accounts are
+// named by their phone number.
+type Sandbox interface {
+	// Scan lets the phone of a number scan the text of a QR code.
+	Scan(ctx context.Context, qr, number string) error
+	// Inbound lets a contact write to the account and returns the network id.
+	Inbound(ctx context.Context, account, from, body string) (networkID string, err error)
+	// Receipt lets the recipient of a message confirm it.
+	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
+	// Fault makes the vendor misbehave towards the account.
+	Fault(ctx context.Context, account, kind string) error
+	// Phone is what the phone of a number shows.
+	Phone(number string) []PhoneMessage
+}
+
+// PhoneMessage is a message as the simulated phone shows it.
+type PhoneMessage struct {
+	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
+	From string       `json:"from" example:"+15550001111"`
+	To   string       `json:"to" example:"+15551234567"`
+	Type string       `json:"type" example:"text"`
+	Body string       `json:"body" example:"Hello"`
+	At   postern.Time `json:"at" format:"date-time" example:"2026-11-21T09:00:00.000Z"`
+}
+
+// SandboxFaults are the kinds of faults the sandbox routes take.
+func SandboxFaults() []string {
+	return []string{"drop", "logout", "ban", "restrict", "conflict", "silence"}
+}
+
+func (g *Gateway) sandboxDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	if g.sandbox == nil {
+		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
+	}
+	return g.Device(ctx, c, id)
+}
+
+// linkedSandboxDevice is a sandbox device that has an account.
+func (g *Gateway) linkedSandboxDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.sandboxDevice(ctx, c, id)
+	if err == nil && (d.PhoneNumber == "" || !d.Status.HoldsSlot()) {
+		err = postern.Errorf(postern.NotLinked, "the device is %s; link it first", d.Status)
+	}
+	return d, err
+}
+
+// SandboxScan lets a simulated phone scan the code of the device's open link
+// attempt. Without a number the device gets one of its own.
+func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID, number string) (string, error) {
+	d, err := g.sandboxDevice(ctx, c, id)
+	if err != nil {
+		return "", err
+	}
+	number, err = sandboxNumber(d, number)
+	if err != nil {
+		return "", err
+	}
+	qr, err := g.awaitCode(ctx, c, id)
+	if err != nil {
+		return "", err
+	}
+	ok, err := g.db.ClaimNumber(ctx, c.Workspace(), number)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", postern.Errorf(postern.NumberTaken, "that sandbox number belongs to another workspace; take another one")
+	}
+	if err := g.sandbox.Scan(ctx, qr, number); err != nil {
+		return "", postern.Errorf(postern.NoOpenLink, "the code was replaced or the attempt has ended; try again")
+	}
+	return number, nil
+}
+
+func sandboxNumber(d postern.Device, number string) (string, error) {
+	switch {
+	case number != "":
+		n, ok := postern.ParsePhone(number)
+		if !ok {
+			return "", postern.Invalid("/phoneNumber", "a phone number is + and 7 to 15 digits")
+		}
+		return n, nil
+	case d.PhoneNumber != "":
+		return string(d.PhoneNumber), nil
+	}
+	sum := sha256.Sum256([]byte(d.ID))
+	return fmt.Sprintf("+1555%07d", binary.BigEndian.Uint64(sum[:])%10_000_000), nil
+}
+
+// awaitCode waits a moment for the first code: it follows the opening of the
+// attempt by some milliseconds.
+func (g *Gateway) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, codeWait)
+	defer cancel()
+	changes := g.db.Listen(store.LinkChanged, string(id))
+	defer changes.Close()
+	for {
+		l, err := g.Link(ctx, c, id)
+		if err != nil {
+			return "", err
+		}
+		if l.Status != postern.LinkPending {
+			return "", postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
+		}
+		if l.QR != "" {
+			return string(l.QR), nil
+		}
+		select {
+		case <-changes.C():
+			changes.Take()
+		case <-ctx.Done():
+			return "", postern.Errorf(postern.Unavailable, "the attempt shows no code yet; try again shortly")
+		}
+	}
+}
+
+// SandboxInbound lets a contact write to the device's account.
+func (g *Gateway) SandboxInbound(ctx context.Context, c Caller, id postern.DeviceID, from, body string) (networkID string, err error) {
+	d, err := g.linkedSandboxDevice(ctx, c, id)
+	if err != nil {
+		return "", err
+	}
+	number, ok := postern.ParsePhone(from)
+	switch {
+	case !ok:
+		return "", postern.Invalid("/from", "a phone number is + and 7 to 15 digits")
+	case body == "":
+		return "", postern.Invalid("/body", "a text message needs a text")
+	case len(body) > maxText:
+		return "", tooLarge("a text has at most %d bytes in UTF-8", maxText)
+	}
+	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, body)
+}
+
+// SandboxReceipt lets the recipient of an outbound message confirm it.
+func (g *Gateway) SandboxReceipt(ctx context.Context, c Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+	d, err := g.linkedSandboxDevice(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	m, err := g.Message(ctx, c, message)
+	if err != nil {
+		return err
+	}
+	if m.DeviceID != id || m.Direction != postern.Outbound {
+		return postern.Invalid("/messageId", "name a message that this device sent")
+	}
+	return g.sandbox.Receipt(ctx, string(d.PhoneNumber), m.NetworkID, status)
+}
+
+// SandboxFault makes the simulated vendor misbehave towards the device.
+func (g *Gateway) SandboxFault(ctx context.Context, c Caller, id postern.DeviceID, kind string) error {
+	d, err := g.linkedSandboxDevice(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	return g.sandbox.Fault(ctx, string(d.PhoneNumber), kind)
+}
+
+// SandboxPhone is what the phone of the device's account shows.
+func (g *Gateway) SandboxPhone(ctx context.Context, c Caller, id postern.DeviceID) ([]PhoneMessage, error) {
+	d, err := g.sandboxDevice(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	return g.sandbox.Phone(string(d.PhoneNumber)), nil
+}

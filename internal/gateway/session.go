@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// SessionState is what the session engine found out about a device.
+type SessionState struct {
+	Status      postern.Status
+	Reason      string
+	DisplayName string
+}
+
+// eventOf names the event a state makes. Connecting is on the way to another
+// state and makes none.
+func eventOf(s postern.Status) (postern.EventType, bool) {
+	switch s {
+	case postern.Connected:
+		return postern.DeviceConnected, true
+	case postern.Disconnected:
+		return postern.DeviceDisconnected, true
+	case postern.Restricted:
+		return postern.DeviceRestricted, true
+	case postern.LoggedOut:
+		return postern.DeviceLoggedOutEv, true
+	case postern.Banned:
+		return postern.DeviceBanned, true
+	case postern.Conflict:
+		return postern.DeviceConflict, true
+	case postern.Unlinked, postern.Linking, postern.Connecting, postern.Paused:
+	}
+	return "", false
+}
+
+// live are the states that a session may leave by itself: what the user or
+// the plan decided meanwhile is never overwritten.
+func live() []postern.Status {
+	return []postern.Status{postern.Connecting, postern.Connected, postern.Disconnected, postern.Restricted, postern.Conflict}
+}
+
+// SetSession records the state of a device's session, with its event when the
+// state changed. An account that is gone ends what the device still had to
+// send and gives its slot back.
+func (g *Gateway) SetSession(ctx context.Context, id postern.DeviceID, s SessionState) error {
+	d, err := g.db.DeviceForEngine(ctx, id)
+	if err != nil {
+		return err
+	}
+	o := store.SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: id, Status: s.Status, Reason: s.Reason, DisplayName: s.DisplayName, From: live(), At: g.time()}
+	if s.Status == postern.LoggedOut || s.Status == postern.Banned {
+		o.Desired, o.DropAccount, o.FailQueued = postern.WantIdle, true, true
+	}
+	if d.Status == s.Status && string(d.StatusReason) == s.Reason && (s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
+		return nil
+	}
+	if t, makes := eventOf(s.Status); makes && d.Status != s.Status {
+		if o.Event, err = g.deviceEvent(d, s, o.At, t); err != nil {
+			return err
+		}
+	}
+	return g.db.SetDeviceState(ctx, o)
+}
+
+func (g *Gateway) deviceEvent(d postern.Device, s SessionState, at postern.Time, t postern.EventType) (*postern.Event, error) {
+	d.Status, d.StatusReason = s.Status, postern.Maybe(s.Reason)
+	if s.DisplayName != "" {
+		d.DisplayName = postern.Maybe(s.DisplayName)
+	}
+	if s.Status == postern.Connected {
+		d.ConnectedAt, d.LastSeenAt = at, at
+	}
+	e, err := d.Event(t)
+	return &e, err
+}
+
+// Unlinked records that the vendor knows of the removal, or that there was
+// nothing to remove.
+func (g *Gateway) Unlinked(ctx context.Context, d postern.Device) error {
+	return g.db.SetDeviceState(ctx, store.SetDeviceState{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Reason: "unlinked", Desired: postern.WantIdle, DropAccount: true,
+		From: []postern.Status{postern.Unlinked}, At: g.time(),
+	})
+}
+
+// Receive keeps a message that arrived, or that the account sent elsewhere,
+// with its event. The network may be told once it returned nil.
+func (g *Gateway) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
+	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
+	return g.db.RecordInbound(ctx, store.RecordInbound{Message: m, Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt})
+}
+
+// Confirm moves messages forward by the network's receipts.
+func (g *Gateway) Confirm(ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time) error {
+	list := make([]store.Receipt, len(networkIDs))
+	for i, id := range networkIDs {
+		list[i] = store.Receipt{DeviceID: device, NetworkID: id, Status: status, At: at, Now: g.time()}
+	}
+	return g.db.RecordReceipts(ctx, list)
+}

@@ -1,0 +1,221 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// NewEndpoint describes a webhook endpoint to make.
+type NewEndpoint struct {
+	URL         string             `json:"url"`
+	Description string             `json:"description"`
+	Events      []string           `json:"events"`    // nil: all
+	DeviceIDs   []postern.DeviceID `json:"deviceIds"` // nil: all the key may see
+	Headers     map[string]string  `json:"headers"`
+	Secret      string             `json:"secret"` // "": one is made
+	MaxInFlight int                `json:"maxInFlight"`
+}
+
+// EndpointWithSecret is an endpoint in the one answer that shows its secret.
+type EndpointWithSecret struct {
+	postern.Endpoint
+	Secret string `json:"secret" doc:"Signing secret, shown this once." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`
+}
+
+// CreateEndpoint makes an endpoint and queues its handshake.
+func (g *Gateway) CreateEndpoint(ctx context.Context, c Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+	devices, err := c.endpointDevices(in.DeviceIDs)
+	if err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
+	in.DeviceIDs = devices
+	return create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+		return g.buildEndpoint(ctx, c, in)
+	})
+}
+
+// endpointDevices keeps an endpoint within the key's list of devices: without
+// a list of its own it gets the key's, frozen.
+func (c Caller) endpointDevices(ids []postern.DeviceID) ([]postern.DeviceID, error) {
+	if ids == nil {
+		return slices.Clone(c.Key.Devices), nil
+	}
+	for _, id := range ids {
+		if err := c.allow(id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
+	if err := g.checkEndpoint(in); err != nil {
+		return e, nil, err
+	}
+	for _, id := range in.DeviceIDs {
+		if _, err := g.db.Device(ctx, c.Workspace(), id); err != nil {
+			return e, nil, err
+		}
+	}
+	if in.Secret == "" {
+		in.Secret = newWebhookSecret()
+	}
+	if in.Events == nil {
+		in.Events = []string{"*"}
+	}
+	if in.MaxInFlight == 0 {
+		in.MaxInFlight = defaultInFlight
+	}
+	now, id := g.time(), postern.NewEndpointID()
+	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
+		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events, DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
+		Status: postern.EndpointPending, SecretLastFour: in.Secret[len(in.Secret)-4:], CreatedAt: now, MaxInFlight: in.MaxInFlight, DueAt: now,
+	}}
+	row := e.Endpoint
+	row.Secret = g.box.Seal([]byte(in.Secret), id.SecretPlace())
+	return e, func(once *store.Once) error { return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once) }, nil
+}
+
+func (g *Gateway) checkEndpoint(in NewEndpoint) error {
+	if err := g.checkURL(in.URL); err != nil {
+		return postern.Invalid("/url", "%s", err)
+	}
+	switch {
+	case len(in.Description) > maxDescription || !cleanText(in.Description):
+		return postern.Invalid("/description", "a description has at most %d bytes of plain text", maxDescription)
+	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
+		return postern.Invalid("/events", "name 1 to %d kinds of events, or leave it out for all", maxEventPatterns)
+	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
+		return postern.Invalid("/events", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+	case in.DeviceIDs != nil && (len(in.DeviceIDs) == 0 || len(in.DeviceIDs) > maxDeviceIDs):
+		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
+	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
+		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
+	case in.Secret != "" && !validWebhookSecret(in.Secret):
+		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
+	}
+	return checkHeaders(in.Headers)
+}
+
+func newWebhookSecret() string {
+	var b [32]byte
+	rand.Read(b[:]) //nolint:errcheck // crypto/rand.Read never fails (Go 1.24)
+	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
+}
+
+// validWebhookSecret takes what the Standard Webhooks specification allows.
+func validWebhookSecret(s string) bool {
+	text, ok := strings.CutPrefix(s, "whsec_")
+	raw, err := base64.StdEncoding.DecodeString(text)
+	return ok && err == nil && len(raw) >= 24 && len(raw) <= 64
+}
+
+// ours are the headers a customer's fixed headers may not replace, beside
+// everything that starts with "webhook-".
+func ours() []string {
+	return []string{
+		"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "X-Service-Signature",
+	}
+}
+
+func checkHeaders(headers map[string]string) error {
+	if len(headers) > maxEndpointHeaders {
+		return postern.Invalid("/headers", "at most %d headers", maxEndpointHeaders)
+	}
+	for name, value := range headers {
+		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		switch {
+		case !headerName(name):
+			return postern.Invalid("/headers", "a header's name has letters, digits and hyphens")
+		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
+			return postern.Invalid("/headers", "a header that the delivery itself sets cannot be replaced")
+		case len(value) > maxHeaderValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
+			return postern.Invalid("/headers", "a header's value has at most %d visible ASCII characters", maxHeaderValue)
+		}
+	}
+	return nil
+}
+
+func headerName(s string) bool {
+	return s != "" && len(s) <= 100 && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
+	})
+}
+
+// sees tells whether the key's list of devices covers all that the endpoint
+// gets.
+func (c Caller) sees(e postern.Endpoint) bool {
+	if c.Key.Devices == nil {
+		return true
+	}
+	return e.DeviceIDs != nil && !slices.ContainsFunc(e.DeviceIDs, func(id postern.DeviceID) bool { return !c.Key.Allows(id) })
+}
+
+// Endpoint finds one endpoint.
+func (g *Gateway) Endpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	e, err := g.db.Endpoint(ctx, c.Workspace(), id)
+	if err != nil {
+		return postern.Endpoint{}, err
+	}
+	if !c.sees(e) {
+		return postern.Endpoint{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+	}
+	return e, nil
+}
+
+// Endpoints lists the endpoints the caller may see, newest first. A plan has
+// at most 200, so that the list can be filtered after it is read.
+func (g *Gateway) Endpoints(ctx context.Context, c Caller, p Page) (List[postern.Endpoint], error) {
+	sp, err := g.open(c.Workspace(), "webhooks", p)
+	if err != nil {
+		return List[postern.Endpoint]{}, err
+	}
+	rows, err := g.db.Endpoints(ctx, c.Workspace(), sp)
+	list := page(g, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
+	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !c.sees(e) })
+	return list, err
+}
+
+// DeleteEndpoint removes an endpoint, what waits for it, and its log.
+func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.EndpointID) error {
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return err
+	}
+	return g.db.DeleteEndpoint(ctx, c.Workspace(), id)
+}
+
+// Deliveries lists an endpoint's deliveries, newest first.
+func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointID, status string, p Page) (List[postern.Delivery], error) {
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return List[postern.Delivery]{}, err
+	}
+	kind := "deliveries " + string(id)
+	sp, err := g.open(c.Workspace(), kind, p)
+	if err != nil {
+		return List[postern.Delivery]{}, err
+	}
+	rows, err := g.db.Deliveries(ctx, c.Workspace(), id, status, sp)
+	return page(g, c.Workspace(), kind, rows, sp.Limit, func(d postern.Delivery) string { return string(d.ID) }), err
+}
+
+// Operator is a caller that stands for the operator of the server in one
+// workspace: every scope, every device, the workspace's own plan.
+func (g *Gateway) Operator(ctx context.Context, id postern.WorkspaceID) (Caller, error) {
+	ws, err := g.db.Workspace(ctx, id)
+	if err != nil {
+		return Caller{}, err
+	}
+	plan, ok := postern.PlanByName(ws.Plan)
+	if !ok {
+		return Caller{}, checkPlan(ws.Plan)
+	}
+	return Caller{Key: postern.Key{WorkspaceID: id, Scopes: postern.Scopes()}, Plan: plan}, nil
+}
