@@ -1,0 +1,153 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/network"
+	"postern/internal/postern"
+)
+
+// connect keeps one connection until it ends, and says how long to wait before
+// the next.
+func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
+	conn, err := e.driver.Open(ctx, d.Account)
+	if errors.Is(err, network.ErrUnknownAccount) {
+		return e.ended(ctx, s, d, &network.Ended{Status: postern.LoggedOut, Reason: "keys-lost"})
+	}
+	if err != nil {
+		e.log.Warn("open a session", "device", d.ID, "error", err)
+		return s.backoff.NextBackOff()
+	}
+	release, err := e.admit(ctx)
+	if err != nil {
+		return 0
+	}
+	h := &host{e: e, d: d, session: conn, opened: release, proven: s.backoff.Reset}
+	err = conn.Run(ctx, h)
+	h.close()
+	release()
+	return e.ended(ctx, s, d, err)
+}
+
+// admit waits for a place among the connections that are being opened. The
+// place is given back once, by the first call of release.
+func (e *Engine) admit(ctx context.Context) (release func(), err error) {
+	select {
+	case e.connects <- struct{}{}:
+		return sync.OnceFunc(func() { <-e.connects }), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ended records why a connection ended and decides when to try again.
+func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err error) time.Duration {
+	var end *network.Ended
+	if err == nil || ctx.Err() != nil {
+		return 0 // we ended it ourselves
+	}
+	if !errors.As(err, &end) {
+		end = &network.Ended{Status: postern.Disconnected, Reason: "error"}
+		e.log.Error("a session ended with an error", "device", d.ID, "error", err)
+	}
+	e.log.Info("session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
+	if err := e.g.SetSession(ctx, d.ID, gateway.SessionState{Status: end.Status, Reason: describe(end)}); err != nil {
+		e.log.Warn("record the end of a session", "device", d.ID, "error", err)
+		return storeRetryWait
+	}
+	return e.wait(ctx, s, d, end)
+}
+
+// describe is the device's statusReason; for a restriction it says until when.
+func describe(end *network.Ended) string {
+	if end.Status == postern.Restricted && !end.Until.IsZero() {
+		return fmt.Sprintf("%s until %s", end.Reason, postern.TimeOf(end.Until))
+	}
+	return end.Reason
+}
+
+func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end *network.Ended) time.Duration {
+	switch end.Status {
+	case postern.LoggedOut, postern.Banned:
+		if err := e.driver.Forget(ctx, d.Account); err != nil {
+			e.log.Warn("forget an account", "device", d.ID, "error", err)
+		}
+		return 0
+	case postern.Restricted:
+		return max(time.Until(end.Until), retryFirst)
+	case postern.Conflict:
+		return conflictWait
+	default:
+		return s.backoff.NextBackOff()
+	}
+}
+
+// host is what a session reports to.
+type host struct {
+	e       *Engine
+	d       postern.Device
+	session network.Session
+	opened  func() // gives the place among the opening connections back
+	proven  func() // the connection works: the next retry is quick again
+}
+
+// Update takes in what happened. It returns nil only when it is durable.
+func (h *host) Update(ctx context.Context, u network.Update) error {
+	switch u := u.(type) {
+	case network.Live:
+		return h.connected(ctx, u)
+	case network.Inbound:
+		m := h.message(u.NetworkID, u.ChatID, u.Type, u.Body, u.At)
+		m.From, m.FromLID, m.FromName, m.To = postern.Maybe(u.From), u.FromLID, u.FromName, h.d.PhoneNumber
+		return h.e.g.Receive(ctx, m, u.Sender, postern.MessageReceived)
+	case network.Undecryptable:
+		m := h.message(u.NetworkID, u.ChatID, postern.TypeUnsupported, "", u.At)
+		m.From, m.FromLID, m.To = postern.Maybe(u.From), u.FromLID, h.d.PhoneNumber
+		return h.e.g.Receive(ctx, m, u.Sender, postern.MessageUndecryptable)
+	case network.Echo:
+		m := h.message(u.NetworkID, u.ChatID, u.Type, u.Body, u.At)
+		m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
+		m.From, m.To = h.d.PhoneNumber, postern.Maybe(u.To)
+		return h.e.g.Receive(ctx, m, "", postern.MessageEcho)
+	case network.Receipt:
+		return h.e.g.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
+	case network.Code, network.Scanned, network.Paired:
+	}
+	return fmt.Errorf("a session reported %T", u)
+}
+
+func (h *host) message(networkID, chat, kind, body string, at time.Time) postern.Message {
+	return postern.Message{
+		WorkspaceID: h.d.WorkspaceID, DeviceID: h.d.ID, Direction: postern.Inbound, Type: kind, ChatID: chat, Body: body,
+		Status: postern.Received, NetworkID: networkID, Source: postern.FromContact, SentAt: postern.TimeOf(at),
+	}
+}
+
+func (h *host) connected(ctx context.Context, u network.Live) error {
+	h.opened()
+	err := h.e.g.SetSession(ctx, h.d.ID, gateway.SessionState{Status: postern.Connected, DisplayName: u.DisplayName})
+	if err != nil {
+		return err
+	}
+	h.proven()
+	h.e.log.Info("device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
+	h.e.goLive(h.d.ID, h.session)
+	return nil
+}
+
+// close ends the sending of the connection.
+func (h *host) close() { h.e.goDark(h.d.ID) }
+
+// Outbound finds a message for a recipient who asks for it again.
+func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool) {
+	m, ok, err := h.e.db.OutboundByNetworkID(ctx, h.d.ID, networkID)
+	if err != nil || !ok {
+		return network.Outbound{}, false
+	}
+	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Body: m.Body}, true
+}

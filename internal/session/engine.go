@@ -1,0 +1,143 @@
+// Package session keeps the live connections: one supervised session for each
+// device that wants one, the link attempts, the outbound sender of each device,
+// and the taking in of what arrives.
+//
+// The engine works towards what the store says is desired of a device. Requests
+// never touch a session: they write what they want, and the engine is woken.
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"postern/internal/gateway"
+	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Options configure an Engine.
+type Options struct {
+	DB      *store.DB
+	Gateway *gateway.Gateway
+	Driver  network.Driver
+	Log     *slog.Logger
+}
+
+// Engine runs the sessions of all devices.
+type Engine struct {
+	db     *store.DB
+	g      *gateway.Gateway
+	driver network.Driver
+	log    *slog.Logger
+
+	connects chan struct{} // bounds how many connections are being opened at once
+
+	mu          sync.Mutex
+	supervisors map[postern.DeviceID]*supervisor
+	live        map[postern.DeviceID]*liveSession
+	running     sync.WaitGroup
+}
+
+// New makes an Engine.
+func New(opts Options) *Engine {
+	return &Engine{
+		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, connects: make(chan struct{}, parallelConnects),
+		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
+	}
+}
+
+// Run serves all devices until ctx is done, and returns when every session has
+// ended.
+func (e *Engine) Run(ctx context.Context) error {
+	defer e.running.Wait()
+	changed := e.db.Listen(store.DeviceChanged, "")
+	defer changed.Close()
+	queued := e.db.Listen(store.OutboundQueued, "")
+	defer queued.Close()
+	// Sessions outlive ctx until their attempts in flight have finished.
+	sessions, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	if err := e.start(sessions); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return e.watch(ctx, changed, func(id postern.DeviceID) { e.deviceChanged(sessions, id) })
+	})
+	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
+	group.Go(func() error { return e.keepHouse(ctx) })
+	err := group.Wait()
+	e.quiesce()
+	return err
+}
+
+func (e *Engine) start(ctx context.Context) error {
+	if err := e.db.ResetSessions(ctx); err != nil {
+		return err
+	}
+	devices, err := e.db.DevicesAtWork(ctx)
+	for _, d := range devices {
+		e.supervise(ctx, d.ID)
+	}
+	return err
+}
+
+func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.DeviceID)) error {
+	for {
+		select {
+		case <-l.C():
+			for _, id := range l.Take() {
+				do(postern.DeviceID(id))
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// deviceChanged interrupts what is being done for a device when something
+// else is desired by now, and starts work for a device that had none.
+func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
+	d, err := e.db.DeviceForEngine(ctx, id)
+	if err != nil {
+		return // deleted, or the store is away: the supervisor reads for itself
+	}
+	e.mu.Lock()
+	s := e.supervisors[id]
+	e.mu.Unlock()
+	switch {
+	case s != nil:
+		s.desire(d.Desired)
+	case d.Desired != postern.WantIdle:
+		e.supervise(ctx, id)
+	}
+}
+
+// keepHouse ends messages whose time is over and forgets old answers.
+func (e *Engine) keepHouse(ctx context.Context) error {
+	tick := time.NewTicker(houseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := e.tidyOnce(ctx); err != nil && ctx.Err() == nil {
+				e.log.Warn("house keeping", "error", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (e *Engine) tidyOnce(ctx context.Context) error {
+	now := postern.TimeOf(time.Now())
+	_, expired := e.db.ExpireOutbound(ctx, now, houseChunk)
+	_, forgot := e.db.ForgetAnswers(ctx, now.Add(-store.IdempotencyKept))
+	return errors.Join(expired, forgot)
+}

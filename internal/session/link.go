@@ -1,0 +1,112 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// link serves the open link attempt of a device until it ends.
+func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
+	l, open, err := e.g.OpenLinkOf(ctx, d)
+	if err != nil {
+		e.log.Warn("read a link attempt", "device", d.ID, "error", err)
+		return storeRetryWait
+	}
+	if !open {
+		return retryFirst // it has just ended; the device's row follows
+	}
+	if l.Account != "" {
+		return e.resumeLink(ctx, d, l)
+	}
+	ctx, cancel := context.WithDeadline(ctx, l.ExpiresAt.Std())
+	defer cancel()
+	h := &linkHost{e: e, d: d, link: l}
+	return e.linkEnded(ctx, d, h, e.driver.Link(ctx, h))
+}
+
+// resumeLink finishes an attempt that a crash interrupted after the scan: when
+// the keys are there, so is the link.
+func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkRow) time.Duration {
+	_, err := e.driver.Open(ctx, l.Account)
+	switch {
+	case err == nil:
+		err = e.g.Linked(ctx, d, l, l.Account, l.Number, "")
+	case errors.Is(err, network.ErrUnknownAccount):
+		err = e.g.EndLink(ctx, d, postern.LinkFailed, "interrupted")
+	}
+	if err != nil {
+		e.log.Warn("resume a link attempt", "device", d.ID, "link", l.ID, "error", err)
+		return storeRetryWait
+	}
+	return 0
+}
+
+func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, err error) time.Duration {
+	if err == nil {
+		e.log.Info("device linked", "device", d.ID, "workspace", d.WorkspaceID, "link", h.link.ID)
+		return 0
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return 0 // canceled by the user, or the server stops: then the attempt goes on after the restart
+	}
+	status, reason := postern.LinkFailed, "error"
+	var le *network.LinkError
+	switch {
+	case h.refused != "":
+		reason = h.refused
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		status, reason = postern.LinkExpired, "timeout"
+	case errors.As(err, &le):
+		reason = le.Reason
+		if le.Expired {
+			status = postern.LinkExpired
+		}
+	}
+	e.log.Info("link attempt ended", "device", d.ID, "link", h.link.ID, "reason", reason)
+	if err := e.g.EndLink(context.WithoutCancel(ctx), d, status, reason); err != nil { // its deadline may be over
+		e.log.Warn("end a link attempt", "device", d.ID, "error", err)
+		return storeRetryWait
+	}
+	return 0
+}
+
+// linkHost is what a link attempt reports to.
+type linkHost struct {
+	e       *Engine
+	d       postern.Device
+	link    store.LinkRow
+	refused string // why the phone that scanned was refused
+}
+
+// Update shows codes, decides about the phone that scanned, and makes the
+// device linked.
+func (h *linkHost) Update(ctx context.Context, u network.Update) error {
+	switch u := u.(type) {
+	case network.Code:
+		h.e.g.ShowCode(h.link, u.Text, postern.TimeOf(u.Expires))
+		return nil
+	case network.Scanned:
+		err := h.e.g.Scanned(ctx, h.d, h.link, u.Account, u.Number)
+		var refused gateway.RefusedError
+		if errors.As(err, &refused) {
+			h.refused = string(refused)
+		}
+		return err
+	case network.Paired:
+		return h.e.g.Linked(ctx, h.d, h.link, u.Account, u.Number, u.DisplayName)
+	case network.Live, network.Inbound, network.Echo, network.Undecryptable, network.Receipt:
+	}
+	return fmt.Errorf("a link attempt reported %T", u)
+}
+
+// Outbound has nothing: an account that is being linked never sent a message.
+func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool) {
+	return network.Outbound{}, false
+}

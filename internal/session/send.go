@@ -1,0 +1,245 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// liveSession is a connection that can send. At most one goroutine sends for
+// it, and only while there is something to send.
+type liveSession struct {
+	e       *Engine
+	id      postern.DeviceID
+	session network.Session
+	ctx     context.Context //nolint:containedctx // it is the life of the connection
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	sending bool
+	again   bool
+	closed  bool
+	work    sync.WaitGroup
+
+	retry map[postern.MessageID]resend // touched by the sending goroutine only
+}
+
+// resend is an attempt with unknown outcome that will be repeated.
+type resend struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// goLive lets a device send on its connection, starting with what waits.
+func (e *Engine) goLive(id postern.DeviceID, s network.Session) {
+	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
+	l := &liveSession{e: e, id: id, session: s, ctx: ctx, cancel: cancel, retry: map[postern.MessageID]resend{}}
+	e.mu.Lock()
+	e.live[id] = l
+	e.mu.Unlock()
+	l.kick()
+}
+
+// goDark ends the sending of a device whose connection has ended.
+func (e *Engine) goDark(id postern.DeviceID) {
+	e.mu.Lock()
+	l := e.live[id]
+	delete(e.live, id)
+	e.mu.Unlock()
+	if l != nil {
+		l.stop(0)
+	}
+}
+
+// quiesce ends all sending, so that attempts in flight can finish before the
+// connections are closed.
+func (e *Engine) quiesce() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all sync.WaitGroup
+	for _, l := range e.live {
+		all.Go(func() { l.stop(sendGrace) })
+	}
+	all.Wait()
+}
+
+// stop takes no further message, gives the attempt in flight some time, and
+// returns when the sender has ended.
+func (l *liveSession) stop(grace time.Duration) {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	cancel := time.AfterFunc(grace, l.cancel)
+	defer cancel.Stop()
+	l.work.Wait()
+	l.cancel()
+}
+
+func (l *liveSession) stopped() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+func (e *Engine) outboundQueued(id postern.DeviceID) {
+	e.mu.Lock()
+	l := e.live[id]
+	e.mu.Unlock()
+	if l != nil {
+		l.kick()
+	}
+}
+
+// kick starts the sender, or has it look once more before it rests.
+func (l *liveSession) kick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if l.sending {
+		l.again = true
+		return
+	}
+	l.sending = true
+	l.work.Go(l.drain)
+}
+
+// rest ends the sender unless it was kicked meanwhile.
+func (l *liveSession) rest() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.again && !l.closed {
+		l.again = false
+		return false
+	}
+	l.sending = false
+	return true
+}
+
+// drain sends until nothing is left that can be sent now.
+func (l *liveSession) drain() {
+	for {
+		n, err := l.sendBatch()
+		switch {
+		case err != nil:
+			l.later(storeRetryWait, err)
+			n = 0
+		case n > 0:
+			continue
+		}
+		if l.rest() {
+			return
+		}
+	}
+}
+
+// later has the sender look again after a while.
+func (l *liveSession) later(wait time.Duration, why error) {
+	if l.stopped() {
+		return
+	}
+	if why != nil {
+		l.e.log.Warn("sending stopped for a moment", "device", l.id, "error", why)
+	}
+	time.AfterFunc(wait, l.kick)
+}
+
+// sendBatch sends the oldest messages in turn and says how many it tried.
+func (l *liveSession) sendBatch() (tried int, err error) {
+	if l.stopped() {
+		return 0, nil
+	}
+	list, err := l.e.db.NextOutbound(l.ctx, l.id, sendBatch+len(l.retry))
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range list {
+		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
+			continue
+		}
+		tried++
+		if err := l.sendOne(m); err != nil || l.stopped() {
+			return tried, err
+		}
+	}
+	return tried, nil
+}
+
+// sendOne makes one attempt. An error means that the store did not take the
+// outcome, or that the connection is gone: the message stays where it is.
+func (l *liveSession) sendOne(m store.QueuedMessage) error {
+	if m.ExpiresAt <= postern.TimeOf(time.Now()) {
+		_, err := l.e.db.ExpireOutbound(l.ctx, postern.TimeOf(time.Now()), houseChunk)
+		return err
+	}
+	if ok, err := l.e.db.MarkSending(l.ctx, m.ID); err != nil || !ok {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, sendTimeout)
+	defer cancel()
+	began := time.Now()
+	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Body: m.Body})
+	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID, "outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
+	return l.settle(m, at, err)
+}
+
+func outcome(err error) string {
+	var rejected *network.Rejected
+	switch {
+	case err == nil:
+		return "sent"
+	case errors.As(err, &rejected):
+		return string(rejected.Code)
+	case errors.Is(err, network.ErrNotConnected):
+		return "not-connected"
+	}
+	return "unknown"
+}
+
+// settle records the outcome of an attempt. The answer is recorded even when
+// the connection ended in the meantime.
+func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) error {
+	ctx := context.WithoutCancel(l.ctx)
+	now := postern.TimeOf(time.Now())
+	var rejected *network.Rejected
+	switch {
+	case err == nil:
+		delete(l.retry, m.ID)
+		return l.e.db.FinishOutbound(ctx, store.FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now})
+	case errors.As(err, &rejected):
+		delete(l.retry, m.ID)
+		return l.e.db.FinishOutbound(ctx, store.FinishOutbound{
+			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
+			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail},
+		})
+	case errors.Is(err, network.ErrNotConnected):
+		if !m.FrameLeft {
+			l.e.db.NoFrameLeft(m.ID)
+		}
+		return err
+	}
+	l.repeat(m.ID)
+	return nil
+}
+
+// beforeFirstFrame tells whether a refusal comes before the message itself is
+// sent.
+func beforeFirstFrame(c postern.FailureCode) bool {
+	return c == postern.RecipientNotFound || c == postern.EncryptionFailed
+}
+
+// repeat notes that an attempt's outcome is unknown: the message is sent again
+// under the same id, later and later, and does not hold up those behind it.
+func (l *liveSession) repeat(id postern.MessageID) {
+	r := l.retry[id]
+	r.wait = min(max(2*r.wait, resendFirst), resendMax)
+	r.at = time.Now().Add(r.wait)
+	l.retry[id] = r
+	l.later(r.wait, nil)
+}

@@ -1,0 +1,166 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"postern/internal/postern"
+)
+
+// supervisor is the one goroutine that acts for a device. It does one thing at
+// a time, and is interrupted when something else is desired.
+type supervisor struct {
+	id      postern.DeviceID
+	backoff *backoff.ExponentialBackOff
+
+	mu        sync.Mutex
+	version   int // grows with every change that may matter
+	doing     postern.Desired
+	interrupt context.CancelFunc // ends what is being done; nil between two things
+}
+
+func newSupervisor(id postern.DeviceID) *supervisor {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = retryFirst, retryMax, 2, 0.5
+	b.Reset()
+	return &supervisor{id: id, backoff: b}
+}
+
+// desire tells the supervisor what is wanted now.
+func (s *supervisor) desire(d postern.Desired) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	if s.interrupt != nil && s.doing != d {
+		s.interrupt()
+	}
+}
+
+func (s *supervisor) seen() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// begin marks what is about to be done; ok is false when a change came after
+// version was read.
+func (s *supervisor) begin(ctx context.Context, version int, d postern.Desired) (doing context.Context, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.version != version {
+		return nil, false
+	}
+	doing, s.interrupt = context.WithCancel(ctx)
+	s.doing = d
+	return doing, true
+}
+
+func (s *supervisor) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.interrupt != nil {
+		s.interrupt()
+		s.interrupt = nil
+	}
+}
+
+// supervise starts the supervisor of a device, unless it has one.
+func (e *Engine) supervise(ctx context.Context, id postern.DeviceID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.supervisors[id] != nil {
+		return
+	}
+	s := newSupervisor(id)
+	e.supervisors[id] = s
+	e.running.Go(func() {
+		for ctx.Err() == nil && e.superviseOnce(ctx, s) {
+		}
+		e.dismiss(s)
+	})
+}
+
+func (e *Engine) dismiss(s *supervisor) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.supervisors[s.id] == s {
+		delete(e.supervisors, s.id)
+	}
+}
+
+// superviseOnce reads what is desired and does it once. It says whether there
+// may be more to do.
+func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
+	version := s.seen()
+	d, err := e.db.DeviceForEngine(ctx, s.id)
+	if err != nil {
+		e.log.Warn("read a device", "device", s.id, "error", err)
+		return e.pause(ctx, storeRetryWait)
+	}
+	if d.Desired == postern.WantIdle {
+		return e.rest(s, version)
+	}
+	doing, ok := s.begin(ctx, version, d.Desired)
+	if !ok {
+		return true
+	}
+	defer s.end()
+	wait, done := e.act(doing, s, d)
+	if done {
+		return false
+	}
+	return e.pause(doing, wait) || ctx.Err() == nil
+}
+
+// rest ends the supervisor when nothing changed since version was read.
+func (e *Engine) rest(s *supervisor, version int) (more bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s.seen() != version {
+		return true
+	}
+	delete(e.supervisors, s.id)
+	return false
+}
+
+// act does what is desired and says how long to wait before looking again. A
+// panic costs this device one attempt and the others nothing.
+func (e *Engine) act(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("a session panicked", "device", d.ID, "panic", fmt.Sprintf("%T", p))
+			wait = s.backoff.NextBackOff()
+		}
+	}()
+	switch d.Desired {
+	case postern.WantLink:
+		return e.link(ctx, d), false
+	case postern.WantConnect:
+		return e.connect(ctx, s, d), false
+	case postern.WantUnlink:
+		return e.unlink(ctx, s, d), false
+	case postern.WantDelete:
+		return e.remove(ctx, s, d)
+	case postern.WantIdle:
+	}
+	return 0, false
+}
+
+// pause waits; it is false when ctx ended first.
+func (e *Engine) pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,116 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+)
+
+// unlink removes a device's link at the vendor, again and again until the
+// vendor has answered.
+func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
+	if err := e.dissolve(ctx, d); err != nil {
+		e.log.Warn("unlink a device", "device", d.ID, "error", err)
+		return s.backoff.NextBackOff()
+	}
+	if err := e.g.Unlinked(ctx, d); err != nil {
+		e.log.Warn("record that a device is unlinked", "device", d.ID, "error", err)
+		return storeRetryWait
+	}
+	e.log.Info("device unlinked", "device", d.ID, "workspace", d.WorkspaceID)
+	return 0
+}
+
+// remove deletes a device: first its link at the vendor, then its keys, then
+// all it holds. done is true when nothing is left.
+func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
+	if err := e.dissolve(ctx, d); err != nil {
+		e.log.Warn("unlink a deleted device", "device", d.ID, "error", err)
+		return s.backoff.NextBackOff(), false
+	}
+	gone, err := e.db.PurgeDevice(ctx, d.ID)
+	switch {
+	case err != nil:
+		e.log.Warn("purge a deleted device", "device", d.ID, "error", err)
+		return s.backoff.NextBackOff(), false
+	case gone:
+		e.log.Info("device deleted", "device", d.ID, "workspace", d.WorkspaceID)
+		return 0, true
+	}
+	// What is left waits for deliveries; most end within seconds.
+	return s.backoff.NextBackOff(), false
+}
+
+// dissolve connects once more to remove the companion from the account, and
+// forgets the keys. An account that is gone already is as good.
+func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
+	if d.Account == "" {
+		return nil
+	}
+	conn, err := e.driver.Open(ctx, d.Account)
+	if errors.Is(err, network.ErrUnknownAccount) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := leave(ctx, conn); err != nil {
+		return err
+	}
+	return e.driver.Forget(ctx, d.Account)
+}
+
+func leave(ctx context.Context, conn network.Session) error {
+	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
+	defer cancel()
+	h := leaving(make(chan struct{}, 1))
+	ended := make(chan error, 1)
+	go func() { ended <- conn.Run(ctx, h) }()
+	select {
+	case <-h:
+		err := conn.Unlink(ctx)
+		cancel()
+		<-ended
+		return err
+	case err := <-ended:
+		return gone(err)
+	}
+}
+
+// gone tells an account that the vendor has removed already from one that
+// could not be reached.
+func gone(err error) error {
+	var end *network.Ended
+	switch {
+	case errors.As(err, &end) && (end.Status == postern.LoggedOut || end.Status == postern.Banned):
+		return nil
+	case err == nil:
+		return errors.New("the network did not answer in time")
+	}
+	return err
+}
+
+// leaving is the host of a connection that is opened to say goodbye; it is
+// readable once the connection is live.
+type leaving chan struct{}
+
+// Update waits for the connection to be live. What arrives meanwhile is not
+// for us any more, and is not acknowledged.
+func (l leaving) Update(_ context.Context, u network.Update) error {
+	if _, live := u.(network.Live); !live {
+		return errors.New("the device is being unlinked")
+	}
+	select {
+	case l <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Outbound has nothing more to say.
+func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {
+	return network.Outbound{}, false
+}
