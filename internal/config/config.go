@@ -1,0 +1,140 @@
+// Package config holds the settings of a server: flags, POSTERN_… variables or
+// one file, in that order.
+package config
+
+import (
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Switch is a setting that is on or off.
+type Switch bool
+
+// UnmarshalText reads "on" and "off".
+func (s *Switch) UnmarshalText(b []byte) error {
+	switch strings.ToLower(string(b)) {
+	case "on", "true", "1":
+		*s = true
+	case "off", "false", "0", "":
+		*s = false
+	default:
+		return errors.New("must be on or off")
+	}
+	return nil
+}
+
+// Data says where everything is kept. It is all that a command needs that works
+// without a server.
+type Data struct {
+	Dir           string `name:"data-dir" env:"POSTERN_DATA_DIR" default:"./data" placeholder:"DIR" help:"Embedded database, keys and socket (${default})."`
+	SecretKeyFile string `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"Base64 of 32 random bytes that seals secrets; made in the data directory on first start."`
+}
+
+// KeyFile is where the secret key is kept.
+func (d Data) KeyFile() string {
+	if d.SecretKeyFile != "" {
+		return d.SecretKeyFile
+	}
+	return filepath.Join(d.Dir, "secret.key")
+}
+
+// SocketPath is where a running server takes commands.
+func (d Data) SocketPath() string { return filepath.Join(d.Dir, "admin.sock") }
+
+// Server are the settings of a server.
+type Server struct {
+	Data
+
+	Addr    string `env:"POSTERN_ADDR" default:"127.0.0.1:8080" help:"Address of the API (${default})."`
+	OpsAddr string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of /metrics, /healthz, /readyz and pprof (${default})."`
+	BaseURL string `env:"POSTERN_BASE_URL" placeholder:"URL" help:"Where callers reach the API; from the address when not given."`
+
+	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Listen beyond loopback without TLS."`
+
+	Sandbox        Switch `env:"POSTERN_SANDBOX" default:"off" help:"Link devices to a simulated vendor instead of the real one."`
+	NetworkURL     string `env:"POSTERN_NETWORK_URL" placeholder:"URL" help:"Another vendor address, wss://…; for tests."`
+	NetworkRootKey string `env:"POSTERN_NETWORK_ROOT_KEY" placeholder:"HEX" help:"Its 32-byte root key in hex."`
+	NetworkCA      string `name:"network-ca" env:"POSTERN_NETWORK_CA" placeholder:"FILE" help:"Its TLS authority as PEM."`
+	DeviceName     string `env:"POSTERN_DEVICE_NAME" default:"Postern" help:"Shown on the phone under linked devices (${default})."`
+
+	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks; for development."`
+	PrivateNetworks      []netip.Prefix `env:"POSTERN_PRIVATE_NETWORKS" placeholder:"CIDR" help:"Private networks that webhooks may reach."`
+
+	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error (${default})."`
+}
+
+// Validate checks what the form of single settings does not show, and says
+// what to do.
+func (s *Server) Validate() error {
+	var errs []error
+	host, _, err := net.SplitHostPort(s.Addr)
+	switch {
+	case err != nil:
+		errs = append(errs, errors.New("POSTERN_ADDR must be host:port, such as 127.0.0.1:8080"))
+	case !loopback(host) && !bool(s.InsecureHTTP):
+		errs = append(errs, errors.New("POSTERN_ADDR is reachable from elsewhere without TLS; bind to 127.0.0.1 behind a proxy that speaks TLS, or set POSTERN_INSECURE_HTTP=on for a closed network"))
+	}
+	if bool(s.Sandbox) && s.NetworkURL != "" {
+		errs = append(errs, errors.New("POSTERN_SANDBOX and POSTERN_NETWORK_URL exclude each other"))
+	}
+	if _, err := s.RootKey(); err != nil {
+		errs = append(errs, err)
+	}
+	if s.NetworkURL != "" && s.NetworkRootKey == "" {
+		errs = append(errs, errors.New("POSTERN_NETWORK_URL needs POSTERN_NETWORK_ROOT_KEY"))
+	}
+	return errors.Join(errs...)
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// RootKey is the vendor's root key; nil is the real vendor's.
+func (s *Server) RootKey() ([]byte, error) {
+	if s.NetworkRootKey == "" {
+		return nil, nil
+	}
+	key, err := hex.DecodeString(s.NetworkRootKey)
+	if err != nil || len(key) != 32 {
+		return nil, errors.New("POSTERN_NETWORK_ROOT_KEY must be 32 bytes in hex")
+	}
+	return key, nil
+}
+
+// CA is the TLS authority of the vendor's address; nil is the system's.
+func (s *Server) CA() (*x509.CertPool, error) {
+	if s.NetworkCA == "" {
+		return nil, nil //nolint:nilnil // nil is the system's authorities
+	}
+	pem, err := os.ReadFile(s.NetworkCA)
+	if err != nil {
+		return nil, fmt.Errorf("read POSTERN_NETWORK_CA: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("POSTERN_NETWORK_CA holds no certificate in PEM form")
+	}
+	return pool, nil
+}
+
+// Level is the log level as slog knows it.
+func (s *Server) Level() slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

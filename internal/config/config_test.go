@@ -1,0 +1,28 @@
+package config
+
+import "testing"
+
+func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		s  Server
+		ok bool
+	}{
+		"loopback":             {Server{Addr: "127.0.0.1:8080"}, true},
+		"loopback v6":          {Server{Addr: "[::1]:8080"}, true},
+		"localhost":            {Server{Addr: "localhost:8080"}, true},
+		"no port":              {Server{Addr: "127.0.0.1"}, false},
+		"everywhere":           {Server{Addr: ":8080"}, false},
+		"everywhere, asked":    {Server{Addr: ":8080", InsecureHTTP: true}, true},
+		"other vendor, no key": {Server{Addr: "127.0.0.1:1", NetworkURL: "wss://127.0.0.1:2"}, false},
+		"short root key":       {Server{Addr: "127.0.0.1:1", NetworkRootKey: "00ff"}, false},
+		"two vendors":          {Server{Addr: "127.0.0.1:1", Sandbox: true, NetworkURL: "wss://x"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := tt.s.Validate(); (err == nil) != tt.ok {
+				t.Errorf("Validate(%+v) = %v, want ok %v", tt.s, err, tt.ok)
+			}
+		})
+	}
+}

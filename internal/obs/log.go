@@ -1,0 +1,44 @@
+// Package obs is what operators look at: the log, metrics and health.
+package obs
+
+import (
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// NewLogger writes JSON lines to w. Whatever is logged, it shows no key, no
+// secret, no code, no phone number and no text of a message.
+func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: redact}))
+}
+
+const hidden = "***"
+
+// shapes are texts that must not be shown wherever they turn up: API keys,
+// webhook secrets, phone numbers with their plus sign or in an address of the
+// vendor, and codes that link an account.
+var shapes = regexp.MustCompile(`pst_[0-9A-Za-z]{6,}|whsec_[0-9A-Za-z+/=]{6,}|\+[0-9]{7,15}|[0-9]{5,20}(?::[0-9]+)?@(?:s\.whatsapp\.net|lid)|2@[0-9A-Za-z+/=]{8,}|https://wa\.me/\S+`)
+
+// forbidden are names of attributes that are never shown.
+func forbidden(key string) bool {
+	return slices.Contains([]string{"authorization", "api_key", "secret", "body", "text", "qr", "code", "number", "phone", "phone_number", "password", "cookie"}, strings.ToLower(key))
+}
+
+func redact(_ []string, a slog.Attr) slog.Attr {
+	if forbidden(a.Key) {
+		return slog.String(a.Key, hidden)
+	}
+	switch a.Value.Kind() {
+	case slog.KindString:
+		return slog.String(a.Key, shapes.ReplaceAllString(a.Value.String(), hidden))
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok {
+			return slog.String(a.Key, shapes.ReplaceAllString(err.Error(), hidden))
+		}
+	case slog.KindBool, slog.KindDuration, slog.KindFloat64, slog.KindInt64, slog.KindTime, slog.KindUint64, slog.KindGroup, slog.KindLogValuer:
+	}
+	return a
+}

@@ -1,0 +1,65 @@
+package obs
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Health says whether the server is ready to take requests, and if not, why.
+type Health struct {
+	mu  sync.Mutex
+	why string // "" when ready
+}
+
+// NewHealth starts out not ready.
+func NewHealth() *Health { return &Health{why: "starting"} }
+
+// Set makes the server ready with "", or not ready with the reason.
+func (h *Health) Set(why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.why = why
+}
+
+func (h *Health) reason() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.why
+}
+
+// NewRegistry is a registry with the figures of the Go runtime and the process.
+func NewRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// OpsHandler serves /metrics, /healthz, /readyz and /debug/pprof. It belongs on
+// an address that only operators reach.
+func OpsHandler(health *Health, metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, health.reason()) })
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	return mux
+}
+
+func answer(w http.ResponseWriter, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	status := "ok"
+	if why != "" {
+		status = why
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	json.NewEncoder(w).Encode(map[string]string{"status": status}) //nolint:errcheck // the caller is gone
+}
