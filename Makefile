@@ -1,0 +1,50 @@
+# Postern. "make" shows what there is.
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+LONG     ?= 60s
+
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help build up demo test test-long lint bench fmt deps
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/postern, one static binary
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/postern ./cmd/postern
+
+up: build ## build, show the whole loop without a phone, and stay up on 127.0.0.1:8080
+	./bin/postern demo
+
+demo: build ## show the loop once and exit
+	./bin/postern demo --once
+
+deps: ## what tests need beside Go: installed when root, named otherwise
+	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg
+
+test: deps ## run every test, with the race detector on our packages
+	$(GO) vet ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 9m ./...
+	$(MAKE) --no-print-directory demo-check
+	@echo "ok: all tests passed"
+
+.PHONY: demo-check
+demo-check: build
+	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \
+	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
+
+test-long: deps ## repeat the end-to-end tests and fuzz each parser (LONG=60s each)
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m -count=20 ./internal/testkit/
+	./scripts/fuzz $(LONG)
+
+lint: ## vet and golangci-lint, pinned
+	$(GO) vet ./...
+	$(GO) run $(LINT) run ./...
+
+bench: ## benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fmt: ## format
+	gofmt -w $$(git ls-files '*.go')

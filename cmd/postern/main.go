@@ -1,0 +1,91 @@
+// Command postern is the messaging gateway: server, demo and operator's tools
+// in one binary.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"postern/internal/config"
+)
+
+// version is set at build time.
+var version = "0.1.0-dev" //nolint:gochecknoglobals // the linker's -X needs a variable
+
+// cli is the command line. Its exit status is 0, 1 (failed) or 2 (usage).
+type cli struct {
+	Serve     serveCmd     `cmd:"" help:"Run the server."`
+	Demo      demoCmd      `cmd:"" help:"Show the whole loop against a simulated phone: link, send, receive, signed webhooks."`
+	Workspace workspaceCmd `cmd:"" help:"Workspaces: the tenants."`
+	Key       keyCmd       `cmd:"" help:"API keys."`
+	Device    deviceCmd    `cmd:"" help:"Devices."`
+	Webhook   webhookCmd   `cmd:"" help:"Webhook endpoints."`
+	Migrate   migrateCmd   `cmd:"" help:"Bring the database up to date and exit."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+
+	ConfigFile kong.ConfigFlag `name:"config-file" env:"POSTERN_CONFIG_FILE" placeholder:"FILE" help:"Settings as JSON, below flags and variables."`
+}
+
+// streams is where a command writes.
+type streams struct{ out, err io.Writer }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // stop has nothing left to do
+}
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func run(ctx context.Context, args []string, io streams) (exit int) {
+	var c cli
+	left := -1 // what help asks for
+	parser, err := kong.New(&c, kong.Name("postern"), kong.Description("An open-source messaging gateway: link accounts by QR code, send and receive over REST, learn of everything by signed webhooks."),
+		kong.Configuration(kong.JSON), kong.Writers(io.out, io.err), kong.UsageOnError(), kong.Exit(func(code int) { left = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io))
+	if err != nil {
+		fmt.Fprintln(io.err, "postern:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	kctx, err := parser.Parse(args)
+	if left >= 0 {
+		return left
+	}
+	if err != nil {
+		fmt.Fprintln(io.err, "postern:", err)
+		fmt.Fprintln(io.err, "Run \"postern --help\" to see the commands.")
+		return exitUsage
+	}
+	if err := kctx.Run(); err != nil {
+		fmt.Fprintln(io.err, "postern:", err)
+		return exitFailed
+	}
+	return 0
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(io streams) error {
+	_, err := fmt.Fprintln(io.out, "postern", version)
+	return err
+}
+
+// data is where a command finds the server or its data.
+type data struct {
+	config.Data
+
+	JSON bool `help:"Print JSON, for programs."`
+}

@@ -1,0 +1,86 @@
+// Package postern_test checks the order of the house: who may import whom.
+package postern_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "postern/"
+
+// floors lists, for each package, the packages of this module it may import;
+// "*" is all of them. A package missing here fails the test, so that a new
+// package is a decision and not an accident.
+var floors = map[string]string{
+	"cmd/postern":                  "internal/app internal/config internal/demo internal/gateway internal/obs internal/postern",
+	"internal/app":                 "*",
+	"internal/testkit":             "*",
+	"internal/demo":                "*",
+	"internal/api":                 "internal/gateway internal/obs internal/postern",
+	"internal/session":             "internal/gateway internal/network internal/obs internal/postern internal/store",
+	"internal/webhook":             "internal/egress internal/obs internal/postern internal/seal internal/store",
+	"internal/gateway":             "internal/postern internal/seal internal/store",
+	"internal/network/whatsapp":    "internal/egress internal/network internal/postern internal/seal internal/store",
+	"internal/network":             "internal/postern",
+	"internal/network/networktest": "internal/network internal/postern",
+	"internal/store":               "internal/postern",
+	"internal/egress":              "",
+	"internal/seal":                "",
+	"internal/config":              "internal/seal",
+	"internal/obs":                 "",
+	"internal/postern":             "",
+	"vendorsim":                    "",
+}
+
+// owners lists outside modules and the only packages that may import them.
+var owners = map[string]string{
+	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim",
+	"github.com/jackc/pgx/v5": "internal/store",
+	"modernc.org/sqlite":      "internal/store",
+}
+
+// TestFloors reads the files itself, not through "go list", so that the test
+// cache notices when an import changes.
+func TestFloors(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "sdk" || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		allowed, known := floors[pkg]
+		if !known {
+			t.Errorf("%s has no floor: give it one in floors_test.go", pkg)
+			return nil
+		}
+		for _, spec := range f.Imports {
+			imp := strings.Trim(spec.Path.Value, `"`)
+			if dep, ours := strings.CutPrefix(imp, module); ours && allowed != "*" && !slices.Contains(strings.Fields(allowed), dep) {
+				t.Errorf("%s: %s must not import %s", path, pkg, dep)
+			}
+			for outside, owner := range owners {
+				if strings.HasPrefix(imp, outside) && !slices.Contains(strings.Fields(owner), pkg) {
+					t.Errorf("%s: only %s may import %s", path, owner, outside)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// The commands talk to a running server over a socket in the data directory
+// that only its owner can open: whoever can read the directory is the operator.
+
+// maxSocketPath is the kernel's limit (unix(7): sun_path has 108 bytes).
+const maxSocketPath = 107
+
+// listenSocket makes the socket. The caller holds the directory's lock, so a
+// socket that is already there was left by a process that is gone.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path of the data directory is too long for its socket: %d bytes, at most %d", len(path), maxSocketPath)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove an old socket: %w", err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the command socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// adminHandler serves the commands.
+func adminHandler(g *gateway.Gateway) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /workspaces", admin(func(r *http.Request, in newWorkspace) (any, error) {
+		return g.CreateWorkspace(r.Context(), in.Name, in.Plan)
+	}))
+	mux.HandleFunc("GET /workspaces", admin(func(r *http.Request, _ none) (any, error) {
+		return g.Workspaces(r.Context())
+	}))
+	mux.HandleFunc("PUT /workspaces/{ws}/plan", admin(func(r *http.Request, in newPlan) (any, error) {
+		return none{}, g.SetPlan(r.Context(), workspaceOf(r), in.Plan)
+	}))
+	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
+		key, secret, err := g.CreateKey(r.Context(), workspaceOf(r), in)
+		return NewKey{Key: key, Secret: secret}, err
+	}))
+	mux.HandleFunc("GET /workspaces/{ws}/keys", admin(func(r *http.Request, _ none) (any, error) {
+		return g.Keys(r.Context(), workspaceOf(r))
+	}))
+	mux.HandleFunc("DELETE /workspaces/{ws}/keys/{key}", admin(func(r *http.Request, _ none) (any, error) {
+		return none{}, g.RevokeKey(r.Context(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
+	}))
+	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
+		return g.WorkspaceDevices(r.Context(), workspaceOf(r))
+	}))
+	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(func(r *http.Request, in gateway.NewEndpoint) (any, error) {
+		c, err := g.Operator(r.Context(), workspaceOf(r))
+		if err != nil {
+			return nil, err
+		}
+		made, err := g.CreateEndpoint(r.Context(), c, in, nil)
+		return made.Value, err
+	}))
+	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(func(r *http.Request, _ none) (any, error) {
+		c, err := g.Operator(r.Context(), workspaceOf(r))
+		if err != nil {
+			return nil, err
+		}
+		list, err := g.Endpoints(r.Context(), c, gateway.Page{Limit: maxEndpointsShown})
+		return list.Data, err
+	}))
+	return mux
+}
+
+const maxEndpointsShown = 200 // the largest plan's endpoints
+
+type (
+	none         struct{}
+	newWorkspace struct{ Name, Plan string }
+	newPlan      struct{ Plan string }
+)
+
+// NewKey is a key with its secret, which is shown this once.
+type NewKey struct {
+	postern.Key
+	Secret string `json:"key"`
+}
+
+func workspaceOf(r *http.Request) postern.WorkspaceID {
+	return postern.WorkspaceID(r.PathValue("ws"))
+}
+
+// admin decodes, does and encodes.
+func admin[In any](do func(*http.Request, In) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		if r.Method == http.MethodPost || r.Method == http.MethodPut {
+			dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&in); err != nil {
+				adminAnswer(w, http.StatusBadRequest, postern.Errorf(postern.MalformedRequest, "the command's request cannot be read"))
+				return
+			}
+		}
+		out, err := do(r, in)
+		var e *postern.Error
+		switch {
+		case err == nil:
+			adminAnswer(w, http.StatusOK, out)
+		case errors.As(err, &e):
+			adminAnswer(w, http.StatusConflict, e)
+		default:
+			adminAnswer(w, http.StatusInternalServerError, postern.Errorf(postern.Internal, "%v", err))
+		}
+	}
+}
+
+func adminAnswer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v) //nolint:errcheck,errchkjson // the command is gone
+}

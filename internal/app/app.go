@@ -1,0 +1,291 @@
+// Package app wires the parts into a server. It is the only place that knows
+// them all.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"postern/internal/api"
+	"postern/internal/config"
+	"postern/internal/egress"
+	"postern/internal/gateway"
+	"postern/internal/network/whatsapp"
+	"postern/internal/obs"
+	"postern/internal/seal"
+	"postern/internal/session"
+	"postern/internal/store"
+	"postern/internal/webhook"
+	"postern/vendorsim"
+)
+
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second // header and body
+	idleTimeout       = 2 * time.Minute
+	drainTimeout      = 10 * time.Second // for requests in flight when the server stops
+)
+
+// App is a server that was opened: it holds the data directory and its ports.
+type App struct {
+	cfg     config.Server
+	log     *slog.Logger
+	version string
+
+	db         *store.DB
+	gateway    *gateway.Gateway
+	engine     *session.Engine
+	dispatcher *webhook.Dispatcher
+	vendor     *vendorsim.Vendor // in the sandbox
+	health     *obs.Health
+	servers    []*server
+	streams    context.CancelFunc // ends requests that would never end
+	closers    []func() error
+}
+
+type server struct {
+	http     *http.Server
+	listener net.Listener
+}
+
+// Options are what the environment gives a server beside its settings.
+type Options struct {
+	Log     *slog.Logger
+	Version string
+	// Vendor is an in-process vendor to use instead of the one that the sandbox
+	// would keep in the data directory. It stays the caller's to close.
+	Vendor *vendorsim.Vendor
+}
+
+// New opens everything a server needs and takes its ports, so that what is
+// wrong shows at start. Close or Run must follow.
+func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor}
+	if err := a.open(ctx); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *App) open(ctx context.Context) error {
+	core, err := openCore(ctx, a.cfg.Data, a.log)
+	if err != nil {
+		return err
+	}
+	a.db = core.db
+	a.onClose(core.db.Close)
+	if err := a.openVendor(); err != nil {
+		return err
+	}
+	driver, err := a.openDriver(ctx)
+	if err != nil {
+		return err
+	}
+	client := egress.NewClient(egress.Options{AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks})
+	a.gateway = gateway.New(gateway.Options{DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL})
+	a.engine = session.New(session.Options{DB: a.db, Gateway: a.gateway, Driver: driver, Log: a.log})
+	registry := obs.NewRegistry()
+	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version})
+	return a.listen(ctx, obs.OpsHandler(a.health, registry))
+}
+
+// onClose registers what Close does, last first.
+func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
+
+// openVendor starts the simulated vendor of a sandbox.
+func (a *App) openVendor() (err error) {
+	if !bool(a.cfg.Sandbox) || a.vendor != nil {
+		return nil
+	}
+	a.vendor, err = vendorsim.Open(vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log})
+	if err != nil {
+		return fmt.Errorf("open the simulated vendor: %w", err)
+	}
+	a.onClose(a.vendor.Close)
+	return nil
+}
+
+func (a *App) openDriver(ctx context.Context) (*whatsapp.Driver, error) {
+	network, err := a.network()
+	if err != nil {
+		return nil, err
+	}
+	if err := rememberVendor(ctx, a.db, network.RootKey); err != nil {
+		return nil, err
+	}
+	keys, err := store.OpenKeys(ctx, filepath.Join(a.cfg.Dir, "sessions.db"))
+	if err != nil {
+		return nil, err
+	}
+	a.onClose(keys.Close)
+	driver, err := whatsapp.New(ctx, whatsapp.Options{Keys: keys, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the network driver: %w", err)
+	}
+	return driver, nil
+}
+
+func (a *App) network() (whatsapp.Network, error) {
+	if a.vendor != nil {
+		root := a.vendor.RootKey()
+		return whatsapp.Network{RootKey: root[:], Dial: a.vendor.DialContext}, nil
+	}
+	root, err := a.cfg.RootKey()
+	if err != nil {
+		return whatsapp.Network{}, err
+	}
+	ca, err := a.cfg.CA()
+	return whatsapp.Network{URL: a.cfg.NetworkURL, RootKey: root, CA: ca}, err
+}
+
+// listen takes the ports and the socket.
+func (a *App) listen(ctx context.Context, ops http.Handler) error {
+	var lc net.ListenConfig
+	public, err := lc.Listen(ctx, "tcp", a.cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("listen on POSTERN_ADDR: %w; stop what uses the port or choose another", err)
+	}
+	a.onClose(ignoreClosed(public.Close))
+	opsL, err := lc.Listen(ctx, "tcp", a.cfg.OpsAddr)
+	if err != nil {
+		return fmt.Errorf("listen on POSTERN_OPS_ADDR: %w; stop what uses the port or choose another", err)
+	}
+	a.onClose(ignoreClosed(opsL.Close))
+	sock, err := listenSocket(ctx, a.cfg.SocketPath())
+	if err != nil {
+		return err
+	}
+	a.onClose(ignoreClosed(sock.Close))
+	if a.cfg.BaseURL == "" {
+		a.cfg.BaseURL = "http://" + public.Addr().String()
+	}
+	handler, err := api.New(api.Options{Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Version: a.version, Sandbox: a.vendor != nil})
+	if err != nil {
+		return err
+	}
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a.streams = cancel
+	a.serve(requests, public, handler.Handler())
+	a.serve(requests, opsL, ops)
+	a.serve(requests, sock, adminHandler(a.gateway))
+	return nil
+}
+
+func ignoreClosed(f func() error) func() error {
+	return func() error {
+		if err := f(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	}
+}
+
+func (a *App) serve(requests context.Context, l net.Listener, h http.Handler) {
+	a.servers = append(a.servers, &server{listener: l, http: &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: api.MaxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}})
+}
+
+// URL is where callers reach the API.
+func (a *App) URL() string { return a.cfg.BaseURL }
+
+// OpsURL is where operators look.
+func (a *App) OpsURL() string { return "http://" + a.servers[1].listener.Addr().String() }
+
+// Gateway gives the rules to what runs inside the process, such as the demo.
+func (a *App) Gateway() *gateway.Gateway { return a.gateway }
+
+// Run serves until ctx is done, then drains: requests first, then sends and
+// deliveries in flight, then everything is closed.
+func (a *App) Run(ctx context.Context) error {
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	group, failed := errgroup.WithContext(work)
+	group.Go(func() error { return a.engine.Run(work) })
+	group.Go(func() error { return a.dispatcher.Run(work) })
+	for _, s := range a.servers {
+		group.Go(func() error { return serveUntilShutdown(s) })
+	}
+	a.health.Set("")
+	a.log.Info("serving", "url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
+	select {
+	case <-ctx.Done():
+	case <-failed.Done():
+	}
+	a.health.Set("draining")
+	a.drain(work)
+	stopWork()
+	return errors.Join(group.Wait(), a.Close())
+}
+
+func serveUntilShutdown(s *server) error {
+	err := s.http.Serve(s.listener)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// drain finishes the requests in flight. Streams would never finish: they are
+// ended, and their clients come back.
+func (a *App) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	var group errgroup.Group
+	for _, s := range a.servers {
+		s.http.RegisterOnShutdown(a.streams)
+		group.Go(func() error { return s.http.Shutdown(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		a.log.Warn("requests did not end in time", "error", err)
+	}
+}
+
+// Close lets go of everything. Run calls it; only a server that never ran is
+// closed by hand.
+func (a *App) Close() error {
+	if a.streams != nil {
+		a.streams()
+	}
+	var errs []error
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		errs = append(errs, a.closers[i]())
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+// core is what every command needs: the data and the key to its secrets.
+type core struct {
+	db  *store.DB
+	box *seal.Box
+}
+
+func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, error) {
+	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, Log: log})
+	if err != nil {
+		return core{}, err
+	}
+	key, err := seal.LoadOrMakeKey(cfg.KeyFile())
+	if err != nil {
+		return core{}, errors.Join(err, db.Close())
+	}
+	box, err := seal.NewBox(key)
+	if err != nil {
+		return core{}, errors.Join(err, db.Close())
+	}
+	return core{db, box}, nil
+}

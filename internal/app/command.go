@@ -1,0 +1,163 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"postern/internal/config"
+	"postern/internal/egress"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Commands is the operator's side: it talks to the server that holds the data
+// directory, or serves itself when none runs.
+type Commands struct {
+	client *http.Client
+	stop   func() error
+}
+
+// OpenCommands reaches the running server, or opens the data directory.
+func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
+	stop, err := serveCommands(ctx, cfg)
+	var locked *store.LockedError
+	if errors.As(err, &locked) {
+		stop, err = func() error { return nil }, nil // a server runs: its socket answers
+	}
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: time.Second}
+	return &Commands{stop: stop, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", cfg.SocketPath())
+		},
+	}}}, nil
+}
+
+// serveCommands serves the socket from this process, for as long as a command
+// takes.
+func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err error) {
+	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	l, err := listenSocket(ctx, cfg.SocketPath())
+	if err != nil {
+		return nil, errors.Join(err, core.db.Close())
+	}
+	// The server that delivers checks the URL against its own settings again.
+	client := egress.NewClient(egress.Options{})
+	g := gateway.New(gateway.Options{DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL})
+	srv := &http.Server{Handler: adminHandler(g), ReadHeaderTimeout: readHeaderTimeout}
+	go srv.Serve(l) //nolint:errcheck // it ends with stop
+	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
+}
+
+// Close lets go of the data directory.
+func (c *Commands) Close() error {
+	c.client.CloseIdleConnections()
+	return c.stop()
+}
+
+// CreateWorkspace adds a workspace.
+func (c *Commands) CreateWorkspace(ctx context.Context, name, plan string) (ws postern.Workspace, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces", newWorkspace{name, plan}, &ws)
+	return ws, err
+}
+
+// Workspaces lists all workspaces.
+func (c *Commands) Workspaces(ctx context.Context) (list []postern.Workspace, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces", nil, &list)
+	return list, err
+}
+
+// SetPlan changes what a workspace is entitled to.
+func (c *Commands) SetPlan(ctx context.Context, ws, plan string) error {
+	return c.call(ctx, http.MethodPut, "/workspaces/"+ws+"/plan", newPlan{plan}, nil)
+}
+
+// CreateKey makes an API key; its secret is in the answer and nowhere else.
+func (c *Commands) CreateKey(ctx context.Context, ws string, in gateway.NewKey) (key NewKey, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/keys", in, &key)
+	return key, err
+}
+
+// Keys lists a workspace's keys.
+func (c *Commands) Keys(ctx context.Context, ws string) (list []postern.Key, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/keys", nil, &list)
+	return list, err
+}
+
+// RevokeKey ends a key at once.
+func (c *Commands) RevokeKey(ctx context.Context, ws, id string) error {
+	return c.call(ctx, http.MethodDelete, "/workspaces/"+ws+"/keys/"+id, nil, nil)
+}
+
+// Devices lists a workspace's devices.
+func (c *Commands) Devices(ctx context.Context, ws string) (list []postern.Device, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices", nil, &list)
+	return list, err
+}
+
+// AddWebhook makes a webhook endpoint; its secret is in the answer and nowhere
+// else.
+func (c *Commands) AddWebhook(ctx context.Context, ws string, in gateway.NewEndpoint) (e gateway.EndpointWithSecret, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/webhooks", in, &e)
+	return e, err
+}
+
+// Webhooks lists a workspace's webhook endpoints.
+func (c *Commands) Webhooks(ctx context.Context, ws string) (list []postern.Endpoint, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/webhooks", nil, &list)
+	return list, err
+}
+
+func (c *Commands) call(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://postern"+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("an id may not hold such characters: %w", err)
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("reach the running server: %w", err)
+	}
+	defer res.Body.Close() //nolint:errcheck // it was read to its end
+	if res.StatusCode == http.StatusOK {
+		if out == nil {
+			return nil
+		}
+		return json.NewDecoder(res.Body).Decode(out)
+	}
+	return readError(res)
+}
+
+func readError(res *http.Response) error {
+	var e postern.Error
+	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Reason == "" {
+		return fmt.Errorf("the server answered %s", res.Status)
+	}
+	return &e
+}
+
+// Migrate brings the database up to date and says at which version it is.
+func Migrate(ctx context.Context, cfg config.Data) (version int64, err error) {
+	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir})
+	if err != nil {
+		return 0, err
+	}
+	version, err = db.Version(ctx)
+	return version, errors.Join(err, db.Close())
+}

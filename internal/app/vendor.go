@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/vendorsim"
+)
+
+// rememberVendor keeps devices from meeting a vendor they were not linked at:
+// a real device's keys must never be shown to a simulated vendor, nor the other
+// way round. The database remembers the root key of its vendor.
+func rememberVendor(ctx context.Context, db *store.DB, rootKey []byte) error {
+	const setting = "vendor_root_key"
+	now := fingerprint(rootKey)
+	before, err := db.Setting(ctx, setting)
+	if err != nil || before == now {
+		return err
+	}
+	linked, err := db.LinkedDevices(ctx)
+	if err != nil {
+		return err
+	}
+	if before != "" && linked > 0 {
+		return fmt.Errorf("this database has %d devices linked at %s, and the server was started for %s; start it as before, or with another POSTERN_DATA_DIR", linked, before, now)
+	}
+	return db.SetSetting(ctx, setting, now)
+}
+
+func fingerprint(rootKey []byte) string {
+	if rootKey == nil {
+		return "the real vendor"
+	}
+	sum := sha256.Sum256(rootKey)
+	return "a vendor with root key " + hex.EncodeToString(sum[:8])
+}
+
+// simulated lets the sandbox routes drive the simulated vendor.
+type simulated struct{ *vendorsim.Vendor }
+
+func (a *App) sandbox() gateway.Sandbox {
+	if a.vendor == nil {
+		return nil
+	}
+	return simulated{a.vendor}
+}
+
+func (s simulated) Inbound(ctx context.Context, account, from, body string) (string, error) {
+	return s.Vendor.Send(ctx, account, from, body)
+}
+
+func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
+	kind := vendorsim.Delivered
+	if status == postern.Read {
+		kind = vendorsim.Read
+	}
+	return s.Vendor.Receipt(ctx, account, networkID, kind)
+}
+
+func (s simulated) Fault(ctx context.Context, account, kind string) error {
+	return s.Vendor.Fault(ctx, account, vendorsim.Fault(kind))
+}
+
+func (s simulated) Phone(number string) []gateway.PhoneMessage {
+	shown := s.Shown(number)
+	list := make([]gateway.PhoneMessage, len(shown))
+	for i, m := range shown {
+		list[i] = gateway.PhoneMessage{ID: m.ID, From: m.From, To: m.To, Type: m.Type, Body: m.Body, At: postern.TimeOf(m.At)}
+	}
+	return list
+}

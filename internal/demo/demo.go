@@ -1,0 +1,268 @@
+// Package demo shows the whole loop on one machine, without a phone: it starts
+// a sandbox server, links a simulated phone by QR code, sends, receives, and
+// checks every webhook with the official Standard Webhooks library. It uses
+// nothing but the public API, as any backend would.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mdp/qrterminal/v3"
+
+	"postern/internal/app"
+	"postern/internal/config"
+	"postern/internal/gateway"
+	"postern/internal/obs"
+	"postern/internal/postern"
+)
+
+// Options say how the demo runs.
+type Options struct {
+	Server  config.Server
+	LogFile string // the server's log: the terminal belongs to the demo
+	Version string
+	Once    bool // end after the loop was shown
+	Out     io.Writer
+}
+
+const (
+	stepTimeout = 20 * time.Second
+	name        = "Demo"
+	phone       = "+15550001111" // the account that is linked
+	customer    = "+15551234567" // writes to it
+	reader      = "+15005550003" // a sandbox number that reads at once
+)
+
+// Run shows the demo until ctx is done, or until the loop was shown once.
+func Run(ctx context.Context, opts Options) error {
+	if err := os.MkdirAll(filepath.Dir(opts.LogFile), 0o700); err != nil {
+		return fmt.Errorf("make the demo's directory: %w", err)
+	}
+	logFile, err := os.OpenFile(opts.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the demo's log: %w", err)
+	}
+	a, err := app.New(ctx, opts.Server, app.Options{Log: obs.NewLogger(logFile, opts.Server.Level()), Version: opts.Version})
+	if err != nil {
+		return errors.Join(err, logFile.Close())
+	}
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- a.Run(serving) }()
+	err = show(serving, a, opts)
+	stop()
+	return errors.Join(err, <-served, logFile.Close())
+}
+
+// show plays the loop and stays up after it unless it is to be shown once.
+func show(ctx context.Context, a *app.App, opts Options) error {
+	d := &demo{out: opts.Out, gateway: a.Gateway()}
+	if err := d.play(ctx, a, opts.LogFile); err != nil {
+		if ctx.Err() != nil {
+			return nil // it was told to stop
+		}
+		return err
+	}
+	if opts.Once {
+		return nil
+	}
+	d.invite(a)
+	return d.receiver.follow(ctx)
+}
+
+// demo is one showing.
+type demo struct {
+	out      io.Writer
+	gateway  *gateway.Gateway
+	client   *client
+	receiver *receiver
+	device   postern.Device
+}
+
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, format+"\n", args...)
+}
+
+func (d *demo) play(ctx context.Context, a *app.App, logFile string) error {
+	d.say("Postern is up at %s (log: %s)", a.URL(), logFile)
+	for _, step := range []func(context.Context, *app.App) error{d.prepare, d.listen, d.link, d.send, d.receive} {
+		ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+		err := step(ctx, a)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	d.say("\nThe loop is closed: %d webhooks arrived, every signature verified.", d.receiver.count())
+	return nil
+}
+
+// prepare makes a workspace and a key, as "postern workspace create" and
+// "postern key create" do.
+func (d *demo) prepare(ctx context.Context, a *app.App) error {
+	ws, err := d.workspace(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := d.gateway.Keys(ctx, ws.ID)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys { // of earlier showings: their secrets are gone
+		if k.RevokedAt == 0 {
+			if err := d.gateway.RevokeKey(ctx, ws.ID, k.ID); err != nil {
+				return err
+			}
+		}
+	}
+	_, secret, err := d.gateway.CreateKey(ctx, ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
+	d.client = &client{base: a.URL(), key: secret}
+	d.say("\n1. A workspace on the plan %s, and an API key:\n   %s", ws.Plan, secret)
+	return err
+}
+
+func (d *demo) workspace(ctx context.Context) (postern.Workspace, error) {
+	list, err := d.gateway.Workspaces(ctx)
+	if err != nil {
+		return postern.Workspace{}, err
+	}
+	for _, ws := range list {
+		if ws.Name == name {
+			return ws, nil
+		}
+	}
+	return d.gateway.CreateWorkspace(ctx, name, "growth")
+}
+
+// listen starts a webhook receiver and registers it.
+func (d *demo) listen(ctx context.Context, _ *app.App) error {
+	var old struct{ Data []postern.Endpoint }
+	if err := d.client.get(ctx, "/v1/webhooks", &old); err != nil {
+		return err
+	}
+	for _, e := range old.Data { // of earlier showings: their ports are gone
+		if err := d.client.delete(ctx, "/v1/webhooks/"+string(e.ID)); err != nil {
+			return err
+		}
+	}
+	var err error
+	if d.receiver, err = startReceiver(ctx, d.out); err != nil {
+		return err
+	}
+	d.say("\n2. A webhook receiver at %s. POST /v1/webhooks:", d.receiver.url)
+	var e gateway.EndpointWithSecret
+	if err := d.client.post(ctx, "/v1/webhooks", map[string]any{"url": d.receiver.url, "secret": d.receiver.secret}, &e); err != nil {
+		return err
+	}
+	if err := d.receiver.await(ctx, postern.WebhookVerification); err != nil {
+		return err
+	}
+	return d.awaitActive(ctx, e.ID)
+}
+
+func (d *demo) awaitActive(ctx context.Context, id postern.EndpointID) error {
+	return poll(ctx, "the webhook endpoint to become active", func() (bool, error) {
+		var e postern.Endpoint
+		err := d.client.get(ctx, "/v1/webhooks/"+string(id), &e)
+		return e.Status == postern.EndpointActive, err
+	})
+}
+
+// link links a device, or finds the one that is linked since an earlier
+// showing.
+func (d *demo) link(ctx context.Context, _ *app.App) error {
+	var list struct{ Data []postern.Device }
+	if err := d.client.get(ctx, "/v1/devices", &list); err != nil {
+		return err
+	}
+	for _, dev := range list.Data {
+		if dev.PhoneNumber == phone && dev.Status.HoldsSlot() {
+			d.device = dev
+			d.say("\n3. Device %s was linked in an earlier showing and connects again without a scan.", dev.ID)
+			return d.awaitConnected(ctx)
+		}
+	}
+	return d.linkAnew(ctx, list.Data)
+}
+
+func (d *demo) linkAnew(ctx context.Context, have []postern.Device) error {
+	if len(have) > 0 {
+		d.device = have[0]
+	} else if err := d.client.post(ctx, "/v1/devices", map[string]any{"name": "Support"}, &d.device); err != nil {
+		return err
+	}
+	path := "/v1/devices/" + string(d.device.ID)
+	if err := d.client.post(ctx, path+"/link", nil, &postern.Link{}); err != nil {
+		return err
+	}
+	var l postern.Link
+	err := poll(ctx, "a QR code", func() (bool, error) {
+		err := d.client.get(ctx, path+"/link", &l)
+		return l.QR != "", err
+	})
+	if err != nil {
+		return err
+	}
+	d.say("\n3. A device, %s. POST /v1/devices/{id}/link gives the code a phone scans:\n", d.device.ID)
+	qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, d.out)
+	d.say("   The simulated phone %s scans it.", phone)
+	if err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/scan", map[string]any{"phoneNumber": phone}, nil); err != nil {
+		return err
+	}
+	return d.awaitConnected(ctx)
+}
+
+func (d *demo) awaitConnected(ctx context.Context) error {
+	return poll(ctx, "the device to be connected", func() (bool, error) {
+		err := d.client.get(ctx, "/v1/devices/"+string(d.device.ID), &d.device)
+		return d.device.Status == postern.Connected, err
+	})
+}
+
+// send sends a message to a number that reads at once.
+func (d *demo) send(ctx context.Context, _ *app.App) error {
+	d.say("\n4. POST /v1/messages to %s, who reads at once:", reader)
+	d.receiver.forget()
+	var m postern.Message
+	if err := d.client.post(ctx, "/v1/messages", map[string]any{"deviceId": d.device.ID, "to": reader, "body": "Hello from Postern"}, &m); err != nil {
+		return err
+	}
+	return d.receiver.await(ctx, postern.MessageSent, postern.MessageDelivered, postern.MessageRead)
+}
+
+// receive has a customer write.
+func (d *demo) receive(ctx context.Context, _ *app.App) error {
+	d.say("\n5. A customer, %s, writes to %s:", customer, phone)
+	err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/inbound", map[string]any{"from": customer, "body": "Hi! Is this the support?"}, nil)
+	if err != nil {
+		return err
+	}
+	return d.receiver.await(ctx, postern.MessageReceived)
+}
+
+// invite shows what to try next.
+func (d *demo) invite(a *app.App) {
+	d.say(`
+Try it yourself, in another terminal:
+
+  export KEY=%s
+
+  # send
+  curl -s %s/v1/messages -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+    -d '{"deviceId":"%s","to":"+15005550004","body":"Anybody there?"}'
+
+  # what the customer writes
+  curl -s %s/v1/sandbox/devices/%s/inbound -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+    -d '{"from":"%s","body":"Hello again"}'
+
+  # devices
+  curl -s %s/v1/devices -H "Authorization: Bearer $KEY"
+
+Webhooks appear below as they arrive. Stop with Ctrl-C.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
+}

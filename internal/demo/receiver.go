@@ -1,0 +1,186 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"postern/internal/postern"
+)
+
+// receiver is a small webhook receiver, such as a customer would write: it
+// answers the handshake, checks the signature and prints what it got.
+type receiver struct {
+	url    string
+	secret string
+	check  *standardwebhooks.Webhook
+	out    io.Writer
+
+	mu      sync.Mutex
+	seen    map[string]bool // eventIds: deliveries are at least once
+	got     map[postern.EventType]int
+	bad     error // the first signature that did not verify
+	changed chan struct{}
+}
+
+const maxDelivery = 1 << 20
+
+func startReceiver(ctx context.Context, out io.Writer) (*receiver, error) {
+	var raw [32]byte
+	rand.Read(raw[:]) //nolint:errcheck // crypto/rand.Read never fails (Go 1.24)
+	r := &receiver{
+		secret: "whsec_" + base64.StdEncoding.EncodeToString(raw[:]), out: out,
+		seen: map[string]bool{}, got: map[postern.EventType]int{}, changed: make(chan struct{}),
+	}
+	var err error
+	if r.check, err = standardwebhooks.NewWebhook(r.secret); err != nil {
+		return nil, fmt.Errorf("prepare the verification of webhooks: %w", err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	r.url = "http://" + l.Addr().String() + "/webhooks"
+	srv := &http.Server{Handler: r, ReadHeaderTimeout: time.Second}
+	go srv.Serve(l) //nolint:errcheck // it lives as long as the demo
+	return r, nil
+}
+
+// event is what a consumer reads of a webhook.
+type event struct {
+	EventID   string            `json:"eventId"`
+	Type      postern.EventType `json:"type"`
+	Challenge string            `json:"challenge"`
+	Message   json.RawMessage   `json:"message"`
+	Device    json.RawMessage   `json:"device"`
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxDelivery))
+	if err == nil {
+		err = r.check.Verify(body, req.Header)
+	}
+	var e event
+	if err == nil {
+		err = json.Unmarshal(body, &e)
+	}
+	if err != nil {
+		r.fail(err)
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.take(e)
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(map[string]any{"received": true, "challenge": e.Challenge}) //nolint:errcheck,errchkjson // the sender tries again
+}
+
+func (r *receiver) take(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.seen[e.EventID] {
+		r.seen[e.EventID] = true
+		r.got[e.Type]++
+		fmt.Fprintf(r.out, "   webhook  %-20s  signature verified  %s\n", e.Type, summary(e))
+	}
+	r.wake()
+}
+
+// summary is the part of an event that a reader of the terminal cares for.
+func summary(e event) string {
+	var m struct {
+		From, To, Body string
+		Status         string
+	}
+	subject := e.Message
+	if subject == nil {
+		subject = e.Device
+	}
+	if err := json.Unmarshal(subject, &m); err != nil {
+		return ""
+	}
+	switch {
+	case e.Type == postern.MessageReceived || e.Type == postern.MessageEcho:
+		return fmt.Sprintf("from %s: %q", m.From, m.Body)
+	case e.Message != nil:
+		return fmt.Sprintf("to %s: %s", m.To, m.Status)
+	}
+	return m.Status
+}
+
+func (r *receiver) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bad = errors.Join(r.bad, fmt.Errorf("a webhook did not verify: %w", err))
+	r.wake()
+}
+
+// wake tells those who wait; r.mu is held.
+func (r *receiver) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.seen)
+}
+
+// forget starts the count of kinds anew.
+func (r *receiver) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.got)
+}
+
+// await waits until each kind arrived.
+func (r *receiver) await(ctx context.Context, kinds ...postern.EventType) error {
+	for {
+		missing, changed, err := r.missing(kinds)
+		if err != nil || missing == "" {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waited in vain for the webhook %s: %w", missing, ctx.Err())
+		}
+	}
+}
+
+func (r *receiver) missing(kinds []postern.EventType) (postern.EventType, <-chan struct{}, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range kinds {
+		if r.got[k] == 0 {
+			return k, r.changed, r.bad
+		}
+	}
+	return "", r.changed, r.bad
+}
+
+// follow stays until ctx is done, or a signature is wrong.
+func (r *receiver) follow(ctx context.Context) error {
+	for {
+		_, changed, err := r.missing(nil)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
