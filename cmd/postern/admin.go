@@ -178,6 +178,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, io streams) error {
 }
 
 type deviceCmd struct {
+	Link deviceLinkCmd `cmd:"" help:"Link a device: show QR codes here until a phone scanned one."`
 	List deviceListCmd `cmd:"" help:"List a workspace's devices."`
 }
 

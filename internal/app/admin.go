@@ -65,23 +65,40 @@ func adminHandler(g *gateway.Gateway) http.Handler {
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
 		return g.WorkspaceDevices(r.Context(), workspaceOf(r))
 	}))
-	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(func(r *http.Request, in gateway.NewEndpoint) (any, error) {
-		c, err := g.Operator(r.Context(), workspaceOf(r))
-		if err != nil {
-			return nil, err
-		}
+	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, func(r *http.Request, c gateway.Caller, in newDevice) (any, error) {
+		made, err := g.CreateDevice(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
+		return made.Value, err
+	})))
+	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
+		return g.Device(r.Context(), c, deviceOf(r))
+	})))
+	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
+		made, err := g.OpenLink(r.Context(), c, deviceOf(r), gateway.NewLink{}, nil)
+		return made.Value, err
+	})))
+	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
+		return g.Link(r.Context(), c, deviceOf(r))
+	})))
+	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c gateway.Caller, in gateway.NewEndpoint) (any, error) {
 		made, err := g.CreateEndpoint(r.Context(), c, in, nil)
 		return made.Value, err
-	}))
-	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(func(r *http.Request, _ none) (any, error) {
+	})))
+	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
+		list, err := g.Endpoints(r.Context(), c, gateway.Page{Limit: maxEndpointsShown})
+		return list.Data, err
+	})))
+	return mux
+}
+
+// operator acts in the workspace of the path with every right.
+func operator[In any](g *gateway.Gateway, do func(*http.Request, gateway.Caller, In) (any, error)) func(*http.Request, In) (any, error) {
+	return func(r *http.Request, in In) (any, error) {
 		c, err := g.Operator(r.Context(), workspaceOf(r))
 		if err != nil {
 			return nil, err
 		}
-		list, err := g.Endpoints(r.Context(), c, gateway.Page{Limit: maxEndpointsShown})
-		return list.Data, err
-	}))
-	return mux
+		return do(r, c, in)
+	}
 }
 
 const maxEndpointsShown = 200 // the largest plan's endpoints
@@ -90,6 +107,7 @@ type (
 	none         struct{}
 	newWorkspace struct{ Name, Plan string }
 	newPlan      struct{ Plan string }
+	newDevice    struct{ Name string }
 )
 
 // NewKey is a key with its secret, which is shown this once.
@@ -101,6 +119,8 @@ type NewKey struct {
 func workspaceOf(r *http.Request) postern.WorkspaceID {
 	return postern.WorkspaceID(r.PathValue("ws"))
 }
+
+func deviceOf(r *http.Request) postern.DeviceID { return postern.DeviceID(r.PathValue("id")) }
 
 // admin decodes, does and encodes.
 func admin[In any](do func(*http.Request, In) (any, error)) http.HandlerFunc {

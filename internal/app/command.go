@@ -23,20 +23,23 @@ import (
 type Commands struct {
 	client *http.Client
 	stop   func() error
+	// Alone is true when no server runs: what needs one cannot be done.
+	Alone bool
 }
 
 // OpenCommands reaches the running server, or opens the data directory.
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
+	alone := true
 	stop, err := serveCommands(ctx, cfg)
 	var locked *store.LockedError
 	if errors.As(err, &locked) {
-		stop, err = func() error { return nil }, nil // a server runs: its socket answers
+		stop, err, alone = func() error { return nil }, nil, false // a server runs: its socket answers
 	}
 	if err != nil {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: time.Second}
-	return &Commands{stop: stop, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return &Commands{stop: stop, Alone: alone, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", cfg.SocketPath())
 		},
@@ -106,6 +109,30 @@ func (c *Commands) RevokeKey(ctx context.Context, ws, id string) error {
 func (c *Commands) Devices(ctx context.Context, ws string) (list []postern.Device, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices", nil, &list)
 	return list, err
+}
+
+// CreateDevice makes a device that waits to be linked.
+func (c *Commands) CreateDevice(ctx context.Context, ws, name string) (d postern.Device, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices", newDevice{name}, &d)
+	return d, err
+}
+
+// Device finds a device.
+func (c *Commands) Device(ctx context.Context, ws, id string) (d postern.Device, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices/"+id, nil, &d)
+	return d, err
+}
+
+// OpenLink opens a link attempt.
+func (c *Commands) OpenLink(ctx context.Context, ws, id string) (l postern.Link, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices/"+id+"/link", none{}, &l)
+	return l, err
+}
+
+// Link finds the newest link attempt with the code to show now.
+func (c *Commands) Link(ctx context.Context, ws, id string) (l postern.Link, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices/"+id+"/link", nil, &l)
+	return l, err
 }
 
 // AddWebhook makes a webhook endpoint; its secret is in the answer and nowhere

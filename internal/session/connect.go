@@ -47,10 +47,10 @@ func (e *Engine) admit(ctx context.Context) (release func(), err error) {
 
 // ended records why a connection ended and decides when to try again.
 func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err error) time.Duration {
-	var end *network.Ended
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return 0 // we ended it ourselves
 	}
+	var end *network.Ended
 	if !errors.As(err, &end) {
 		end = &network.Ended{Status: postern.Disconnected, Reason: "error"}
 		e.log.Error("a session ended with an error", "device", d.ID, "error", err)

@@ -30,12 +30,14 @@ func newSupervisor(id postern.DeviceID) *supervisor {
 	return &supervisor{id: id, backoff: b}
 }
 
-// desire tells the supervisor what is wanted now.
+// desire tells the supervisor what is wanted now. A link attempt that has just
+// succeeded ends by itself: the network must hear our last word of it.
 func (s *supervisor) desire(d postern.Desired) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
-	if s.interrupt != nil && s.doing != d {
+	linked := s.doing == postern.WantLink && d == postern.WantConnect
+	if s.interrupt != nil && s.doing != d && !linked {
 		s.interrupt()
 	}
 }

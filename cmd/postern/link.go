@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mdp/qrterminal/v3"
+
+	"postern/internal/app"
+	"postern/internal/postern"
+)
+
+type deviceLinkCmd struct {
+	data
+
+	Workspace string `required:"" help:"Id of the workspace."`
+	Name      string `default:"device" help:"Name of the device to make (${default})."`
+	Device    string `help:"Link this device again instead of making one."`
+}
+
+// Run shows QR codes in the terminal until a phone scanned one and the device
+// is connected.
+func (c *deviceLinkCmd) Run(ctx context.Context, io streams) error {
+	return c.with(ctx, func(s *app.Commands) error {
+		if s.Alone {
+			return errors.New("no server runs on this data directory; start one with \"postern serve\"")
+		}
+		id, err := c.open(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := c.show(ctx, s, io, id); err != nil {
+			return err
+		}
+		d, err := c.connected(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		return c.print(io, map[string]any{"id": d.ID, "phoneNumber": d.PhoneNumber}, "device %s is connected as %s", d.ID, d.PhoneNumber)
+	})
+}
+
+func (c *deviceLinkCmd) open(ctx context.Context, s *app.Commands) (id string, err error) {
+	id = c.Device
+	if id == "" {
+		d, err := s.CreateDevice(ctx, c.Workspace, c.Name)
+		if err != nil {
+			return "", err
+		}
+		id = string(d.ID)
+	}
+	_, err = s.OpenLink(ctx, c.Workspace, id)
+	return id, err
+}
+
+const pollEvery = 300 * time.Millisecond
+
+// show prints each new code until the attempt ends.
+func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, io streams, id string) error {
+	var shown postern.Maybe
+	for {
+		l, err := s.Link(ctx, c.Workspace, id)
+		switch {
+		case err != nil:
+			return err
+		case l.Status == postern.LinkLinked:
+			return nil
+		case l.Status != postern.LinkPending:
+			return fmt.Errorf("the attempt ended: %s", l.Reason)
+		case l.QR != "" && l.QR != shown:
+			shown = l.QR
+			fmt.Fprintf(io.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
+			qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, io.err)
+		}
+		if err := wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func wait(ctx context.Context) error {
+	t := time.NewTimer(pollEvery)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *deviceLinkCmd) connected(ctx context.Context, s *app.Commands, id string) (postern.Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		d, err := s.Device(ctx, c.Workspace, id)
+		if err != nil || d.Status == postern.Connected {
+			return d, err
+		}
+		if err := wait(ctx); err != nil {
+			return d, fmt.Errorf("linked, but not connected yet (%s %s): %w", d.Status, d.StatusReason, err)
+		}
+	}
+}

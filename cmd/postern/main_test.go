@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// output is where a command of a test writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// postern runs a command to its end.
+func postern(t *testing.T, args ...string) (exit int, out, errs string) {
+	t.Helper()
+	var o, e output
+	exit = run(t.Context(), args, streams{&o, &e})
+	return exit, o.String(), e.String()
+}
+
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	exit, out, errs := postern(t, args...)
+	if exit != 0 {
+		t.Fatalf("postern %v = %d\n%s%s", args, exit, out, errs)
+	}
+	return out
+}
+
+// shortDir has room for a socket's path.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	d, err := os.MkdirTemp("", "p") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(d) })
+	return d
+}
+
+// serve runs a server until the test ends and returns its URL.
+func serve(t *testing.T, dir string, args ...string) (url string) {
+	t.Helper()
+	var errs output
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, args...), streams{&errs, &errs})
+	}()
+	t.Cleanup(func() {
+		stop()
+		if exit := <-ended; exit != 0 {
+			t.Errorf("serve = %d\n%s", exit, errs.String())
+		}
+	})
+	at := regexp.MustCompile(`"msg":"serving","url":"([^"]+)"`)
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if m := at.FindStringSubmatch(errs.String()); m != nil {
+			return m[1]
+		}
+		select {
+		case exit := <-ended:
+			ended <- 0
+			t.Fatalf("serve = %d\n%s", exit, errs.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the server did not start\n%s", errs.String())
+		}
+	}
+}
+
+func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
+	t.Parallel()
+	for name, running := range map[string]bool{"running": true, "alone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			if running {
+				serve(t, dir, "--sandbox", "on")
+			}
+			at := "--data-dir=" + dir
+			ws := matched(t, `^\{"id":"(ws_[0-9A-Z]{26})"\}\n$`, mustRun(t, "workspace", "create", "--name", "X", "--plan", "growth", "--json", at))
+			out := mustRun(t, "key", "create", "--workspace", ws, "--name", "ci", "--json", at)
+			key := matched(t, `^\{"id":"(key_[0-9A-Z]{26})","key":"pst_[0-9A-Za-z]{38}"\}\n$`, out)
+			if list := mustRun(t, "key", "list", "--workspace", ws, "--json", at); !strings.Contains(list, key) || strings.Contains(list, "pst_") {
+				t.Errorf("key list = %s", list)
+			}
+			mustRun(t, "key", "revoke", "--workspace", ws, key, at)
+			mustRun(t, "workspace", "set-plan", ws, "pro", at)
+			if list := mustRun(t, "workspace", "list", at); !strings.Contains(list, "pro") {
+				t.Errorf("workspace list = %s", list)
+			}
+			if list := mustRun(t, "device", "list", "--workspace", ws, "--json", at); list != "{\"data\":[]}\n" {
+				t.Errorf("device list = %s", list)
+			}
+			mustRun(t, "webhook", "add", "--workspace", ws, "--url", "https://example.com/x", at)
+			if list := mustRun(t, "webhook", "list", "--workspace", ws, at); !strings.Contains(list, "https://example.com/x") {
+				t.Errorf("webhook list = %s", list)
+			}
+			if exit, _, errs := postern(t, "key", "list", "--workspace", "ws_none", at); exit != 1 || !strings.Contains(errs, "no such workspace") {
+				t.Errorf("a workspace that is not there = %d %s", exit, errs)
+			}
+		})
+	}
+}
+
+func matched(t *testing.T, pattern, text string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("%q does not match %s", text, pattern)
+	}
+	return m[1]
+}
+
+func TestKeyOfTheCommandOpensTheAPI(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	url := serve(t, dir, "--sandbox", "on")
+	at := "--data-dir=" + dir
+	ws := matched(t, `"(ws_[^"]+)"`, mustRun(t, "workspace", "create", "--name", "X", "--plan", "free", "--json", at))
+	var made struct{ ID, Key string }
+	if err := json.Unmarshal([]byte(mustRun(t, "key", "create", "--workspace", ws, "--name", "ci", "--json", at)), &made); err != nil {
+		t.Fatal(err)
+	}
+	status := func() int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/devices", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+made.Key)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	if got := status(); got != 403 {
+		t.Errorf("on the plan free: %d, want 403", got)
+	}
+	mustRun(t, "workspace", "set-plan", ws, "starter", at)
+	if got := status(); got != 200 {
+		t.Errorf("on the plan starter: %d, want 200 at once", got)
+	}
+	mustRun(t, "key", "revoke", "--workspace", ws, made.ID, at)
+	if got := status(); got != 401 {
+		t.Errorf("a revoked key: %d, want 401 at once", got)
+	}
+}
+
+func TestWhatIsWrongAtStartIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	url := serve(t, dir, "--sandbox", "on")
+	file := filepath.Join(shortDir(t), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		exit int
+		want string
+	}{
+		"second server on the directory":    {[]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, 1, "is in use by process"},
+		"migrate beside a server":           {[]string{"migrate", "--data-dir", dir}, 1, "is in use by process"},
+		"taken port":                        {[]string{"serve", "--data-dir", shortDir(t), "--sandbox", "on", "--addr", strings.TrimPrefix(url, "http://"), "--ops-addr", "127.0.0.1:0"}, 1, "address already in use"},
+		"directory that cannot be written":  {[]string{"serve", "--data-dir", filepath.Join(file, "data")}, 1, "data directory"},
+		"reachable from elsewhere, no TLS":  {[]string{"serve", "--data-dir", shortDir(t), "--addr", "0.0.0.0:0"}, 1, "POSTERN_INSECURE_HTTP"},
+		"unknown command":                   {[]string{"fly"}, 2, "unexpected argument fly"},
+		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "unknown flag --fly"},
+		"missing flag":                      {[]string{"key", "create"}, 2, "missing flags"},
+		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 1, "a plan is one of"},
+		"private webhook":                   {[]string{"webhook", "add", "--data-dir", dir, "--workspace", "ws_none", "--url", "http://127.0.0.1/"}, 1, "no such workspace"},
+		"linking without a running gateway": {[]string{"device", "link", "--data-dir", shortDir(t), "--workspace", "ws_x"}, 1, "postern serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			exit, _, errs := postern(t, tt.args...)
+			if exit != tt.exit || !strings.Contains(errs, tt.want) {
+				t.Errorf("postern %v = %d %q, want %d and %q", tt.args, exit, errs, tt.exit, tt.want)
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	if exit, out, _ := postern(t, "--help"); exit != 0 || !strings.Contains(out, "serve") {
+		t.Errorf("--help = %d %s", exit, out)
+	}
+	if exit, out, _ := postern(t, "serve", "--help"); exit != 0 || !strings.Contains(out, "POSTERN_DATA_DIR") {
+		t.Errorf("serve --help = %d %s", exit, out)
+	}
+	if exit, out, _ := postern(t, "version"); exit != 0 || !strings.HasPrefix(out, "postern ") {
+		t.Errorf("version = %d %s", exit, out)
+	}
+}

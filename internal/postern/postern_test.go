@@ -1,0 +1,150 @@
+package postern
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParsePhoneTakesNumbersAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"+15551234567": "+15551234567", "15551234567": "+15551234567", "15551234567@s.whatsapp.net": "+15551234567", "15551234567@c.us": "+15551234567",
+		"+1234567": "+1234567", "+123456789012345": "+123456789012345",
+		"": "", "+": "", "+123456": "", "+1234567890123456": "", "+05551234567": "", "+1 555 123 4567": "", "+1(555)1234567": "", "++15551234567": "",
+		"+1555123456٧": "", "+１５５５１２３４５６７": "", "+15551234567;ext=1": "", "+15551234567 ": "", "\u202a+15551234567": "", "15551234567:5@s.whatsapp.net": "", "status@broadcast": "", "123456789-123@g.us": "", "+1555123456x": "",
+	} {
+		got, ok := ParsePhone(in)
+		if got != want || ok != (want != "") {
+			t.Errorf("ParsePhone(%q) = %q, %v, want %q", in, got, ok, want)
+		}
+	}
+}
+
+func FuzzParsePhone(f *testing.F) {
+	f.Add("+15551234567")
+	f.Add("٣@s.whatsapp.net")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, ok := ParsePhone(s)
+		if !ok {
+			return
+		}
+		if again, ok := ParsePhone(got); !ok || again != got || len(got) < 8 || len(got) > 16 || strings.Trim(got[1:], "0123456789") != "" {
+			t.Errorf("ParsePhone(%q) = %q, which is not stable", s, got)
+		}
+	})
+}
+
+func TestKeysHaveTheirFormAndATypoIsSeen(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 200 {
+		k := NewKeySecret()
+		if len(k) != 42 || !strings.HasPrefix(k, "pst_") || !WellFormedKey(k) || seen[k] {
+			t.Fatalf("NewKeySecret() = %q", k)
+		}
+		seen[k] = true
+		for i := range k {
+			b := []byte(k)
+			if b[i]++; WellFormedKey(string(b)) {
+				t.Fatalf("%q passes for %q", b, k)
+			}
+		}
+	}
+	for _, s := range []string{"", "pst_", strings.Repeat("x", 42), NewKeySecret() + "0", " " + NewKeySecret()} {
+		if WellFormedKey(s) {
+			t.Errorf("WellFormedKey(%q)", s)
+		}
+	}
+}
+
+func TestTimesInJSON(t *testing.T) {
+	t.Parallel()
+	at := TimeOf(time.Date(2026, 12, 1, 9, 0, 0, 7_999_999, time.FixedZone("", 3600)))
+	b, err := json.Marshal(map[string]Time{"a": at, "b": 0})
+	if err != nil || string(b) != `{"a":"2026-12-01T08:00:00.007Z","b":null}` {
+		t.Errorf("json = %s, %v", b, err)
+	}
+	var back map[string]Time
+	if err := json.Unmarshal(b, &back); err != nil || back["a"] != at || back["b"] != 0 {
+		t.Errorf("back = %v, %v", back, err)
+	}
+	for _, bad := range []string{`5`, `"yesterday"`, `""`, `{}`, `"`} {
+		if err := json.Unmarshal([]byte(bad), new(Time)); err == nil {
+			t.Errorf("%s passes for a time", bad)
+		}
+	}
+}
+
+func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		events  []string
+		devices []DeviceID
+		kind    EventType
+		device  DeviceID
+		want    bool
+	}{
+		{[]string{"*"}, nil, MessageReceived, "dev_1", true},
+		{[]string{"*"}, nil, WebhookDisabled, "", false},
+		{[]string{"webhook.disabled"}, nil, WebhookDisabled, "", true},
+		{[]string{"message.*"}, nil, MessageSent, "dev_1", true},
+		{[]string{"message.*"}, nil, DeviceLinked, "dev_1", false},
+		{[]string{"device.linked", "message.read"}, nil, MessageRead, "dev_1", true},
+		{[]string{"message.rea"}, nil, MessageRead, "dev_1", false},
+		{[]string{"*"}, []DeviceID{"dev_2"}, MessageRead, "dev_1", false},
+		{[]string{"*"}, []DeviceID{"dev_2", "dev_1"}, MessageRead, "dev_1", true},
+		{nil, nil, MessageRead, "dev_1", false},
+	} {
+		if got := (Endpoint{Events: tt.events, DeviceIDs: tt.devices}).Wants(tt.kind, tt.device); got != tt.want {
+			t.Errorf("endpoint %v %v wants %s of %s: %v, want %v", tt.events, tt.devices, tt.kind, tt.device, got, tt.want)
+		}
+	}
+	for pattern, want := range map[string]bool{"*": true, "message.*": true, "message.read": true, "message.": false, "mess*": false, "": false, "**": false, "group.*": false, ".*": false} {
+		if got := ValidEventPattern(pattern); got != want {
+			t.Errorf("ValidEventPattern(%q) = %v, want %v", pattern, got, want)
+		}
+	}
+}
+
+func TestEnvelopeIsJSONWhateverIsInIt(t *testing.T) {
+	t.Parallel()
+	m := Message{ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Body: "<&>\u2028\"\\\x01👋", Type: TypeText, Metadata: map[string]string{}, FromLID: "123", From: ""}
+	for _, kind := range []EventType{MessageReceived, MessageSent} {
+		e, err := m.Event(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back struct {
+			EventID, Type, Timestamp, DeviceID, WorkspaceID string
+			Sequence                                        int64
+			Message                                         map[string]any
+		}
+		if err := json.Unmarshal(e.Envelope(7, 1), &back); err != nil {
+			t.Fatal(err)
+		}
+		if back.EventID != string(e.ID) || back.Type != string(kind) || back.Sequence != 7 || back.Message["body"] != m.Body || back.Timestamp != "1970-01-01T00:00:00.001Z" {
+			t.Errorf("envelope = %s", e.Envelope(7, 1))
+		}
+		if _, has := back.Message["from"]; kind == MessageReceived && (has || back.Message["fromLid"] != "lid:123") {
+			t.Errorf("a sender whose number is hidden: %v", back.Message)
+		}
+	}
+}
+
+func TestPlansAreTheInterfaces(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]Plan{
+		"free": {Devices: 1, Messages: 500}, "starter": {Devices: 1, Messages: 3000, API: true}, "growth": {Devices: 5, Messages: 30_000, API: true},
+		"pro": {Devices: 15, Messages: 300_000, API: true}, "enterprise": {Devices: 50, Messages: 1_000_000, API: true},
+	} {
+		got, ok := PlanByName(name)
+		if !ok || got.Devices != want.Devices || got.Messages != want.Messages || got.API != want.API {
+			t.Errorf("plan %s = %+v", name, got)
+		}
+	}
+	if _, ok := PlanByName("gold"); ok {
+		t.Error("there is a plan gold")
+	}
+}

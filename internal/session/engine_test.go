@@ -1,0 +1,486 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/network"
+	"postern/internal/network/networktest"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+const (
+	account  = "+15550001111"
+	customer = "+15551234567"
+)
+
+// world is an engine over the real store and a fake network, in a bubble of
+// time: a day of waiting passes at once.
+type world struct {
+	t      *testing.T
+	dir    string
+	db     *store.DB
+	g      *gateway.Gateway
+	net    *networktest.Fake
+	driver network.Driver
+	caller gateway.Caller
+	log    bytes.Buffer
+	stop   func()
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, dir: dir, net: networktest.NewFake()}
+		w.driver = w.net
+		w.boot()
+		ws, err := w.g.CreateWorkspace(t.Context(), "acme", "growth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.caller, err = w.g.Operator(t.Context(), ws.ID); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w)
+		w.stop()
+	})
+}
+
+func (w *world) boot() {
+	w.t.Helper()
+	log := slog.New(slog.NewTextHandler(&w.log, nil))
+	db, err := store.Open(w.t.Context(), store.Options{Dir: w.dir, Log: log})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	box, err := seal.NewBox(bytes.Repeat([]byte{1}, seal.KeySize))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.db, w.g = db, gateway.New(gateway.Options{DB: db, Box: box, Log: log})
+	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	w.stop = func() {
+		cancel()
+		if err := errors.Join(<-ended, db.Close()); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// settle lets everything happen that can happen now.
+func (w *world) settle(d time.Duration) {
+	time.Sleep(d) // the bubble's time
+	synctest.Wait()
+}
+
+func (w *world) device(id postern.DeviceID) postern.Device {
+	w.t.Helper()
+	d, err := w.g.Device(w.t.Context(), w.caller, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+func (w *world) openLink() postern.Device {
+	w.t.Helper()
+	made, err := w.g.CreateDevice(w.t.Context(), w.caller, gateway.NewDevice{Name: "d"}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.g.OpenLink(w.t.Context(), w.caller, made.Value.ID, gateway.NewLink{}, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle(time.Second)
+	return made.Value
+}
+
+func (w *world) link(d postern.Device) postern.Link {
+	w.t.Helper()
+	l, err := w.g.Link(w.t.Context(), w.caller, d.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+func (w *world) linked() postern.Device {
+	w.t.Helper()
+	d := w.openLink()
+	if err := w.net.Scan(w.t.Context(), string(w.link(d).QR), account); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle(time.Second)
+	d = w.device(d.ID)
+	if d.Status != postern.Connected || d.PhoneNumber != account {
+		w.t.Fatalf("linked device is %s (%s), number %q\n%s", d.Status, d.StatusReason, d.PhoneNumber, w.log.String())
+	}
+	return d
+}
+
+func (w *world) send(d postern.Device, to string) postern.MessageID {
+	w.t.Helper()
+	made, err := w.g.Send(w.t.Context(), w.caller, gateway.NewMessage{DeviceID: d.ID, To: to, Body: "hi", WhenDisconnected: "queue"}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return made.Value.ID
+}
+
+func (w *world) wantMessage(id postern.MessageID, want postern.MessageStatus) postern.Message {
+	w.t.Helper()
+	m, err := w.g.Message(w.t.Context(), w.caller, id)
+	if err != nil || m.Status != want {
+		w.t.Errorf("message is %s (%v), want %s", m.Status, err, want)
+	}
+	return m
+}
+
+func (w *world) wantStatus(d postern.Device, want postern.Status, reason string) {
+	w.t.Helper()
+	got := w.device(d.ID)
+	if got.Status != want || reason != "" && string(got.StatusReason) != reason {
+		w.t.Errorf("device is %s (%s), want %s (%s)", got.Status, got.StatusReason, want, reason)
+	}
+}
+
+func (w *world) used() int {
+	w.t.Helper()
+	n, err := w.db.MessagesUsed(w.t.Context(), w.caller.Workspace(), store.MonthOf(postern.TimeOf(time.Now())))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func (w *world) fault(f networktest.Fault) {
+	w.t.Helper()
+	if err := w.net.Fault(w.t.Context(), account, f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestCodesFollowEachOtherAndTheAttemptExpires(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.openLink()
+		first := w.link(d)
+		w.settle(61 * time.Second)
+		second := w.link(d)
+		if first.QR == "" || second.QR == "" || first.QR == second.QR || second.QRExpiresAt <= first.QRExpiresAt {
+			t.Errorf("codes %+v then %+v", first, second)
+		}
+		w.settle(3 * time.Minute)
+		if l := w.link(d); l.Status != postern.LinkExpired || l.Reason != "timeout" || l.QR != "" {
+			t.Errorf("link = %+v, want expired", l)
+		}
+		w.wantStatus(d, postern.Unlinked, "timeout")
+	})
+}
+
+func TestLinkAttemptIsCanceled(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.openLink()
+		if err := w.g.CancelLink(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.wantStatus(d, postern.Unlinked, "canceled")
+		if err := w.g.CancelLink(t.Context(), w.caller, d.ID); postern.ReasonOf(err) != postern.NoOpenLink {
+			t.Errorf("canceling twice = %v", err)
+		}
+	})
+}
+
+func TestLinkAttemptSurvivesARestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.openLink()
+		w.stop()
+		w.boot()
+		w.settle(time.Second)
+		if err := w.net.Scan(t.Context(), string(w.link(d).QR), account); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.wantStatus(d, postern.Connected, "")
+	})
+}
+
+// crashing is a driver whose process dies once the keys are kept and before
+// the gateway hears of it.
+type crashing struct{ *networktest.Fake }
+
+type deaf struct{ network.Host }
+
+func (h deaf) Update(ctx context.Context, u network.Update) error {
+	if _, ok := u.(network.Paired); ok {
+		return nil // nobody wrote it down
+	}
+	return h.Host.Update(ctx, u)
+}
+
+func (c crashing) Link(ctx context.Context, host network.Host) error {
+	if err := c.Fake.Link(ctx, deaf{host}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestCrashBetweenKeysAndRowIsMended(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.stop()
+		w.driver = crashing{w.net}
+		w.boot()
+		d := w.openLink()
+		if err := w.net.Scan(t.Context(), string(w.link(d).QR), account); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.wantStatus(d, postern.Linking, "")
+		w.stop()
+		w.driver = w.net
+		w.boot()
+		w.settle(time.Second)
+		w.wantStatus(d, postern.Connected, "")
+		if l := w.link(d); l.Status != postern.LinkLinked {
+			t.Errorf("link is %s, want linked", l.Status)
+		}
+	})
+}
+
+func TestUnknownOutcomeIsRepeatedUnderTheSameID(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		lost := errors.New("no answer")
+		if err := w.net.Answer(account, lost, lost); err != nil {
+			t.Fatal(err)
+		}
+		first, second := w.send(d, customer), w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(first, postern.Sending)
+		w.wantMessage(second, postern.Sending)
+		third := w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(third, postern.Delivered) // those behind are not held up
+		w.settle(time.Minute)
+		m := w.wantMessage(first, postern.Delivered)
+		w.wantMessage(second, postern.Delivered)
+		ids := map[string]int{}
+		for _, s := range w.net.Shown(customer) {
+			ids[s.ID]++
+		}
+		if len(ids) != 3 || ids[m.NetworkID] != 1 {
+			t.Errorf("the customer's phone shows %v", ids)
+		}
+	})
+}
+
+func TestMessageThatIsNeverConfirmedEndsUnconfirmed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		lost := errors.New("no answer")
+		many := make([]error, 1000)
+		for i := range many {
+			many[i] = lost
+		}
+		if err := w.net.Answer(account, many...); err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(d, customer)
+		w.settle(23 * time.Hour)
+		w.wantMessage(id, postern.Sending)
+		w.settle(2 * time.Hour)
+		m := w.wantMessage(id, postern.Failed)
+		if m.Error == nil || m.Error.Code != postern.Unconfirmed || w.used() != 1 {
+			t.Errorf("error %+v, used %d, want UNCONFIRMED and no refund", m.Error, w.used())
+		}
+	})
+}
+
+func TestRefusalBeforeTheFirstFrameGivesTheUnitBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		id := w.send(d, networktest.NumberUnknown)
+		w.settle(time.Second)
+		if m := w.wantMessage(id, postern.Failed); m.Error == nil || m.Error.Code != postern.RecipientNotFound {
+			t.Errorf("error = %+v", m.Error)
+		}
+		if w.used() != 0 {
+			t.Errorf("used %d, want 0", w.used())
+		}
+		// After an attempt that may have arrived the unit is spent.
+		if err := w.net.Answer(account, errors.New("no answer"), &network.Rejected{Code: postern.RecipientNotFound}); err != nil {
+			t.Fatal(err)
+		}
+		id = w.send(d, customer)
+		w.settle(time.Hour)
+		w.wantMessage(id, postern.Failed)
+		if w.used() != 1 {
+			t.Errorf("used %d, want 1", w.used())
+		}
+	})
+}
+
+func TestDropIsRetriedSoonAndTheQueueGoesOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.fault(networktest.FaultRefuse)
+		w.fault(networktest.FaultDrop)
+		w.settle(time.Millisecond)
+		w.wantStatus(d, postern.Disconnected, "")
+		id := w.send(d, customer)
+		w.settle(10 * time.Second)
+		w.wantStatus(d, postern.Connected, "")
+		w.wantMessage(id, postern.Delivered)
+	})
+}
+
+func TestRestrictionEndsByItself(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		id := w.send(d, customer)
+		w.settle(time.Second)
+		w.fault(networktest.FaultRestrict)
+		w.settle(10 * time.Second)
+		w.wantStatus(d, postern.Restricted, "")
+		waiting := w.send(d, customer)
+		w.settle(30 * time.Second)
+		w.wantMessage(waiting, postern.Queued)
+		w.settle(2 * time.Minute)
+		w.wantStatus(d, postern.Connected, "")
+		w.wantMessage(id, postern.Delivered)
+		w.wantMessage(waiting, postern.Delivered)
+	})
+}
+
+func TestLogOutFailsWhatWaitsAndFreesTheSlot(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.fault(networktest.FaultRefuse)
+		w.fault(networktest.FaultDrop)
+		w.settle(time.Millisecond)
+		id := w.send(d, customer)
+		w.fault(networktest.FaultLogout)
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.LoggedOut, "")
+		if m := w.wantMessage(id, postern.Failed); m.Error == nil || m.Error.Code != postern.DeviceLoggedOut || w.used() != 0 {
+			t.Errorf("error %+v, used %d", m.Error, w.used())
+		}
+		if list, err := w.net.Accounts(t.Context()); len(list) != 0 || err != nil {
+			t.Errorf("keys of %v are kept (%v)", list, err)
+		}
+		if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+			t.Errorf("linking again: %v", err)
+		}
+	})
+}
+
+func TestConflictIsNotFought(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.fault(networktest.FaultConflict)
+		w.settle(5 * time.Minute)
+		w.wantStatus(d, postern.Conflict, "")
+		w.settle(6 * time.Minute)
+		w.wantStatus(d, postern.Connected, "")
+	})
+}
+
+func TestUnlinkIsRepeatedUntilTheVendorHeardOfIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.fault(networktest.FaultRefuse)
+		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Millisecond)
+		w.wantStatus(d, postern.Unlinked, "unlinked")
+		if list, _ := w.net.Accounts(t.Context()); len(list) != 1 {
+			t.Errorf("the keys are gone before the vendor heard of it: %v", list)
+		}
+		w.settle(time.Minute)
+		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
+			t.Errorf("keys of %v are kept", list)
+		}
+		if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+			t.Errorf("linking again: %v", err)
+		}
+	})
+}
+
+func TestDeletedDeviceIsUnlinkedAndPurged(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.send(d, customer)
+		w.settle(time.Second)
+		if err := w.g.DeleteDevice(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Minute)
+		if _, err := w.db.DeviceForEngine(t.Context(), d.ID); err == nil {
+			t.Error("the device's row is still there")
+		}
+		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
+			t.Errorf("keys of %v are kept", list)
+		}
+		if list, err := w.db.DevicesAtWork(t.Context()); len(list) != 0 || err != nil {
+			t.Errorf("work is left: %v (%v)", list, err)
+		}
+	})
+}
+
+// faulty is a driver that panics once.
+type faulty struct {
+	*networktest.Fake
+	panics int
+}
+
+func (f *faulty) Open(ctx context.Context, account string) (network.Session, error) {
+	if f.panics > 0 {
+		f.panics--
+		panic("boom")
+	}
+	return f.Fake.Open(ctx, account)
+}
+
+func TestPanicCostsOneAttempt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.stop()
+		w.driver = &faulty{w.net, 3}
+		w.boot()
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.Connected, "")
+	})
+}
+
+func TestWhatArrivesWhileTheGatewayIsAwayComesOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.stop()
+		if _, err := w.net.Send(context.Background(), account, customer, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		w.boot()
+		w.settle(time.Second)
+		w.fault(networktest.FaultDrop)
+		w.settle(time.Minute)
+		list, err := w.g.Messages(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
+		if err != nil || len(list.Data) != 1 || list.Data[0].Body != "hello" || list.Data[0].From != customer {
+			t.Errorf("messages = %+v (%v)", list.Data, err)
+		}
+	})
+}
