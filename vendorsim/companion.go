@@ -1,0 +1,251 @@
+package vendorsim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/keys"
+)
+
+// ErrUnknownAccount is returned for a number that no companion is linked to.
+var ErrUnknownAccount = errors.New("no such linked account")
+
+var (
+	errUnknownCompanion = errors.New("no such companion")
+	errNoDeviceLeft     = errors.New("account has no free device number")
+)
+
+const (
+	// maxDevice is the greatest device number; addresses have one byte for it.
+	maxDevice = 255
+	// maxQueue bounds what waits for a companion that does not acknowledge.
+	maxQueue = 100_000
+	// window is how many unacknowledged nodes a companion is sent at a time: whatsmeow keeps the
+	// order of no more than 2048.
+	window = 1500
+)
+
+// Account is a phone number that companions are or were linked to.
+type Account struct {
+	Number     string `json:"number"`
+	LID        string `json:"lid"` // the address that hides the number
+	Linked     bool   `json:"linked"`
+	Online     bool   `json:"online"` // at least one companion is logged in
+	Companions int    `json:"companions"`
+}
+
+// account is a number with its companions. Its fields are guarded by v.mu.
+type account struct {
+	number     number
+	saved      savedAccount
+	companions []*companion // by device number
+	armed      []Fault      // faults that wait for their moment
+}
+
+type savedAccount struct {
+	LastDevice      uint16    `json:"lastDevice"`
+	Banned          bool      `json:"banned"`
+	RestrictedUntil time.Time `json:"restrictedUntil"`
+}
+
+func (v *Vendor) saveAccount(a *account) {
+	v.put("account/"+string(a.number), a.saved)
+	v.notify()
+}
+
+// companion is a linked device, such as a whatsmeow client. Its fields are guarded by v.mu.
+type companion struct {
+	account      *account
+	saved        savedCompanion
+	prekeys      []*keys.PreKey // uploaded and not handed out yet
+	conn         *conn          // nil while offline
+	queue        []*delivery    // everything not acknowledged, oldest first
+	sent         int            // how many of those the current connection got
+	nextPosition int64
+	parked       []*delivery // acknowledged as unreadable, until the companion asks again
+}
+
+type savedCompanion struct {
+	Device   uint16   `json:"device"`
+	Noise    [32]byte `json:"noise"`    // key of its connections
+	Identity [32]byte `json:"identity"` // key of its messages
+	RegID    uint32   `json:"regId"`
+	SignedID uint32   `json:"signedId"` // its signed prekey
+	Signed   [32]byte `json:"signed"`
+	Sig      []byte   `json:"sig"` // 64 bytes
+}
+
+func (cp *companion) lid() types.JID { return withDevice(cp.account.number.lid(), cp.saved.Device) }
+func (cp *companion) pn() types.JID  { return withDevice(cp.account.number.pn(), cp.saved.Device) }
+
+func withDevice(jid types.JID, device uint16) types.JID {
+	jid.Device = device
+	return jid
+}
+
+// name is how the journal's records call the companion.
+func (cp *companion) name() string {
+	return fmt.Sprintf("%s/%d", string(cp.account.number), cp.saved.Device)
+}
+
+func (v *Vendor) saveCompanion(cp *companion) {
+	v.put("companion/"+cp.name(), cp.saved)
+	v.notify()
+}
+
+// Accounts returns every number that a companion is or was linked to, in order.
+func (v *Vendor) Accounts() []Account {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := make([]Account, 0, len(v.accounts))
+	for _, a := range v.accounts {
+		out = append(out, Account{
+			Number:     a.number.String(),
+			LID:        a.number.lid().String(),
+			Linked:     len(a.companions) > 0,
+			Online:     slices.ContainsFunc(a.companions, func(cp *companion) bool { return cp.conn != nil }),
+			Companions: len(a.companions),
+		})
+	}
+	slices.SortFunc(out, func(x, y Account) int { return cmp.Compare(x.Number, y.Number) })
+	return out
+}
+
+// linkedAccount finds the account of a number that has companions. The caller holds v.mu.
+func (v *Vendor) linkedAccount(n number) (*account, error) {
+	a := v.accounts[n]
+	if a == nil || len(a.companions) == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownAccount, n)
+	}
+	return a, nil
+}
+
+// companion finds a linked device, nil if there is none. The caller holds v.mu.
+func (v *Vendor) companion(n number, device uint16) *companion {
+	a := v.accounts[n]
+	if a == nil {
+		return nil
+	}
+	i := slices.IndexFunc(a.companions, func(cp *companion) bool { return cp.saved.Device == device })
+	if i < 0 {
+		return nil
+	}
+	return a.companions[i]
+}
+
+// companionsOf returns the companions of a number. The caller holds v.mu.
+func (v *Vendor) companionsOf(n number) []*companion {
+	if a := v.accounts[n]; a != nil {
+		return slices.Clone(a.companions)
+	}
+	return nil
+}
+
+// freeDevice picks a device number, not one used lately if it can be helped. The caller holds v.mu.
+func (v *Vendor) freeDevice(a *account) (uint16, error) {
+	taken := make(map[uint16]bool)
+	for _, cp := range a.companions {
+		taken[cp.saved.Device] = true
+	}
+	for _, p := range v.pairings {
+		if p.link != nil && p.link.companion.account.number == a.number {
+			taken[p.link.companion.saved.Device] = true
+		}
+	}
+	for i := range uint16(maxDevice) {
+		if device := (a.saved.LastDevice+i)%maxDevice + 1; !taken[device] {
+			return device, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %s", errNoDeviceLeft, a.number)
+}
+
+// addCompanion links a device. The caller holds v.mu.
+func (v *Vendor) addCompanion(cp *companion) {
+	if a := v.accounts[cp.account.number]; a != nil {
+		cp.account = a // another client may have been linked meanwhile
+	}
+	a := cp.account
+	v.accounts[a.number] = a
+	a.add(cp)
+	a.saved.LastDevice = cp.saved.Device
+	v.saveAccount(a)
+	v.saveCompanion(cp)
+}
+
+func (a *account) add(cp *companion) {
+	a.companions = append(a.companions, cp)
+	slices.SortFunc(a.companions, func(x, y *companion) int {
+		return cmp.Compare(x.saved.Device, y.saved.Device)
+	})
+}
+
+// removeCompanion unlinks a device for good and tells it if it is online. The caller holds v.mu.
+func (v *Vendor) removeCompanion(cp *companion) {
+	a := cp.account
+	a.companions = slices.DeleteFunc(a.companions, func(x *companion) bool { return x == cp })
+	if c := cp.conn; c != nil {
+		cp.conn = nil
+		c.sendLast(streamError("401", "device_removed"), linger)
+	}
+	v.remove("companion/" + cp.name())
+	for _, k := range cp.prekeys {
+		v.remove(prekeyKey(cp, k.KeyID))
+	}
+	for _, d := range cp.queue {
+		v.remove(queueKey(cp, d))
+	}
+	cp.queue, cp.prekeys = nil, nil
+	v.notify()
+}
+
+// streamError is how the vendor ends a connection, with a conflict of the given kind if any.
+func streamError(code, conflict string) waBinary.Node {
+	n := waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": code}}
+	if conflict != "" {
+		n.Content = []waBinary.Node{{Tag: "conflict", Attrs: waBinary.Attrs{"type": conflict}}}
+	}
+	return n
+}
+
+// tellDevices tells everybody who wrote to a number, and may remember its devices, that they
+// changed. The caller must not hold v.mu.
+func (v *Vendor) tellDevices(n number) {
+	p, err := v.phoneOf(n)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	addresses := make([]string, 0, len(p.sessions))
+	for a := range p.sessions {
+		addresses = append(addresses, a)
+	}
+	p.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, address := range addresses {
+		if cp := v.companionAt(address); cp != nil {
+			v.deliverNotice(cp, "devices", n.lid(), waBinary.Node{
+				Tag: "update", Attrs: waBinary.Attrs{"device_hash": "changed"},
+			})
+		}
+	}
+}
+
+// companionAt finds the companion behind a Signal address, "<lid>_1:<device>".
+func (v *Vendor) companionAt(address string) *companion {
+	user, device, ok := strings.Cut(address, "_1:")
+	d, err := strconv.ParseUint(device, 10, 16)
+	n, known := numberOf(types.NewJID(user, types.HiddenUserServer))
+	if !ok || err != nil || !known {
+		return nil
+	}
+	return v.companion(n, uint16(d))
+}

@@ -1,0 +1,286 @@
+package vendorsim
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+)
+
+const (
+	handshakeTimeout = 20 * time.Second
+	// writeTimeout is how long a client may take to read what waits for it.
+	writeTimeout = 30 * time.Second
+	// maxOutgoing bounds the nodes that wait for one client.
+	maxOutgoing = 16 << 10
+	// linger is how long a connection stays open after its last node: a client that sees the end
+	// of the connection too soon may never look at that node.
+	linger = 200 * time.Millisecond
+	// pairedLinger is the same after a pairing, where the client hangs up by itself.
+	pairedLinger = 5 * time.Second
+)
+
+// outgoing is an encoded node on its way to a client.
+type outgoing struct {
+	data    []byte
+	durable bool // only after all that was recorded before it is on the disk
+}
+
+// conn is one client's connection. It has one goroutine that reads, and a second one only while
+// there is something to write.
+type conn struct {
+	v    *Vendor
+	wire *wire
+
+	// Set by the reading goroutine with v.mu held, before the first node is handled.
+	companion *companion // once logged in
+	pairing   *pairing   // while it shows QR codes
+	backlog   int        // items the companion still has to get before it is told that it is up to date
+	missed    backlogSize
+	held      *delivery // kept back by a fault until the next message
+
+	mu      sync.Mutex // guards the fields below
+	out     []outgoing
+	writing bool          // a goroutine works on out
+	final   bool          // nothing may be added to out
+	linger  time.Duration // wait before closing, once final and written
+	silent  bool          // half-open: nothing gets in or out any more
+}
+
+// run reads from the client until the connection ends.
+func (c *conn) run() {
+	defer c.v.forget(c)
+	defer func() {
+		if r := recover(); r != nil {
+			c.v.log.Error("connection panicked", "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	ctx := c.v.ctx
+	if err := c.greet(ctx); err != nil {
+		c.v.log.Debug("handshake", "error", err)
+		return
+	}
+	for {
+		n, err := c.wire.readNode(ctx)
+		if err != nil {
+			c.v.log.Debug("connection ended", "error", err)
+			return
+		}
+		c.v.handle(ctx, c, n)
+	}
+}
+
+// greet runs the handshake and starts a pairing or a login.
+func (c *conn) greet(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	g, err := c.wire.handshake(limited, c.v.keys, c.v.certs)
+	if err != nil {
+		return err
+	}
+	if reg := g.payload.GetDevicePairingData(); reg != nil {
+		return c.v.offerPairing(c, g.static, reg)
+	}
+	c.v.login(c, g)
+	return nil
+}
+
+// forget takes a connection that ended out of everything.
+func (v *Vendor) forget(c *conn) {
+	c.close()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.conns, c)
+	if p := c.pairing; p != nil {
+		delete(v.pairings, p.key())
+		p.settle(errPairingLost)
+	}
+	if cp := c.companion; cp != nil && cp.conn == c {
+		cp.conn = nil
+		v.notify()
+	}
+}
+
+// handle does what one node from a client asks for.
+func (v *Vendor) handle(ctx context.Context, c *conn, n *waBinary.Node) {
+	if c.deaf() {
+		return
+	}
+	if n.Tag == "iq" {
+		v.handleIQ(c, n)
+		return
+	}
+	if !v.live(c) {
+		return
+	}
+	switch n.Tag {
+	case "message":
+		v.handleMessage(ctx, c, n)
+	case "receipt":
+		v.handleReceipt(ctx, c, n)
+	case "ack":
+		v.handleAck(c, n)
+	}
+}
+
+// live reports whether the connection is the one that its companion is logged in with.
+func (v *Vendor) live(c *conn) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return c.companion != nil && c.companion.conn == c
+}
+
+// send queues a node for the client.
+func (c *conn) send(n waBinary.Node) { c.push(outgoing{data: encodeNode(n)}) }
+
+// sendDurable queues a node that is written once all that was recorded so far is on the disk.
+func (c *conn) sendDurable(n waBinary.Node) { c.push(outgoing{data: encodeNode(n), durable: true}) }
+
+// sendLast queues a node after which the connection is closed.
+func (c *conn) sendLast(n waBinary.Node, after time.Duration) {
+	data := encodeNode(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.final {
+		return
+	}
+	c.enqueue(outgoing{data: data})
+	c.final, c.linger = true, after
+}
+
+func (c *conn) push(o outgoing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.final {
+		c.enqueue(o)
+	}
+}
+
+// finish closes the connection after what is queued already.
+func (c *conn) finish(after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.final {
+		return
+	}
+	c.final, c.linger = true, after
+	c.startWriting()
+}
+
+// enqueue adds to the queue. The caller holds c.mu.
+func (c *conn) enqueue(o outgoing) {
+	if c.silent {
+		return
+	}
+	if len(c.out) >= maxOutgoing {
+		c.v.log.Warn("client does not read, dropping it")
+		c.final = true
+		c.close()
+		return
+	}
+	c.out = append(c.out, o)
+	c.startWriting()
+}
+
+func (c *conn) startWriting() {
+	if c.writing {
+		return
+	}
+	c.writing = true
+	c.v.wg.Go(c.drain) // whoever sends keeps the reading goroutine, and with it the count, from ending
+}
+
+// drain writes the queue until it is empty.
+func (c *conn) drain() {
+	for {
+		c.mu.Lock()
+		batch := c.out
+		c.out = nil
+		if len(batch) == 0 {
+			c.writing = false
+			final, after := c.final, c.linger
+			c.mu.Unlock()
+			if final {
+				c.hangUp(after)
+			}
+			return
+		}
+		c.mu.Unlock()
+		if err := c.write(batch); err != nil {
+			c.v.log.Debug("write to client", "error", err)
+			c.close()
+			return // writing stays set: nothing more can be written
+		}
+	}
+}
+
+// write sends a batch, after what it tells of is safe in the journal.
+func (c *conn) write(batch []outgoing) error {
+	durable := false
+	for _, o := range batch {
+		durable = durable || o.durable
+	}
+	settle := c.v.flush
+	if durable {
+		settle = c.v.sync
+	}
+	if err := settle(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.v.ctx, writeTimeout)
+	defer cancel()
+	return c.wire.writeNodes(ctx, batch)
+}
+
+// hangUp closes the connection in good order, after a while; Close does not wait for that.
+func (c *conn) hangUp(after time.Duration) {
+	time.AfterFunc(after, func() {
+		c.v.start(func() {
+			_ = c.wire.ws.Close(websocket.StatusNormalClosure, "") // the client may be gone already
+		})
+	})
+}
+
+// close cuts the connection.
+func (c *conn) close() {
+	if c.wire != nil {
+		_ = c.wire.ws.CloseNow() // it may be closed already
+	}
+}
+
+// silence makes the connection half-open: it stays, but nothing gets in or out.
+func (c *conn) silence() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.silent, c.out = true, nil
+}
+
+func (c *conn) deaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.silent
+}
+
+// encodeNode encodes a node; whatsmeow's codec works in both directions.
+func encodeNode(n waBinary.Node) []byte {
+	data, err := waBinary.Marshal(n)
+	if err != nil { // the codec of today never returns one
+		return nil
+	}
+	return data
+}
+
+// reply answers an iq with a result.
+func (c *conn) reply(to *waBinary.Node, children ...waBinary.Node) {
+	out := waBinary.Node{Tag: "iq", Attrs: waBinary.Attrs{
+		"from": types.ServerJID, "type": "result", "id": attr(to, "id"),
+	}}
+	if len(children) > 0 {
+		out.Content = children
+	}
+	c.send(out)
+}

@@ -1,0 +1,246 @@
+package vendorsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is something that goes wrong for a linked account. Some take an argument after a colon.
+type Fault string
+
+// Faults that happen at once.
+const (
+	// FaultDrop cuts the connections.
+	FaultDrop Fault = "drop"
+	// FaultLogout removes the companions, as the owner can on the phone.
+	FaultLogout Fault = "logout"
+	// FaultBan bans the account for good: cut off, and refused with 403 ever after.
+	FaultBan Fault = "ban"
+	// FaultRestrict bans the account for a minute, or for the seconds of its argument
+	// ("restrict:5"): cut off, and refused with 402 until then. "restrict:0" lets it back in.
+	FaultRestrict Fault = "restrict"
+	// FaultConflict ends the connections as if the companion had logged in elsewhere.
+	FaultConflict Fault = "conflict"
+	// FaultSilence makes the connections half-open: the vendor neither answers nor closes.
+	FaultSilence Fault = "silence"
+)
+
+// Faults that wait for their moment, and happen once.
+const (
+	// FaultRefuse refuses the next login with the reason of its argument ("refuse:503"), 503
+	// without.
+	FaultRefuse Fault = "refuse"
+	// FaultHang leaves the next login without an answer.
+	FaultHang Fault = "hang"
+	// FaultDropOnMessage cuts the connection at the next outbound message, which is lost.
+	FaultDropOnMessage Fault = "drop-on-message"
+	// FaultDropBeforeAck records and delivers the next outbound message, and cuts the connection
+	// instead of acknowledging it.
+	FaultDropBeforeAck Fault = "drop-before-ack"
+	// FaultNoAck records and delivers the next outbound message, but never acknowledges it.
+	FaultNoAck Fault = "noack"
+	// FaultDuplicate sends the next inbound message twice.
+	FaultDuplicate Fault = "duplicate"
+	// FaultReorder keeps the next inbound message back until after the one that follows it.
+	FaultReorder Fault = "reorder"
+	// FaultGarble damages the next inbound message, so that the companion must ask for it again.
+	FaultGarble Fault = "garble"
+	// FaultRetry keeps a recipient's phone from reading the next outbound message, so that it asks
+	// for it again.
+	FaultRetry Fault = "retry"
+)
+
+// ErrUnknownFault is returned for a fault that there is not.
+var ErrUnknownFault = errors.New("no such fault")
+
+const (
+	// AllAccounts stands for every linked account in Vendor.Fault.
+	AllAccounts = "*"
+
+	defaultRefusal     = 503
+	defaultRestriction = time.Minute
+	// maxArmed bounds the faults that wait for one account.
+	maxArmed = 1000
+)
+
+// Fault makes something go wrong for a linked account, or for all of them ([AllAccounts]).
+func (v *Vendor) Fault(ctx context.Context, num string, f Fault) error {
+	apply, err := v.faultAction(f)
+	if err != nil {
+		return err
+	}
+	targets, err := v.faultTargets(num)
+	if err != nil {
+		return err
+	}
+	for _, a := range targets {
+		v.log.InfoContext(ctx, "fault", "account", a.number, "kind", string(f))
+		v.mu.Lock()
+		apply(a)
+		v.mu.Unlock()
+	}
+	if f == FaultLogout {
+		for _, a := range targets {
+			v.tellDevices(a.number)
+		}
+	}
+	return v.flush()
+}
+
+func (v *Vendor) faultTargets(num string) ([]*account, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return nil, ErrClosed
+	}
+	if num != AllAccounts {
+		n, err := parseNumber(num)
+		if err != nil {
+			return nil, err
+		}
+		a, err := v.linkedAccount(n)
+		return []*account{a}, err
+	}
+	var all []*account
+	for _, a := range v.accounts {
+		if len(a.companions) > 0 {
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// faultAction returns what a fault does to an account, called with v.mu held.
+func (v *Vendor) faultAction(f Fault) (func(*account), error) {
+	kind, arg, hasArg := strings.Cut(string(f), ":")
+	argument, err := strconv.Atoi(arg)
+	if hasArg && (err != nil || argument < 0) {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownFault, f)
+	}
+	switch Fault(kind) {
+	case FaultDrop:
+		return eachConn((*conn).close), nil
+	case FaultSilence:
+		return eachConn((*conn).silence), nil
+	case FaultConflict:
+		return eachConn(func(c *conn) { c.sendLast(streamError("", "replaced"), linger) }), nil
+	case FaultLogout:
+		return v.logoutAll, nil
+	case FaultBan:
+		return v.ban, nil
+	case FaultRestrict:
+		left := defaultRestriction
+		if hasArg {
+			left = time.Duration(argument) * time.Second
+		}
+		return func(a *account) { v.restrict(a, left) }, nil
+	case FaultRefuse, FaultHang, FaultDropOnMessage, FaultDropBeforeAck, FaultNoAck, FaultDuplicate, FaultReorder,
+		FaultGarble, FaultRetry:
+		return func(a *account) { a.arm(f) }, nil
+	default:
+		return nil, fmt.Errorf("%w: %q", ErrUnknownFault, f)
+	}
+}
+
+func eachConn(do func(*conn)) func(*account) {
+	return func(a *account) {
+		for _, cp := range a.companions {
+			if cp.conn != nil {
+				do(cp.conn)
+			}
+		}
+	}
+}
+
+func (v *Vendor) logoutAll(a *account) {
+	for _, cp := range slices.Clone(a.companions) {
+		v.removeCompanion(cp)
+	}
+}
+
+func (v *Vendor) ban(a *account) {
+	a.saved.Banned = true
+	v.saveAccount(a)
+	eachConn((*conn).close)(a)
+}
+
+// restrict bans an account for a while. The caller holds v.mu.
+func (v *Vendor) restrict(a *account, left time.Duration) {
+	a.saved.RestrictedUntil = now().Add(left)
+	v.saveAccount(a)
+	eachConn(func(c *conn) { c.finish(0) })(a)
+}
+
+func (a *account) arm(f Fault) {
+	if len(a.armed) < maxArmed {
+		a.armed = append(a.armed, f)
+	}
+}
+
+// takeFault reports whether a fault is armed for an account, and disarms it. The caller holds v.mu.
+func (v *Vendor) takeFault(a *account, f Fault) bool {
+	i := slices.Index(a.armed, f)
+	if i < 0 {
+		return false
+	}
+	a.armed = slices.Delete(a.armed, i, i+1)
+	return true
+}
+
+// fault is takeFault for a caller that does not hold v.mu.
+func (v *Vendor) fault(cp *companion, f Fault) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.takeFault(cp.account, f)
+}
+
+// takeRefusal returns the reason with which the next login is to be refused.
+func (v *Vendor) takeRefusal(a *account) (int, bool) {
+	refuses := func(f Fault) bool { return f == FaultRefuse || strings.HasPrefix(string(f), string(FaultRefuse)+":") }
+	i := slices.IndexFunc(a.armed, refuses)
+	if i < 0 {
+		return 0, false
+	}
+	_, arg, hasArg := strings.Cut(string(a.armed[i]), ":")
+	a.armed = slices.Delete(a.armed, i, i+1)
+	code, err := strconv.Atoi(arg)
+	if !hasArg || err != nil {
+		code = defaultRefusal
+	}
+	return code, true
+}
+
+// dropsUnread cuts a connection at a message that is lost with it.
+func (v *Vendor) dropsUnread(c *conn) bool {
+	if !v.fault(c.companion, FaultDropOnMessage) {
+		return false
+	}
+	c.close()
+	return true
+}
+
+// hangUpDurably closes a connection once all that was recorded is on the disk: the client must not
+// see the end of the connection and come back before.
+func (v *Vendor) hangUpDurably(c *conn) {
+	c.silence()
+	v.wg.Go(func() {
+		if err := v.sync(); err != nil {
+			v.log.Error("write journal", "error", err)
+		}
+		c.close()
+	})
+}
+
+// garbled returns a damaged copy of a sealed message.
+func garbled(data []byte) []byte {
+	out := slices.Clone(data)
+	if len(out) > 0 {
+		out[len(out)-1] ^= 0xFF
+	}
+	return out
+}

@@ -1,0 +1,295 @@
+package vendorsim
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+const (
+	journalName = "vendor.journal"
+	// headerSize is a checksum of the rest, the length of the key and the length of the value.
+	headerSize = 4 + 2 + 4
+	// removal stands in the place of a value's length when the key was removed.
+	removal = 0xFFFF_FFFF
+	// compactAt is the least size at which a journal is rewritten while in use; beyond it, when it
+	// has grown fourfold since the last time.
+	compactAt = 64 << 20
+)
+
+var errJournalClosed = errors.New("journal is closed")
+
+// journal is an append-only file of key/value records, the last one of a key being its value.
+//
+// Put and Remove only fill a buffer; Flush hands it to the operating system, after which a killed
+// process loses nothing; Sync waits until the disk has it, one fsync serving all that wait.
+type journal struct {
+	path string
+
+	mu      sync.Mutex // guards the fields below
+	settled *sync.Cond // a Sync has ended
+	file    *os.File
+	buf     []byte // appended, not yet written
+	size    int64  // of the file
+	floor   int64  // size after the last rewriting
+	end     int64  // bytes appended since opening
+	durable int64  // of those, on the disk
+	syncing bool
+	err     error // the first failure; nothing is promised after it
+}
+
+// openJournal opens the journal in dir, made if need be, and returns the values it holds. What a
+// crash left half-written at its end is cut off.
+func openJournal(dir string) (*journal, map[string][]byte, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &journal{path: filepath.Join(dir, journalName)}
+	j.settled = sync.NewCond(&j.mu)
+	values, err := j.rewrite()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open journal: %w", err)
+	}
+	return j, values, nil
+}
+
+// put makes value the value of key.
+func (j *journal) put(key string, value []byte) { j.append(key, value, sizeOf(value)) }
+
+// remove takes key out.
+func (j *journal) remove(key string) { j.append(key, nil, removal) }
+
+func (j *journal) append(key string, value []byte, size uint32) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before := len(j.buf)
+	j.buf = appendRecord(j.buf, key, value, size)
+	j.end += int64(len(j.buf) - before)
+}
+
+// sizeOf is the length of a value, which is far below the 4 GB that fit.
+func sizeOf(value []byte) uint32 {
+	return uint32(len(value)) //nolint:gosec // see above
+}
+
+func appendRecord(dst []byte, key string, value []byte, size uint32) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(key))) //nolint:gosec // keys are some dozen bytes
+	dst = binary.BigEndian.AppendUint32(dst, size)
+	dst = append(append(dst, key...), value...)
+	binary.BigEndian.PutUint32(dst[start:], crc32.ChecksumIEEE(dst[start+4:]))
+	return dst
+}
+
+// flush writes what was appended so far: it survives the death of the process.
+func (j *journal) flush() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.write()
+}
+
+// sync waits until all that was appended so far is on the disk.
+func (j *journal) sync() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	want := j.end
+	for j.err == nil && j.durable < want {
+		if j.syncing {
+			j.settled.Wait()
+			continue
+		}
+		j.fsync()
+	}
+	return j.err
+}
+
+// fsync serves every caller that appended before it began. The lock is open meanwhile.
+func (j *journal) fsync() {
+	if j.write() != nil {
+		return
+	}
+	goal, file := j.end, j.file
+	j.syncing = true
+	j.mu.Unlock()
+	err := file.Sync()
+	j.mu.Lock()
+	j.syncing = false
+	if err != nil {
+		_ = j.fail(err) // whoever waits looks at j.err
+	}
+	j.durable = goal
+	j.settled.Broadcast()
+}
+
+func (j *journal) write() error {
+	if j.err != nil || len(j.buf) == 0 {
+		return j.err
+	}
+	n, err := j.file.Write(j.buf)
+	j.size += int64(n)
+	j.buf = j.buf[:0]
+	if cap(j.buf) > maxFrame {
+		j.buf = nil
+	}
+	if err != nil {
+		return j.fail(err)
+	}
+	if j.size > max(compactAt, 4*j.floor) && !j.syncing {
+		return j.compact()
+	}
+	return nil
+}
+
+func (j *journal) fail(err error) error {
+	if j.err == nil {
+		j.err = fmt.Errorf("write journal: %w", err)
+	}
+	return j.err
+}
+
+// compact drops the records that later ones made void.
+func (j *journal) compact() error {
+	if err := j.file.Close(); err != nil {
+		return j.fail(err)
+	}
+	if _, err := j.rewrite(); err != nil {
+		return j.fail(err)
+	}
+	j.durable = j.end
+	return nil
+}
+
+// close writes what is left and lets go of the file.
+func (j *journal) close() error {
+	err := j.sync()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if errors.Is(j.err, errJournalClosed) {
+		return nil
+	}
+	j.err = errJournalClosed
+	return errors.Join(err, j.file.Close())
+}
+
+// rewrite replaces the file by one with only the living records, and opens that for appending.
+func (j *journal) rewrite() (map[string][]byte, error) {
+	values, err := readJournal(j.path)
+	if err != nil {
+		return nil, err
+	}
+	next := j.path + ".new"
+	if err := writeJournal(next, values); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(next, j.path); err != nil {
+		return nil, err
+	}
+	if err := syncDir(filepath.Dir(j.path)); err != nil {
+		return nil, err
+	}
+	if j.file, err = os.OpenFile(j.path, os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return nil, err
+	}
+	info, err := j.file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, j.file.Close())
+	}
+	j.size, j.floor = info.Size(), info.Size()
+	return values, nil
+}
+
+func writeJournal(path string, values map[string][]byte) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the caller chose the directory
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriter(f)
+	for _, key := range sortedKeys(values) {
+		if _, err := w.Write(appendRecord(nil, key, values[key], sizeOf(values[key]))); err != nil {
+			return err
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// readJournal replays a file up to its end or its first damaged record.
+func readJournal(path string) (map[string][]byte, error) {
+	values := make(map[string][]byte)
+	f, err := os.Open(path) //nolint:gosec // the caller chose the directory
+	if errors.Is(err, os.ErrNotExist) {
+		return values, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // read only: nothing can be lost
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	r := &io.LimitedReader{R: bufio.NewReaderSize(f, 1<<16), N: info.Size()}
+	for replayRecord(r, values) {
+	}
+	return values, nil
+}
+
+// replayRecord applies the next record, or reports that there is no whole one.
+func replayRecord(r *io.LimitedReader, values map[string][]byte) bool {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return false
+	}
+	keySize := int64(binary.BigEndian.Uint16(header[4:]))
+	valueSize := binary.BigEndian.Uint32(header[6:])
+	rest := keySize
+	if valueSize != removal {
+		rest += int64(valueSize)
+	}
+	if rest > r.N {
+		return false
+	}
+	body := make([]byte, rest)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return false
+	}
+	sum := crc32.Update(crc32.ChecksumIEEE(header[4:]), crc32.IEEETable, body)
+	if sum != binary.BigEndian.Uint32(header[:]) {
+		return false
+	}
+	if key := string(body[:keySize]); valueSize == removal {
+		delete(values, key)
+	} else {
+		values[key] = body[keySize:]
+	}
+	return true
+}
+
+// syncDir makes a renaming in the directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the caller chose the directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func sortedKeys(values map[string][]byte) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,192 @@
+package vendorsim
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// maxLedger is how many entries are kept, the newest.
+	maxLedger = 1 << 20
+	// maxShown is how many messages the phone of one number shows, the newest.
+	maxShown = 1000
+)
+
+// Direction says which way a message went, seen from the linked account.
+type Direction string
+
+// The two directions.
+const (
+	Outbound Direction = "outbound" // a linked companion sent it
+	Inbound  Direction = "inbound"  // somebody wrote it to the linked account
+)
+
+// The types of messages that the simulator itself tells apart; others are named after whatsmeow's
+// word for them ("reaction", "poll", "media").
+const (
+	TypeText = "text"
+	// TypeUnreadable marks a message that the recipient's phone could not decrypt; it has asked for
+	// another copy.
+	TypeUnreadable = "unreadable"
+)
+
+// Entry is one message that passed through the vendor. Times are UTC, to the millisecond.
+type Entry struct {
+	N         int64     `json:"n"`         // position in the ledger, from 1
+	Account   string    `json:"account"`   // the linked number
+	Peer      string    `json:"peer"`      // the number at the other end
+	Direction Direction `json:"direction"` // outbound or inbound
+	NetworkID string    `json:"networkId"` // the sender's id for the message
+	Type      string    `json:"type"`
+	Body      string    `json:"body"` // as the recipient's simulated phone decrypted it
+	ArrivedAt time.Time `json:"arrivedAt"`
+	// AckedAt is, outbound, when the vendor acknowledged the message; inbound, when the first
+	// companion did.
+	AckedAt     *time.Time `json:"ackedAt"`
+	DeliveredAt *time.Time `json:"deliveredAt"` // outbound: when the recipient confirmed delivery
+	ReadAt      *time.Time `json:"readAt"`      // when the recipient, at either end, read it
+	Copies      int        `json:"copies"`      // how many times it arrived: 1 and one per resend
+	// Refused is the code with which a companion refused an inbound message, 0 for none.
+	Refused int `json:"refused,omitempty"`
+}
+
+// Shown is one message as it stands in the chats of a simulated phone.
+type Shown struct {
+	ID   string    `json:"id"` // the network id
+	From string    `json:"from"`
+	To   string    `json:"to"`
+	Type string    `json:"type"`
+	Body string    `json:"body"`
+	At   time.Time `json:"at"`
+}
+
+type entryKey struct {
+	account   number
+	direction Direction
+	id        string
+}
+
+// ledger holds the entries, oldest first, numbered without gaps.
+type ledger struct {
+	entries []*Entry
+	index   map[entryKey]*Entry
+	last    int64
+}
+
+func (e *Entry) key() entryKey {
+	return entryKey{number(e.Account[1:]), e.Direction, e.NetworkID}
+}
+
+func (l *ledger) add(e *Entry) {
+	if l.index == nil {
+		l.index = make(map[entryKey]*Entry)
+	}
+	l.last = e.N
+	l.entries = append(l.entries, e)
+	l.index[e.key()] = e
+}
+
+// after returns copies of at most limit entries with a greater position.
+func (l *ledger) after(n int64, limit int) []Entry {
+	if len(l.entries) == 0 || n >= l.last {
+		return []Entry{}
+	}
+	skip := max(n-l.entries[0].N+1, 0)
+	rest := l.entries[skip:]
+	if limit > 0 && limit < len(rest) {
+		rest = rest[:limit]
+	}
+	out := make([]Entry, len(rest))
+	for i, e := range rest {
+		out[i] = *e
+	}
+	return out
+}
+
+// Ledger returns at most limit entries with a position greater than after, oldest first; a limit of
+// 0 or less means all. The newest 1,048,576 entries are kept.
+func (v *Vendor) Ledger(after int64, limit int) []Entry {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.ledger.after(after, limit)
+}
+
+// Shown returns what the phone of a number shows, oldest first: what it received and what it or a
+// companion of its number sent. The newest 1000 are kept. A number that nobody wrote to, or that
+// is none, shows nothing.
+func (v *Vendor) Shown(num string) []Shown {
+	n, err := parseNumber(num)
+	if err != nil {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.screens[n]
+	if s == nil {
+		return nil
+	}
+	return append([]Shown(nil), s.messages[max(len(s.messages)-maxShown, 0):]...)
+}
+
+// screen is what one phone shows.
+type screen struct {
+	messages []Shown
+	next     int64 // position of the next message, for the journal
+}
+
+// record adds an entry to the ledger. The caller holds v.mu.
+func (v *Vendor) record(e Entry) *Entry {
+	e.N, e.Copies, e.ArrivedAt = v.ledger.last+1, 1, now()
+	v.ledger.add(&e)
+	v.saveEntry(&e)
+	for len(v.ledger.entries) > maxLedger {
+		old := v.ledger.entries[0]
+		v.ledger.entries = v.ledger.entries[1:]
+		delete(v.ledger.index, old.key())
+		v.remove(ledgerKey(old.N))
+	}
+	return &e
+}
+
+// entry finds a message in the ledger. The caller holds v.mu.
+func (v *Vendor) entry(account number, d Direction, id string) *Entry {
+	return v.ledger.index[entryKey{account, d, id}]
+}
+
+func (v *Vendor) saveEntry(e *Entry) {
+	v.put(ledgerKey(e.N), e)
+	v.notify()
+}
+
+func ledgerKey(n int64) string { return fmt.Sprintf("ledger/%016d", n) }
+
+// show puts a message on the phone of a number. The caller holds v.mu.
+func (v *Vendor) show(n number, m Shown) {
+	s := v.screens[n]
+	if s == nil {
+		s = &screen{}
+		v.screens[n] = s
+	}
+	s.messages = append(s.messages, m)
+	v.put(shownKey(n, s.next), m)
+	s.next++
+	if s.next > maxShown {
+		v.remove(shownKey(n, s.next-maxShown-1))
+	}
+	if len(s.messages) > 2*maxShown { // twice, so that not every message copies the list
+		s.messages = append([]Shown(nil), s.messages[maxShown:]...)
+	}
+	v.notify()
+}
+
+func shownKey(n number, position int64) string {
+	return fmt.Sprintf("shown/%s/%016d", string(n), position)
+}
+
+// now is the time as the ledger keeps it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+func stamp() *time.Time {
+	t := now()
+	return &t
+}

@@ -1,0 +1,70 @@
+package vendorsim
+
+import (
+	"strconv"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+// The reasons with which the vendor refuses a login.
+const (
+	reasonLoggedOut  = 401
+	reasonRestricted = 402
+	reasonBanned     = 403
+)
+
+// banCode is the code of a temporary ban for writing to too many people.
+const banCode = 101
+
+// login lets a linked companion in, or tells it why not.
+func (v *Vendor) login(c *conn, g greeting) {
+	n := number(strconv.FormatUint(g.payload.GetUsername(), 10))
+	device := g.payload.GetDevice()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var cp *companion
+	if device <= maxDevice {
+		cp = v.companion(n, uint16(device))
+	}
+	if cp != nil && v.takeFault(cp.account, FaultHang) {
+		c.silence()
+		return
+	}
+	if why := v.refusal(cp, g); why != nil {
+		v.log.Info("login refused", "account", n, "device", device, "reason", why["reason"])
+		c.sendLast(waBinary.Node{Tag: "failure", Attrs: why}, linger)
+		return
+	}
+	v.attach(c, cp)
+}
+
+// refusal says why a companion may not log in: the attributes of a failure, nil if it may.
+func (v *Vendor) refusal(cp *companion, g greeting) waBinary.Attrs {
+	if cp == nil || cp.saved.Noise != g.static {
+		return waBinary.Attrs{"reason": reasonLoggedOut}
+	}
+	if cp.account.saved.Banned {
+		return waBinary.Attrs{"reason": reasonBanned}
+	}
+	if left := time.Until(cp.account.saved.RestrictedUntil); left > 0 {
+		seconds := int64((left + time.Second - 1) / time.Second)
+		return waBinary.Attrs{"reason": reasonRestricted, "code": banCode, "expire": seconds}
+	}
+	if code, ok := v.takeRefusal(cp.account); ok {
+		return waBinary.Attrs{"reason": code}
+	}
+	return nil
+}
+
+// attach makes a connection the one of a companion; an older one is told that it was replaced.
+func (v *Vendor) attach(c *conn, cp *companion) {
+	if old := cp.conn; old != nil {
+		old.sendLast(streamError("", "replaced"), linger)
+	}
+	cp.conn, c.companion = c, cp
+	c.send(waBinary.Node{Tag: "success", Attrs: waBinary.Attrs{"t": time.Now().Unix(), "lid": cp.lid()}})
+	v.resume(cp)
+	v.log.Debug("companion logged in", "account", cp.account.number, "device", cp.saved.Device)
+	v.notify()
+}

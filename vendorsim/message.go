@@ -1,0 +1,333 @@
+package vendorsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+)
+
+var errBadMessage = errors.New("malformed message")
+
+// outbound is a message as a companion sent it.
+type outbound struct {
+	id, kind string
+	chat     types.JID // as addressed
+	to       number
+	peer     bool // for the companion's own phone only, not part of any chat
+	retry    bool // an answer to a phone that could not read the first one
+	parts    []part
+	identity []waBinary.Node // goes along with first messages
+}
+
+// part is the copy for one device.
+type part struct {
+	number number
+	device uint16
+	enc    waBinary.Node
+}
+
+func parseOutbound(n *waBinary.Node) (outbound, error) {
+	m := outbound{id: attr(n, "id"), kind: attr(n, "type"), peer: attr(n, "category") == "peer"}
+	chat, ok := attrJID(n, "to")
+	if !ok || m.id == "" {
+		return m, fmt.Errorf("%w: no id or recipient", errBadMessage)
+	}
+	m.chat = chat.ToNonAD()
+	if m.to, ok = numberOf(chat); !ok || !m.to.exists() {
+		return m, fmt.Errorf("%w: unknown recipient", errBadMessage)
+	}
+	if id, ok := n.GetOptionalChildByTag("device-identity"); ok {
+		m.identity = []waBinary.Node{id}
+	}
+	if enc, ok := n.GetOptionalChildByTag("enc"); ok { // to one device
+		m.retry = !m.peer
+		m.parts = []part{{number: m.to, device: chat.Device, enc: enc}}
+		return m, nil
+	}
+	list := n.GetChildByTag("participants")
+	for _, child := range list.GetChildren() {
+		if p, ok := parsePart(&child); ok {
+			m.parts = append(m.parts, p)
+		}
+	}
+	return m, nil
+}
+
+func parsePart(n *waBinary.Node) (part, bool) {
+	jid, ok := attrJID(n, "jid")
+	if !ok {
+		return part{}, false
+	}
+	num, ok := numberOf(jid)
+	if !ok || !num.exists() {
+		return part{}, false
+	}
+	enc, ok := n.GetOptionalChildByTag("enc")
+	return part{number: num, device: jid.Device, enc: enc}, ok
+}
+
+// handleMessage takes a message from a companion: records it as the recipient's phone reads it,
+// acknowledges it and passes it on.
+func (v *Vendor) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
+	cp := c.companion
+	if v.dropsUnread(c) {
+		return
+	}
+	m, err := parseOutbound(n)
+	if err != nil {
+		v.log.DebugContext(ctx, "message refused", "error", err)
+		c.ack(n, waBinary.Attrs{"error": 400})
+		return
+	}
+	switch {
+	case m.peer:
+		v.readPeer(ctx, cp, m)
+		c.ack(n, nil)
+	case m.retry && m.parts[0].device != 0:
+		v.forward(cp, m, m.parts[0])
+		c.ack(n, nil)
+	default:
+		v.take(ctx, c, n, m)
+	}
+}
+
+// readPeer lets the account's phone read what its companion asks of it, to keep their session in
+// step; it grants nothing.
+func (v *Vendor) readPeer(ctx context.Context, cp *companion, m outbound) {
+	if m.to != cp.account.number {
+		return
+	}
+	if _, err := v.readOn(ctx, m.to, cp, m.parts[0].enc); err != nil {
+		v.log.DebugContext(ctx, "peer message", "error", err)
+	}
+}
+
+// readOn decrypts a companion's message on the phone of a number.
+func (v *Vendor) readOn(ctx context.Context, n number, cp *companion, enc waBinary.Node) (*waE2E.Message, error) {
+	p, err := v.phoneOf(n)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.decrypt(ctx, cp.lid(), enc)
+}
+
+// take records a message of a chat and passes it on, unless it came before.
+func (v *Vendor) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound) {
+	cp := c.companion
+	known := v.known(cp.account.number, m.id)
+	if known == copyReadable {
+		v.countCopy(cp.account.number, m.id)
+		v.ackMessage(c, n, m)
+		return
+	}
+	e := v.readMessage(ctx, cp, m)
+	fresh := v.bookOutbound(e)
+	if fresh && known == copyNew {
+		v.passOn(cp, m)
+	}
+	v.ackMessage(c, n, m)
+	switch {
+	case !fresh: // another connection of the account was faster with the same message
+	case e.Type == TypeUnreadable:
+		v.askAgain(cp, m)
+	default:
+		v.react(ctx, cp, m, e)
+	}
+}
+
+// readMessage decrypts the copies for the two phones concerned, and returns what the recipient's
+// reads as an entry of the ledger.
+func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
+	account := cp.account.number
+	e := Entry{
+		Account: account.String(), Peer: m.to.String(), Direction: Outbound, NetworkID: m.id, Type: TypeUnreadable,
+	}
+	for _, p := range m.parts {
+		if p.device != 0 || p.number != m.to && p.number != account {
+			continue
+		}
+		if p.number == m.to && v.fault(cp, FaultRetry) {
+			continue
+		}
+		msg, err := v.readOn(ctx, p.number, cp, p.enc)
+		if err != nil {
+			v.log.InfoContext(ctx, "phone cannot read message", "account", account, "network_id", m.id, "error", err)
+			continue
+		}
+		if p.number == m.to && e.Type == TypeUnreadable {
+			e.Type, e.Body = describe(msg, m.kind)
+		}
+	}
+	return e
+}
+
+// copyState is what is known of a message that arrives.
+type copyState int
+
+const (
+	copyNew        copyState = iota
+	copyUnreadable           // it came before, but the recipient's phone could not read it
+	copyReadable
+)
+
+func (v *Vendor) known(account number, id string) copyState {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch e := v.entry(account, Outbound, id); {
+	case e == nil:
+		return copyNew
+	case e.Type == TypeUnreadable:
+		return copyUnreadable
+	default:
+		return copyReadable
+	}
+}
+
+func (v *Vendor) countCopy(account number, id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.entry(account, Outbound, id); e != nil {
+		e.Copies++
+		v.saveEntry(e)
+	}
+}
+
+// bookOutbound enters a message in the ledger, shows it on the phones of both ends and books it for
+// a linked recipient. It reports false when it was booked before.
+func (v *Vendor) bookOutbound(e Entry) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	booked, fresh := v.enter(e)
+	if !fresh || e.Type == TypeUnreadable {
+		return fresh
+	}
+	from, to := number(e.Account[1:]), number(e.Peer[1:])
+	s := Shown{ID: e.NetworkID, From: e.Account, To: e.Peer, Type: e.Type, Body: e.Body, At: booked.ArrivedAt}
+	v.show(from, s)
+	if from == to {
+		return true
+	}
+	v.show(to, s)
+	if _, err := v.linkedAccount(to); err == nil {
+		v.record(Entry{
+			Account: e.Peer, Peer: e.Account, Direction: Inbound, NetworkID: e.NetworkID, Type: e.Type, Body: e.Body,
+		})
+	}
+	return true
+}
+
+// enter adds an entry, or fills in one whose message could not be read when it came before. It
+// reports whether it did. The caller holds v.mu.
+func (v *Vendor) enter(e Entry) (*Entry, bool) {
+	old := v.ledger.index[e.key()]
+	if old == nil {
+		return v.record(e), true
+	}
+	old.Copies++
+	fresh := old.Type == TypeUnreadable
+	if fresh {
+		old.Type, old.Body = e.Type, e.Body
+	}
+	v.saveEntry(old)
+	return old, fresh
+}
+
+// passOn hands the copies for other companions to them.
+func (v *Vendor) passOn(cp *companion, m outbound) {
+	for _, p := range m.parts {
+		if p.device != 0 && (p.number == m.to || p.number == cp.account.number) {
+			v.forward(cp, m, p)
+		}
+	}
+}
+
+// forward hands one copy, still sealed, to the companion that it is for.
+func (v *Vendor) forward(from *companion, m outbound, p part) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	to := v.companion(p.number, p.device)
+	if to == nil || to == from {
+		return
+	}
+	attrs := waBinary.Attrs{
+		"from": from.lid(), "id": m.id, "t": time.Now().Unix(), "type": m.kind, "notify": from.account.number.name(),
+	}
+	if p.number == from.account.number {
+		attrs["recipient"] = m.to.lid()
+		attrs["peer_recipient_pn"] = m.to.pn()
+	} else {
+		attrs["sender_pn"] = from.pn()
+	}
+	enc := p.enc
+	if v.takeFault(to.account, FaultGarble) {
+		enc.Content = garbled(content(enc))
+	}
+	v.deliver(to, &delivery{
+		Class: classMessage, ID: m.id, From: from.account.number,
+		Node: encodeNode(waBinary.Node{Tag: "message", Attrs: attrs, Content: append([]waBinary.Node{enc}, m.identity...)}),
+	})
+}
+
+// ackMessage acknowledges a recorded message, once it is on the disk, unless a fault says otherwise.
+func (v *Vendor) ackMessage(c *conn, n *waBinary.Node, m outbound) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	account := c.companion.account
+	if v.takeFault(account, FaultDropBeforeAck) {
+		v.hangUpDurably(c)
+		return
+	}
+	if v.takeFault(account, FaultNoAck) {
+		return
+	}
+	if e := v.entry(account.number, Outbound, m.id); e != nil && e.AckedAt == nil {
+		e.AckedAt = stamp()
+		v.saveEntry(e)
+	}
+	c.ack(n, nil)
+}
+
+// ack acknowledges a message of a companion.
+func (c *conn) ack(n *waBinary.Node, extra waBinary.Attrs) {
+	attrs := waBinary.Attrs{"class": classMessage, "id": attr(n, "id"), "t": time.Now().Unix()}
+	if to, ok := attrJID(n, "to"); ok {
+		attrs["from"] = to
+	}
+	maps.Copy(attrs, extra)
+	c.sendDurable(waBinary.Node{Tag: "ack", Attrs: attrs})
+}
+
+// react does what the person who got a message does.
+func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) {
+	account := cp.account.number
+	if m.to == account {
+		return
+	}
+	does := m.to.manners()
+	v.mu.Lock()
+	if does.confirms {
+		v.confirm(account, m.to, m.id, Delivered)
+	}
+	if does.reads {
+		v.confirm(account, m.to, m.id, Read)
+	}
+	v.mu.Unlock()
+	if does.echoes && e.Type == TypeText {
+		if _, err := v.writeText(ctx, m.to, account, e.Body); err != nil {
+			v.log.WarnContext(ctx, "echo", "account", account, "error", err)
+		}
+	}
+	if does.reports {
+		v.mu.Lock()
+		v.restrict(cp.account, defaultRestriction)
+		v.mu.Unlock()
+	}
+}

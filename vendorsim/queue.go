@@ -1,0 +1,164 @@
+package vendorsim
+
+import (
+	"fmt"
+	"slices"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// maxParked is how many unreadable messages of a companion are kept for it to ask for again.
+const maxParked = 64
+
+// The classes of nodes that a companion acknowledges.
+const (
+	classMessage      = "message"
+	classReceipt      = "receipt"
+	classNotification = "notification"
+)
+
+// delivery is a node that a companion has to acknowledge; it gets the same bytes again at every
+// login until it does.
+type delivery struct {
+	Position int64  `json:"position"`
+	Class    string `json:"class"`
+	ID       string `json:"id"`
+	Kind     string `json:"kind,omitempty"` // the node's type, which the acknowledgement of a receipt repeats
+	From     number `json:"from,omitempty"` // who wrote it
+	Text     *text  `json:"text,omitempty"` // what a phone wrote, to encrypt it again
+	Retries  int    `json:"retries,omitempty"`
+	Node     []byte `json:"node"`
+}
+
+func queueKey(cp *companion, d *delivery) string {
+	return fmt.Sprintf("queue/%s/%016d", cp.name(), d.Position)
+}
+
+// deliver queues a node for a companion and sends it if it is online. The caller holds v.mu.
+func (v *Vendor) deliver(cp *companion, d *delivery) {
+	if len(cp.queue) >= maxQueue {
+		v.log.Warn("queue of companion is full, dropping its oldest", "account", cp.account.number)
+		v.dropDelivery(cp, 0)
+	}
+	d.Position = cp.nextPosition
+	cp.nextPosition++
+	cp.queue = append(cp.queue, d)
+	v.put(queueKey(cp, d), d)
+	v.pump(cp)
+}
+
+// pump sends what the window lets through. The caller holds v.mu.
+func (v *Vendor) pump(cp *companion) {
+	c := cp.conn
+	if c == nil {
+		return
+	}
+	for cp.sent < len(cp.queue) && cp.sent < window {
+		d := cp.queue[cp.sent]
+		cp.sent++
+		v.transmit(c, d)
+		c.caughtUp()
+	}
+}
+
+// caughtUp counts one item less that the client missed; after the last it is told so.
+func (c *conn) caughtUp() {
+	if c.backlog == 0 {
+		return
+	}
+	if c.backlog--; c.backlog == 0 {
+		c.send(upToDate(c.missed))
+	}
+}
+
+// transmit sends one delivery, the way armed faults want it.
+func (v *Vendor) transmit(c *conn, d *delivery) {
+	if d.Class != classMessage {
+		c.push(outgoing{data: d.Node})
+		return
+	}
+	a := c.companion.account
+	if c.held == nil && v.takeFault(a, FaultReorder) {
+		c.held = d
+		return
+	}
+	c.push(outgoing{data: d.Node})
+	if v.takeFault(a, FaultDuplicate) {
+		c.push(outgoing{data: d.Node})
+	}
+	if c.held != nil {
+		c.push(outgoing{data: c.held.Node})
+		c.held = nil
+	}
+}
+
+// acknowledged takes out the oldest delivery that matches. The caller holds v.mu.
+func (v *Vendor) acknowledged(cp *companion, match func(*delivery) bool) *delivery {
+	i := slices.IndexFunc(cp.queue, match)
+	if i < 0 {
+		return nil
+	}
+	d := cp.queue[i]
+	v.dropDelivery(cp, i)
+	v.pump(cp)
+	return d
+}
+
+func (v *Vendor) dropDelivery(cp *companion, i int) {
+	v.remove(queueKey(cp, cp.queue[i]))
+	cp.queue = slices.Delete(cp.queue, i, i+1)
+	if i < cp.sent {
+		cp.sent--
+	} else if cp.conn != nil {
+		cp.conn.caughtUp() // acknowledged late, for an earlier connection
+	}
+}
+
+// backlogSize counts what waits for a companion at its login.
+type backlogSize struct{ messages, receipts, notifications int }
+
+func (b backlogSize) total() int { return b.messages + b.receipts + b.notifications }
+
+func (cp *companion) backlog() backlogSize {
+	var b backlogSize
+	for _, d := range cp.queue {
+		switch d.Class {
+		case classMessage:
+			b.messages++
+		case classReceipt:
+			b.receipts++
+		default:
+			b.notifications++
+		}
+	}
+	return b
+}
+
+// resume sends a companion what it missed, and then that this was all. The caller holds v.mu.
+func (v *Vendor) resume(cp *companion) {
+	c := cp.conn
+	cp.sent = 0
+	c.missed = cp.backlog()
+	c.backlog = c.missed.total()
+	if c.backlog == 0 {
+		c.send(upToDate(c.missed))
+		return
+	}
+	c.send(serverInfo(waBinary.Node{Tag: "offline_preview", Attrs: waBinary.Attrs{
+		"count":        c.missed.total(),
+		"appdata":      0,
+		"message":      c.missed.messages,
+		"notification": c.missed.notifications,
+		"receipt":      c.missed.receipts,
+	}}))
+	v.pump(cp)
+}
+
+func upToDate(b backlogSize) waBinary.Node {
+	return serverInfo(waBinary.Node{Tag: "offline", Attrs: waBinary.Attrs{"count": b.total()}})
+}
+
+func serverInfo(n waBinary.Node) waBinary.Node {
+	return waBinary.Node{Tag: "ib", Attrs: waBinary.Attrs{"from": types.ServerJID}, Content: []waBinary.Node{n}}
+}

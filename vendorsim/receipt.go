@@ -1,0 +1,164 @@
+package vendorsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// ReceiptKind says what the recipient of a message confirms.
+type ReceiptKind string
+
+// The kinds of receipts.
+const (
+	Delivered ReceiptKind = "delivered"
+	Read      ReceiptKind = "read"
+)
+
+var (
+	// ErrUnknownMessage is returned for a message that the ledger does not hold.
+	ErrUnknownMessage = errors.New("no such message")
+	// ErrUnknownReceipt is returned for a kind of receipt that there is not.
+	ErrUnknownReceipt = errors.New("no such kind of receipt")
+)
+
+// Receipt lets the recipient of a message that a companion of account sent confirm it. Most numbers
+// confirm delivery by themselves; see the numbers that act.
+func (v *Vendor) Receipt(_ context.Context, account, networkID string, kind ReceiptKind) error {
+	if kind != Delivered && kind != Read {
+		return fmt.Errorf("%w: %q", ErrUnknownReceipt, kind)
+	}
+	n, err := v.linkedNumber(account)
+	if err != nil {
+		return err
+	}
+	if err := v.confirmEntry(n, networkID, kind); err != nil {
+		return err
+	}
+	return v.flush()
+}
+
+func (v *Vendor) confirmEntry(account number, id string, kind ReceiptKind) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e := v.entry(account, Outbound, id)
+	if e == nil {
+		return fmt.Errorf("%w: %s of %s", ErrUnknownMessage, id, account)
+	}
+	v.confirm(account, number(e.Peer[1:]), id, kind)
+	return nil
+}
+
+// confirm notes a receipt and queues it for the companions of the sender. The caller holds v.mu.
+func (v *Vendor) confirm(account, by number, id string, kind ReceiptKind) {
+	if e := v.entry(account, Outbound, id); e != nil {
+		if kind == Read && e.ReadAt == nil {
+			e.ReadAt = stamp()
+		}
+		if e.DeliveredAt == nil {
+			e.DeliveredAt = stamp()
+		}
+		v.saveEntry(e)
+	}
+	attrs := waBinary.Attrs{"from": by.lid(), "id": id, "t": time.Now().Unix()}
+	if kind == Read {
+		attrs["type"] = string(types.ReceiptTypeRead)
+	}
+	v.deliverReceipt(account, by, waBinary.Node{Tag: classReceipt, Attrs: attrs})
+}
+
+func (v *Vendor) deliverReceipt(account, by number, n waBinary.Node) {
+	raw := encodeNode(n)
+	for _, cp := range v.companionsOf(account) {
+		v.deliver(cp, &delivery{Class: classReceipt, ID: attr(&n, "id"), Kind: attr(&n, "type"), From: by, Node: raw})
+	}
+}
+
+// handleReceipt takes a receipt from a companion: most of them acknowledge a message it got.
+func (v *Vendor) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) {
+	cp := c.companion
+	kind := types.ReceiptType(attr(n, "type"))
+	from, ok := attrJID(n, "to")
+	num, known := numberOf(from)
+	if ok && known {
+		switch kind {
+		case types.ReceiptTypeRetry:
+			v.handleRetry(ctx, cp, from, num, n)
+		case types.ReceiptTypeRead, types.ReceiptTypePlayed:
+			v.markRead(cp, num, receiptIDs(n))
+		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf, types.ReceiptTypeServerError:
+			// says nothing about what arrived
+		default:
+			v.messageArrived(cp, num, attr(n, "id"), 0)
+		}
+	}
+	attrs := waBinary.Attrs{"class": classReceipt, "id": attr(n, "id"), "type": string(kind), "t": time.Now().Unix()}
+	if ok {
+		attrs["from"] = from
+	}
+	c.send(waBinary.Node{Tag: "ack", Attrs: attrs})
+}
+
+// receiptIDs are the messages that one receipt is about.
+func receiptIDs(n *waBinary.Node) []string {
+	ids := []string{attr(n, "id")}
+	list := n.GetChildByTag("list")
+	for _, item := range list.GetChildren() {
+		ids = append(ids, attr(&item, "id"))
+	}
+	return ids
+}
+
+// handleAck takes an acknowledgement from a companion. For a message it is one only when it carries
+// an error; without, whatsmeow could not read the message and asks for it again.
+func (v *Vendor) handleAck(c *conn, n *waBinary.Node) {
+	id, class, kind := attr(n, "id"), attr(n, "class"), attr(n, "type")
+	if class == classMessage {
+		from, _ := attrJID(n, "to")
+		num, _ := numberOf(from)
+		if code := attrInt(n, "error"); code != 0 {
+			v.messageArrived(c.companion, num, id, code)
+			return
+		}
+		v.park(c.companion, num, id)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.acknowledged(c.companion, func(d *delivery) bool {
+		return d.Class == class && d.ID == id && d.Kind == kind
+	})
+}
+
+// messageArrived notes that a companion has, or refused for good, a message it got.
+func (v *Vendor) messageArrived(cp *companion, from number, id string, refused int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.acknowledged(cp, func(d *delivery) bool {
+		return d.Class == classMessage && d.ID == id && d.From == from
+	})
+	if e := v.entry(cp.account.number, Inbound, id); e != nil && e.AckedAt == nil {
+		e.AckedAt, e.Refused = stamp(), refused
+		v.saveEntry(e)
+	}
+}
+
+// markRead notes that a companion's owner read messages, and tells their writer if that one is
+// linked too.
+func (v *Vendor) markRead(cp *companion, writer number, ids []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, id := range ids {
+		if e := v.entry(cp.account.number, Inbound, id); e != nil && e.ReadAt == nil {
+			e.ReadAt = stamp()
+			v.saveEntry(e)
+		}
+		if v.entry(writer, Outbound, id) != nil {
+			v.confirm(writer, cp.account.number, id, Read)
+		}
+	}
+}

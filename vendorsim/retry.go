@@ -1,0 +1,157 @@
+package vendorsim
+
+import (
+	"context"
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// maxRetries is how often a message is encrypted again for one companion; whatsmeow gives up
+// earlier.
+const maxRetries = 10
+
+// handleRetry gives a companion that could not read a message another copy, in a fresh session. What
+// another companion wrote is asked of that one.
+func (v *Vendor) handleRetry(ctx context.Context, cp *companion, from types.JID, writer number, n *waBinary.Node) {
+	retry := n.GetChildByTag("retry")
+	id := attr(&retry, "id")
+	if from.Device != 0 {
+		v.relayRetry(cp, writer, from.Device, n)
+		return
+	}
+	p, err := v.phoneOf(writer)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old, fresh := v.unreadable(cp, writer, id, n)
+	if old == nil || old.Text == nil || old.Retries >= maxRetries {
+		return
+	}
+	again, err := p.address(ctx, cp, *old.Text, &fresh, old.Retries+1)
+	if err != nil {
+		v.log.WarnContext(ctx, "encrypt again", "account", cp.account.number, "network_id", id, "error", err)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.deliver(cp, again)
+}
+
+// unreadable takes the message that a companion could not read out of its queue, and returns the
+// keys for a new session: those in the receipt, or else from the companion's prekeys.
+func (v *Vendor) unreadable(cp *companion, writer number, id string, n *waBinary.Node) (*delivery, bundle) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	match := func(d *delivery) bool { return d.Class == classMessage && d.ID == id && d.From == writer }
+	old := v.acknowledged(cp, match)
+	if old == nil {
+		old = cp.unpark(match)
+	}
+	if old == nil {
+		return nil, bundle{}
+	}
+	if fresh, ok := bundleIn(n, cp); ok {
+		return old, fresh
+	}
+	return old, v.takeBundle(cp)
+}
+
+// bundleIn reads the keys that a retry receipt may carry.
+func bundleIn(n *waBinary.Node, cp *companion) (bundle, bool) {
+	keys, ok := n.GetOptionalChildByTag("keys")
+	reg := content(n.GetChildByTag("registration"))
+	id := content(keys.GetChildByTag("identity"))
+	if !ok || len(reg) != 4 || len(id) != 32 {
+		return bundle{}, false
+	}
+	signed, err := parseKey(keys.GetChildByTag("skey"))
+	if err != nil || signed.Signature == nil {
+		return bundle{}, false
+	}
+	once, err := parseKey(keys.GetChildByTag("key"))
+	if err != nil {
+		once = nil
+	}
+	return bundle{
+		regID: binary.BigEndian.Uint32(reg), device: cp.saved.Device, identity: [32]byte(id), signed: signed, once: once,
+	}, true
+}
+
+// relayRetry asks the companion that wrote a message for another copy.
+func (v *Vendor) relayRetry(cp *companion, writer number, device uint16, n *waBinary.Node) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	to := v.companion(writer, device)
+	if to == nil {
+		return
+	}
+	attrs := waBinary.Attrs{"from": cp.lid(), "id": attr(n, "id"), "type": attr(n, "type"), "t": time.Now().Unix()}
+	v.deliver(to, &delivery{
+		Class: classReceipt, ID: attr(n, "id"), Kind: attr(n, "type"), From: cp.account.number,
+		Node: encodeNode(waBinary.Node{Tag: classReceipt, Attrs: attrs, Content: n.Content}),
+	})
+}
+
+// park sets aside a message that a companion acknowledged without having read it: it will ask for it
+// again, or has done so already, in which case the new copy is not touched.
+func (v *Vendor) park(cp *companion, writer number, id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d := v.acknowledged(cp, func(d *delivery) bool {
+		return d.Class == classMessage && d.ID == id && d.From == writer && d.Retries == 0
+	})
+	if d == nil {
+		return
+	}
+	if cp.parked = append(cp.parked, d); len(cp.parked) > maxParked {
+		cp.parked = cp.parked[1:]
+	}
+}
+
+func (cp *companion) unpark(match func(*delivery) bool) *delivery {
+	for i, d := range cp.parked {
+		if match(d) {
+			cp.parked = append(cp.parked[:i:i], cp.parked[i+1:]...)
+			return d
+		}
+	}
+	return nil
+}
+
+// askAgain lets a recipient's phone ask the companion for a message that it could not read, with
+// keys for a new session.
+func (v *Vendor) askAgain(cp *companion, m outbound) {
+	p, err := v.phoneOf(m.to)
+	if err != nil {
+		return
+	}
+	keys := p.bundle()
+	nodes := keys.nodes()
+	receipt := waBinary.Node{
+		Tag:   classReceipt,
+		Attrs: waBinary.Attrs{"from": m.to.lid(), "id": m.id, "type": "retry", "t": time.Now().Unix()},
+		Content: []waBinary.Node{
+			{Tag: "retry", Attrs: waBinary.Attrs{"id": m.id, "count": 1, "t": time.Now().Unix(), "v": 1}},
+			nodes[0], // the registration
+			{Tag: "keys", Content: nodes[1:]},
+		},
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: m.to, Node: encodeNode(receipt)})
+}
+
+// attrInt returns a number attribute, 0 if there is none.
+func attrInt(n *waBinary.Node, key string) int {
+	i, err := strconv.Atoi(attr(n, key))
+	if err != nil {
+		return 0
+	}
+	return i
+}

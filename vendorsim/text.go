@@ -1,0 +1,191 @@
+package vendorsim
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+)
+
+// text is what somebody wrote on a simulated phone.
+type text struct {
+	ID   string    `json:"id"`
+	From number    `json:"from"`
+	To   number    `json:"to"`
+	Body string    `json:"body"`
+	At   time.Time `json:"at"`
+}
+
+// newMessageID makes an id as phones make them.
+func newMessageID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return strings.ToUpper(hex.EncodeToString(b))
+}
+
+// Send lets the person at the number from write a text to a linked account, and returns the id the
+// network knows it by. Every companion of the account gets it, once online if it is not now.
+func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkID string, err error) {
+	to, err := v.linkedNumber(account)
+	if err != nil {
+		return "", err
+	}
+	writer, err := knownNumber(from)
+	if err != nil {
+		return "", err
+	}
+	return v.writeText(ctx, writer, to, body)
+}
+
+// Type lets the owner of a linked account write a text on the phone itself: the recipient gets it,
+// and every companion of the account gets a copy that says so. The ledger has no entry for it, as no
+// companion sent it, unless the recipient is a linked account too.
+func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID string, err error) {
+	writer, err := v.linkedNumber(account)
+	if err != nil {
+		return "", err
+	}
+	reader, err := knownNumber(to)
+	if err != nil {
+		return "", err
+	}
+	return v.writeText(ctx, writer, reader, body)
+}
+
+// linkedNumber parses a number and refuses one that no companion is linked to.
+func (v *Vendor) linkedNumber(s string) (number, error) {
+	n, err := parseNumber(s)
+	if err != nil {
+		return "", err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return "", ErrClosed
+	}
+	_, err = v.linkedAccount(n)
+	return n, err
+}
+
+// writeText sends a text from one phone to the companions of both ends; the other phone gets it
+// without ceremony.
+func (v *Vendor) writeText(ctx context.Context, from, to number, body string) (string, error) {
+	p, err := v.phoneOf(from)
+	if err != nil {
+		return "", err
+	}
+	t := text{ID: newMessageID(), From: from, To: to, Body: body, At: now()}
+	if err := v.fanOut(ctx, p, t); err != nil {
+		return "", fmt.Errorf("send text: %w", err)
+	}
+	return t.ID, v.flush()
+}
+
+func (v *Vendor) fanOut(ctx context.Context, p *phone, t text) error {
+	p.mu.Lock() // held to the end: what is encrypted first is queued first
+	defer p.mu.Unlock()
+	v.mu.Lock()
+	targets := v.companionsOf(t.To)
+	if t.From != t.To {
+		targets = append(targets, v.companionsOf(t.From)...)
+	}
+	v.mu.Unlock()
+	copies := make([]*delivery, len(targets))
+	for i, cp := range targets {
+		var err error
+		if copies[i], err = p.address(ctx, cp, t, nil, 0); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.book(t)
+	for i, cp := range targets {
+		v.deliver(cp, copies[i])
+	}
+	return nil
+}
+
+// book notes a text in the ledger, if an account gets it, and shows it on both phones. The caller
+// holds v.mu.
+func (v *Vendor) book(t text) {
+	if _, err := v.linkedAccount(t.To); err == nil && t.From != t.To {
+		v.record(Entry{
+			Account: t.To.String(), Peer: t.From.String(), Direction: Inbound,
+			NetworkID: t.ID, Type: TypeText, Body: t.Body,
+		})
+	}
+	m := Shown{ID: t.ID, From: t.From.String(), To: t.To.String(), Type: TypeText, Body: t.Body, At: t.At}
+	v.show(t.From, m)
+	if t.To != t.From {
+		v.show(t.To, m)
+	}
+}
+
+// address seals a text for a companion: the message itself, or a copy of what its owner wrote. The
+// caller holds p.mu.
+func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
+	msg := &waE2E.Message{Conversation: &t.Body}
+	if t.From == cp.account.number {
+		msg = &waE2E.Message{DeviceSentMessage: &waE2E.DeviceSentMessage{
+			DestinationJID: new(t.To.lid().String()), Message: msg,
+		}}
+	}
+	s, err := p.encrypt(ctx, cp, msg, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if p.v.fault(cp, FaultGarble) {
+		s.data = garbled(s.data)
+	}
+	return &delivery{
+		Class: classMessage, ID: t.ID, From: t.From, Text: &t, Retries: retries,
+		Node: encodeNode(t.node(cp, s.node(retries))),
+	}, nil
+}
+
+// node is the text as the network carries it to a companion.
+func (t text) node(cp *companion, enc waBinary.Node) waBinary.Node {
+	attrs := waBinary.Attrs{
+		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "type": TypeText, "notify": t.From.name(),
+	}
+	if t.From == cp.account.number {
+		attrs["recipient"] = t.To.lid()
+		attrs["peer_recipient_pn"] = t.To.pn()
+	} else {
+		attrs["sender_pn"] = t.From.pn()
+	}
+	return waBinary.Node{Tag: "message", Attrs: attrs, Content: []waBinary.Node{enc}}
+}
+
+// describe says what a decrypted message is, and its text.
+func describe(msg *waE2E.Message, wire string) (kind, body string) {
+	if sent := msg.GetDeviceSentMessage().GetMessage(); sent != nil {
+		msg = sent
+	}
+	switch {
+	case msg.Conversation != nil:
+		return TypeText, msg.GetConversation()
+	case msg.ExtendedTextMessage != nil:
+		return TypeText, msg.GetExtendedTextMessage().GetText()
+	case msg.ImageMessage != nil:
+		return "image", msg.GetImageMessage().GetCaption()
+	case msg.VideoMessage != nil:
+		return "video", msg.GetVideoMessage().GetCaption()
+	case msg.DocumentMessage != nil:
+		return "document", msg.GetDocumentMessage().GetCaption()
+	case msg.AudioMessage != nil:
+		return "audio", ""
+	case msg.ReactionMessage != nil:
+		return "reaction", msg.GetReactionMessage().GetText()
+	case msg.ProtocolMessage != nil:
+		return "protocol", strings.ToLower(msg.GetProtocolMessage().GetType().String())
+	default:
+		return wire, ""
+	}
+}

@@ -1,0 +1,143 @@
+package vendorsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// requestTimeout is how long a client may take for the HTTP request that opens its WebSocket.
+const requestTimeout = 20 * time.Second
+
+// pipeListener accepts the in-process connections that DialContext makes.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "vendorsim" }
+
+// serve starts the HTTP server that all listeners share, on the pipes.
+func (v *Vendor) serve() {
+	v.server = &http.Server{
+		Handler:           v.Handler(),
+		ReadHeaderTimeout: requestTimeout,
+		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
+	}
+	v.serveOn(v.pipes)
+}
+
+func (v *Vendor) serveOn(l net.Listener) bool {
+	return v.start(func() {
+		if err := v.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			v.log.Error("serve", "error", err)
+		}
+	})
+}
+
+func (v *Vendor) stopServing() {
+	_ = v.server.Close() // and its listeners; their errors tell nothing
+	_ = v.pipes.Close()
+	v.client.CloseIdleConnections()
+}
+
+// Handler returns the WebSocket endpoint, on any path, for a server of the caller's: whatsmeow asks
+// for wss://web.whatsapp.com/ws/chat, so that one needs TLS with a certificate the client trusts.
+func (v *Vendor) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+			InsecureSkipVerify: true, // the Origin is the real vendor's, whatever host we stand in for
+			CompressionMode:    websocket.CompressionDisabled,
+		})
+		if err != nil {
+			v.log.DebugContext(r.Context(), "websocket refused", "error", err)
+			return
+		}
+		v.adopt(ws)
+	})
+}
+
+// adopt gives a WebSocket a goroutine of its own, so that the server's, with its request and
+// buffers, can end.
+func (v *Vendor) adopt(ws *websocket.Conn) {
+	c := &conn{v: v, wire: newWire(ws)}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		_ = ws.CloseNow()
+		return
+	}
+	v.conns[c] = struct{}{}
+	v.wg.Go(c.run)
+}
+
+// DialContext connects to the Handler inside the process: no port, no TLS.
+func (v *Vendor) DialContext(ctx context.Context) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case v.pipes.conns <- server:
+		return client, nil
+	case <-v.pipes.done:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// HTTPClient returns a client whose every connection, to whatever host, goes to the Vendor through
+// DialContext. Hand it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient; all
+// clients of a process may share it.
+func (v *Vendor) HTTPClient() *http.Client { return v.client }
+
+func newPipeClient(v *Vendor) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return v.DialContext(ctx) }
+	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
+}
+
+// Listen serves the Handler on a TCP address, as plain ws; "127.0.0.1:0" picks a port. Close closes
+// it.
+func (v *Vendor) Listen(addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(v.ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if !v.serveOn(l) {
+		_ = l.Close()
+		return nil, ErrClosed
+	}
+	return l, nil
+}

@@ -1,0 +1,171 @@
+package vendorsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+)
+
+// ErrClosed is returned by everything asked of a Vendor after Close.
+var ErrClosed = errors.New("vendor is closed")
+
+// ErrOtherKeys is returned by [Open] for a directory that belongs to a vendor with other keys.
+var ErrOtherKeys = errors.New("directory belongs to a vendor with other keys")
+
+// Options configure a Vendor; the zero value works: all in memory, fresh keys, no log.
+type Options struct {
+	// Dir is the state directory, made if need be; one Vendor may have it open at a time. ""
+	// keeps everything in memory.
+	Dir string
+	// Log gets a line for what a person may want to know: connections, logins, faults. nil
+	// discards.
+	Log *slog.Logger
+	// Keys are the vendor's secrets; nil takes those in Dir, or makes fresh ones. Vendors of one
+	// test process share one Keys, because whatsmeow trusts one root key per process.
+	Keys *Keys
+}
+
+// Vendor is a simulated messaging network: the vendor's servers and everybody's phones. All its
+// methods may be used from any goroutine.
+type Vendor struct {
+	log     *slog.Logger
+	keys    *Keys
+	certs   []byte
+	journal *journal // nil when all is in memory
+
+	ctx    context.Context // ends with the Vendor: its connections outlive the requests that began them
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // every goroutine the Vendor started
+	pipes  *pipeListener
+	server *http.Server
+	client *http.Client
+
+	mu       sync.Mutex // guards the fields below; taken after a phone's lock, before a connection's
+	closed   bool
+	changed  chan struct{} // closed at the next change; nil while nobody watches
+	phones   map[number]*phone
+	accounts map[number]*account
+	pairings map[string]*pairing // by the companion's identity key
+	conns    map[*conn]struct{}
+	ledger   ledger
+	screens  map[number]*screen
+}
+
+// Open starts a Vendor with the accounts, phones, keys and ledger found in opts.Dir. The caller
+// closes it.
+func Open(opts Options) (*Vendor, error) {
+	v := &Vendor{
+		log:      opts.Log,
+		keys:     opts.Keys,
+		pipes:    newPipeListener(),
+		phones:   make(map[number]*phone),
+		accounts: make(map[number]*account),
+		pairings: make(map[string]*pairing),
+		conns:    make(map[*conn]struct{}),
+		screens:  make(map[number]*screen),
+	}
+	if v.log == nil {
+		v.log = slog.New(slog.DiscardHandler)
+	}
+	if err := v.load(opts.Dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if v.certs, err = v.keys.certificates(); err != nil {
+		return nil, errors.Join(err, v.closeJournal())
+	}
+	v.ctx, v.cancel = context.WithCancel(context.Background())
+	v.client = newPipeClient(v)
+	v.serve()
+	return v, nil
+}
+
+// Close drops every connection, waits for all that the Vendor started, and writes its state; after
+// it the directory may be opened again. A second Close does nothing.
+func (v *Vendor) Close() error {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return nil
+	}
+	v.closed = true
+	if v.changed == nil {
+		v.changed = make(chan struct{})
+	}
+	close(v.changed)
+	conns := v.conns
+	v.conns = make(map[*conn]struct{})
+	v.mu.Unlock()
+
+	v.cancel()
+	v.stopServing()
+	for c := range conns {
+		c.close()
+	}
+	v.wg.Wait()
+	return v.closeJournal()
+}
+
+// RootKey returns the public root key of the certificate chain: what whatsmeow.WACertPubKey must
+// hold before a client connects.
+func (v *Vendor) RootKey() [32]byte { return v.keys.RootKey() }
+
+// Watch returns a channel that is closed at the next change of the ledger, of what a phone shows or
+// of the accounts. Call it before looking at the state, and again after each change. After Close
+// the channel is closed.
+func (v *Vendor) Watch() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.changed == nil {
+		v.changed = make(chan struct{})
+	}
+	return v.changed
+}
+
+// notify wakes whoever watches. The caller holds v.mu.
+func (v *Vendor) notify() {
+	if v.changed != nil && !v.closed {
+		close(v.changed)
+		v.changed = nil
+	}
+}
+
+// start runs f in a goroutine that Close waits for, unless the Vendor is closed.
+func (v *Vendor) start(f func()) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return false
+	}
+	v.wg.Go(f)
+	return true
+}
+
+// flush makes what was changed so far survive the death of the process.
+func (v *Vendor) flush() error {
+	if v.journal == nil {
+		return nil
+	}
+	return v.journal.flush()
+}
+
+// sync makes what was changed so far survive the death of the machine.
+func (v *Vendor) sync() error {
+	if v.journal == nil {
+		return nil
+	}
+	return v.journal.sync()
+}
+
+func (v *Vendor) closeJournal() error {
+	if v.journal == nil {
+		return nil
+	}
+	if err := v.journal.close(); err != nil {
+		return fmt.Errorf("close vendor: %w", err)
+	}
+	return nil
+}
