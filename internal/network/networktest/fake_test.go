@@ -1,0 +1,53 @@
+package networktest_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/network/networktest"
+)
+
+func TestFakeConforms(t *testing.T) {
+	networktest.TestDriver(t, func(*testing.T) networktest.World {
+		fake := networktest.NewFake()
+		return networktest.World{Driver: fake, Vendor: fake}
+	})
+}
+
+func TestFakeLinkExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := networktest.NewFake()
+		rec := &networktest.Recorder{}
+		var failed *network.LinkError
+		if err := fake.Link(t.Context(), rec); !errors.As(err, &failed) || !failed.Expired || failed.Reason != "timeout" {
+			t.Errorf("link = %v, want an expired *LinkError", err)
+		}
+		if codes := networktest.All(rec, networktest.Any[network.Code]); len(codes) != 3 {
+			t.Errorf("%d codes were shown, want 3", len(codes))
+		}
+	})
+}
+
+func TestFakeAnswersAsScripted(t *testing.T) {
+	fake := networktest.NewFake()
+	w := networktest.World{Driver: fake, Vendor: fake}
+	const number = "+15550001111"
+	c := networktest.Connect(t, w, networktest.Link(t, w, number), &networktest.Recorder{}).Live(t, 1)
+	refusal := &network.Rejected{Code: "RESTRICTED"}
+	if err := fake.Answer(number, refusal, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := network.Outbound{NetworkID: "A", ChatID: "+15550002222", Body: "hello"}
+	if _, err := c.Send(t.Context(), m); !errors.Is(err, refusal) {
+		t.Errorf("first send = %v, want the refusal", err)
+	}
+	if at, err := c.Send(t.Context(), m); err != nil || time.Since(at) > time.Minute {
+		t.Errorf("second send = %v, %v, want now", at, err)
+	}
+	if shown := fake.Shown("+15550002222"); len(shown) != 1 {
+		t.Errorf("the phone shows %d messages, want 1", len(shown))
+	}
+}

@@ -1,0 +1,133 @@
+package networktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/network"
+)
+
+// waitLimit is how long a test waits for something that must come.
+const waitLimit = 20 * time.Second
+
+// ErrRefused is what a [Recorder] answers when it was told to refuse.
+var ErrRefused = errors.New("recorder: refused")
+
+// Recorder is a host that keeps what it was told. The zero value works.
+type Recorder struct {
+	mu       sync.Mutex // guards what follows
+	stored   []network.Update
+	rule     func(network.Update) error
+	outbound map[string]network.Outbound
+	changed  chan struct{}
+}
+
+var _ network.Host = (*Recorder)(nil)
+
+// Update stores u, unless the rule of [Recorder.Rule] refuses it.
+func (r *Recorder) Update(ctx context.Context, u network.Update) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("recorder: %w", err)
+	}
+	r.mu.Lock()
+	rule := r.rule
+	r.mu.Unlock()
+	if rule != nil {
+		if err := rule(u); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stored = append(r.stored, u)
+	r.wake()
+	return nil
+}
+
+// Outbound finds a message given to [Recorder.Keep].
+func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbound, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, ok := r.outbound[networkID]
+	return m, ok
+}
+
+// Keep remembers a message that was sent.
+func (r *Recorder) Keep(m network.Outbound) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.outbound == nil {
+		r.outbound = make(map[string]network.Outbound)
+	}
+	r.outbound[m.NetworkID] = m
+}
+
+// Rule decides about each update before it is stored; it may panic, as a broken
+// host would. nil stores everything.
+func (r *Recorder) Rule(rule func(network.Update) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rule = rule
+}
+
+// Updates returns what was stored, oldest first.
+func (r *Recorder) Updates() []network.Update {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.stored)
+}
+
+// Changed returns a channel that is closed when the next update is stored.
+func (r *Recorder) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return r.changed
+}
+
+func (r *Recorder) wake() {
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+// All returns the stored updates of one kind that match, oldest first.
+func All[U network.Update](r *Recorder, match func(U) bool) []U {
+	var found []U
+	for _, u := range r.Updates() {
+		if u, ok := u.(U); ok && match(u) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// Any matches every update.
+func Any[U network.Update](U) bool { return true }
+
+// Wait waits for the n-th stored update of one kind that matches, counted from 1.
+func Wait[U network.Update](tb testing.TB, r *Recorder, n int, match func(U) bool) U {
+	tb.Helper()
+	deadline := time.NewTimer(waitLimit)
+	defer deadline.Stop()
+	for {
+		changed := r.Changed()
+		if found := All(r, match); len(found) >= n {
+			return found[n-1]
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			var want U
+			tb.Fatalf("update %d of kind %T did not come; got %d updates", n, want, len(r.Updates()))
+		}
+	}
+}

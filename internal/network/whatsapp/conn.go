@@ -1,0 +1,203 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/socket"
+	"go.mau.fi/whatsmeow/store"
+)
+
+// conn is one connection of one whatsmeow client. It is used once.
+type conn struct {
+	cli   *whatsmeow.Client
+	wire  *wire
+	calls *gate // calls of whatsmeow into the host and the key store, and sends
+	host  network.Host
+	log   *slog.Logger
+	out   outgoing
+
+	updates sync.Mutex // the host gets one update at a time
+
+	mu     sync.Mutex // guards what follows
+	stop   context.CancelFunc
+	reason *network.Ended
+}
+
+// connect makes a client for the device, ready to run.
+func (d *Driver) connect(device *store.Device, host network.Host) *conn {
+	c := &conn{wire: &wire{target: d.target}, calls: &gate{}, host: host, log: d.log}
+	protect(device, c.calls, func() { c.end(disconnected("store-unavailable")) })
+	log := newTap(d.log)
+	log.received, log.sent = c.sawReceived, c.out.saw
+	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, d.http)
+	return c
+}
+
+// newClient sets what whatsmeow needs so that it never acknowledges, reconnects
+// or downloads on its own.
+func newClient(device *store.Device, log *tap, dial, media *http.Client) *whatsmeow.Client {
+	cli := whatsmeow.NewClient(device, log)
+	cli.SetPreLoginHTTPClient(dial)
+	cli.SetWebsocketHTTPClient(dial)
+	cli.SetMediaHTTPClient(media)
+	cli.EnableAutoReconnect = false
+	cli.InitialAutoReconnect = false
+	cli.DisableLoginAutoReconnect = true
+	cli.SynchronousAck = true
+	cli.EnableDecryptedEventBuffer = true
+	cli.ManualHistorySyncDownload = true
+	cli.AutomaticMessageRerequestFromPhone = true
+	cli.UseRetryMessageStore = false
+	cli.SetMaxParallelRetryReceiptHandling(parallelRetries)
+	return cli
+}
+
+// handler takes one event of whatsmeow; false means that it was not stored.
+type handler func(ctx context.Context, evt any) bool
+
+// run connects, and calls watch until the connection ends or ctx is done. It
+// returns when all calls into the host and the key store have returned, and says
+// why the connection ended, or nil when ctx was done.
+func (c *conn) run(ctx context.Context, handle handler, watch func(context.Context)) *network.Ended {
+	life, stop := context.WithCancel(ctx)
+	defer stop()
+	c.mu.Lock()
+	c.stop = stop
+	c.mu.Unlock()
+	// whatsmeow's own context lives until the handshake has been unblocked: a
+	// canceled one would close the socket first, and nothing could reach it.
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	c.cli.BackgroundEventCtx = inner
+	c.cli.AddEventHandlerWithSuccessStatus(func(evt any) bool { return c.guarded(life, evt, handle) })
+
+	dialled := make(chan struct{})
+	go func() {
+		defer close(dialled)
+		c.dial(inner)
+	}()
+	watch(life)
+	<-life.Done()
+	c.hangUp(dialled)
+	cancel()
+	if !c.calls.wait(drainTimeout) {
+		c.log.WarnContext(ctx, "a call outlives its connection")
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return c.ended()
+}
+
+// hangUp closes the socket and lets whatsmeow find out, which is the one way to
+// end a connection without a data race in it: Client.Disconnect writes to a field
+// that the socket's reader reads when the vendor closes at the same moment.
+func (c *conn) hangUp(dialled <-chan struct{}) {
+	c.calls.shut()
+	c.cli.DangerousInternals().ExpectDisconnect() //nolint:staticcheck // sends in flight need not wait 5 s for a reconnect; nothing else tells them
+	c.wire.abort()
+	<-dialled
+	<-c.wire.released()
+}
+
+func (c *conn) dial(ctx context.Context) {
+	err := c.cli.ConnectContext(ctx)
+	c.wire.settle()
+	switch {
+	case err == nil:
+	case errors.Is(err, socket.ErrDialFailed):
+		c.end(disconnected("dial"))
+	default:
+		c.end(disconnected("handshake"))
+	}
+}
+
+// end ends the connection for a reason; the first reason stays. The socket is
+// closed when end returns, so nothing is acknowledged afterwards.
+func (c *conn) end(reason *network.Ended) {
+	c.mu.Lock()
+	if c.reason == nil {
+		c.reason = reason
+	}
+	stop := c.stop
+	c.mu.Unlock()
+	c.wire.abort()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (c *conn) ended() *network.Ended {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reason
+}
+
+// guarded calls handle, and turns a panic into a refusal: whatsmeow would count
+// it as success. After a refusal the connection ends, because the vendor hands
+// messages over again only at the next login.
+func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored bool) {
+	if !c.calls.enter() {
+		return false
+	}
+	defer c.calls.leave()
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.ErrorContext(ctx, "panic while taking an event", "stack", string(debug.Stack()))
+			stored = false
+		}
+		if !stored {
+			c.end(disconnected("store-unavailable"))
+		}
+	}()
+	return handle(ctx, evt)
+}
+
+// update hands one update to the host, which has updateTimeout to store it.
+func (c *conn) update(ctx context.Context, u network.Update) error {
+	c.updates.Lock()
+	defer c.updates.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err //nolint:wrapcheck // it goes no further than guarded
+	}
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
+	return c.host.Update(ctx, u) //nolint:wrapcheck // as above
+}
+
+// stores tells whether the host stored u.
+func (c *conn) stores(ctx context.Context, u network.Update) bool {
+	err := c.update(ctx, u)
+	if err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "host did not store an update; ending the connection", "error", err)
+	}
+	return err == nil
+}
+
+// sawReceived ends the connection when the vendor says so.
+func (c *conn) sawReceived(node *waBinary.Node) {
+	if reason := endedBy(node, time.Now()); reason != nil {
+		c.end(reason)
+	}
+}
+
+// lost ends the connection after its socket closed, unless a stanza that came
+// before says why.
+func (c *conn) lost() {
+	time.AfterFunc(lastWords, func() { c.end(disconnected("socket-closed")) })
+}
+
+func disconnected(reason string) *network.Ended {
+	return &network.Ended{Status: postern.Disconnected, Reason: reason}
+}

@@ -1,0 +1,112 @@
+package whatsapp
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"postern/internal/network"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// Network says where the vendor is; the zero value is the real one.
+type Network struct {
+	URL     string                                      // "wss://host:port/ws/chat" (or ws:// for tests); "" is the vendor's own
+	RootKey []byte                                      // 32 bytes of the certificate chain's root; nil is the vendor's own
+	CA      *x509.CertPool                              // TLS authority for URL; nil: the system's
+	Dial    func(ctx context.Context) (net.Conn, error) // overrides URL: an in-process vendor; the connection is taken as it is
+}
+
+// Options configure a [Driver]. Keys is required.
+type Options struct {
+	Keys       *sql.DB // SQLite file for session keys, from store.OpenKeys; the driver makes its tables
+	Network    Network
+	DeviceName string       // shown on the phone under linked devices; "" is "Postern"
+	Log        *slog.Logger // nil discards
+}
+
+// Driver links accounts and opens their sessions. All its methods may be used
+// from any goroutine.
+type Driver struct {
+	keys   *keyStore
+	target target
+	http   *http.Client // for media; sessions dial through a roundTripper of their own
+	log    *slog.Logger
+	pace   pace
+}
+
+var _ network.Driver = (*Driver)(nil)
+
+// New prepares the key store and the settings that whatsmeow keeps per process.
+// A second Driver in a process must have the same RootKey and DeviceName.
+func New(ctx context.Context, opts Options) (*Driver, error) {
+	if opts.Keys == nil {
+		return nil, fmt.Errorf("whatsapp: a database for session keys is needed")
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	target, err := newTarget(opts.Network)
+	if err != nil {
+		return nil, err
+	}
+	if err := claimProcess(opts.Network.RootKey, opts.DeviceName); err != nil {
+		return nil, err
+	}
+	keys, err := openKeys(ctx, opts.Keys, newTap(opts.Log))
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{
+		keys: keys, target: target, http: &http.Client{Transport: target.transport},
+		log: opts.Log, pace: defaultPace(),
+	}, nil
+}
+
+// Name is "whatsapp".
+func (d *Driver) Name() string { return "whatsapp" }
+
+// Accounts lists the accounts whose keys are kept.
+func (d *Driver) Accounts(ctx context.Context) ([]string, error) {
+	accounts, err := d.keys.accounts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list linked accounts: %w", err)
+	}
+	return accounts, nil
+}
+
+// Open prepares a session for a linked account.
+func (d *Driver) Open(ctx context.Context, account string) (network.Session, error) {
+	jid, ok := parseAccount(account)
+	if !ok {
+		return nil, network.ErrUnknownAccount
+	}
+	if _, err := d.keys.load(ctx, jid); err != nil {
+		return nil, fmt.Errorf("open account: %w", err)
+	}
+	return &session{driver: d, account: jid}, nil
+}
+
+// Forget removes the account's keys.
+func (d *Driver) Forget(ctx context.Context, account string) error {
+	jid, ok := parseAccount(account)
+	if !ok {
+		return nil // nothing can be kept under such a name
+	}
+	if err := d.keys.forget(ctx, jid); err != nil {
+		return fmt.Errorf("forget account: %w", err)
+	}
+	return nil
+}
+
+// parseAccount reads the driver's name for a link: the address of the companion,
+// with its device number.
+func parseAccount(account string) (types.JID, bool) {
+	jid, err := types.ParseJID(account)
+	return jid, err == nil && jid.Server == types.DefaultUserServer && isDigits(jid.User) && jid.Device > 0
+}

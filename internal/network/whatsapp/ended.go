@@ -1,0 +1,72 @@
+package whatsapp
+
+import (
+	"strconv"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// endedBy says what a stanza of the vendor means for the connection, or nil when
+// it goes on. Codes are those of whatsmeow's events package.
+func endedBy(node *waBinary.Node, now time.Time) *network.Ended {
+	switch node.Tag {
+	case "failure":
+		return refusedBy(node, now)
+	case "stream:error":
+		return closedBy(node)
+	}
+	return nil
+}
+
+// refusedBy reads the answer to a login that failed.
+func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
+	ag := node.AttrGetter()
+	reason := events.ConnectFailureReason(ag.OptionalInt("reason"))
+	switch reason {
+	case events.ConnectFailureLoggedOut:
+		return &network.Ended{Status: postern.LoggedOut, Reason: "device-removed"}
+	case events.ConnectFailureMainDeviceGone: // "LOCKED" in the vendor's code
+		return &network.Ended{Status: postern.Banned, Reason: "locked"}
+	case events.ConnectFailureUnknownLogout: // "BANNED" in the vendor's code
+		return &network.Ended{Status: postern.Banned, Reason: "banned"}
+	case events.ConnectFailureTempBanned:
+		ended := &network.Ended{Status: postern.Restricted, Reason: "temporary-ban-" + strconv.Itoa(ag.OptionalInt("code"))}
+		if seconds := ag.OptionalInt("expire"); seconds > 0 {
+			ended.Until = now.Add(time.Duration(seconds) * time.Second)
+		}
+		return ended
+	case events.ConnectFailureClientOutdated:
+		return disconnected("client-outdated")
+	case events.ConnectFailureServiceUnavailable, events.ConnectFailureInternalServerError:
+		return disconnected("vendor-unavailable")
+	default:
+		return disconnected("refused-" + strconv.Itoa(int(reason)))
+	}
+}
+
+// closedBy reads why the vendor closes a stream. 515 asks to connect again after
+// a pairing; Link waits for it by itself.
+func closedBy(node *waBinary.Node) *network.Ended {
+	code, _ := strconv.Atoi(node.AttrGetter().OptionalString("code")) // 0 stands for none
+	conflict := node.GetChildByTag("conflict")
+	switch kind := conflict.AttrGetter().OptionalString("type"); {
+	case kind == "replaced":
+		return &network.Ended{Status: postern.Conflict, Reason: "replaced"}
+	case kind == "device_removed" || code == int(events.ConnectFailureLoggedOut):
+		return &network.Ended{Status: postern.LoggedOut, Reason: "device-removed"}
+	case code == restartCode:
+		return nil
+	case code == int(events.ConnectFailureServiceUnavailable):
+		return disconnected("vendor-unavailable")
+	default:
+		return disconnected("stream-error-" + strconv.Itoa(code))
+	}
+}
+
+// restartCode is the stream error that follows a pairing.
+const restartCode = 515

@@ -1,0 +1,256 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/network/networktest"
+	"postern/internal/postern"
+	"postern/vendorsim"
+)
+
+// sabotage runs SQL on the key store.
+func (w world) sabotage(tb testing.TB, statement string) {
+	tb.Helper()
+	if _, err := w.db.ExecContext(context.WithoutCancel(tb.Context()), statement); err != nil {
+		tb.Fatalf("sabotage: %v", err)
+	}
+}
+
+// failWrites makes writes of a kind to a table fail; mend lets them succeed.
+func (w world) failWrites(tb testing.TB, write, table string) (mend func()) {
+	tb.Helper()
+	w.sabotage(tb, "CREATE TRIGGER broken BEFORE "+write+" ON "+table+" BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
+	return func() { w.sabotage(tb, "DROP TRIGGER broken") }
+}
+
+func TestMessageIsNotAcknowledgedWhileKeysFail(t *testing.T) {
+	tables := []struct{ write, table string }{
+		{"INSERT", "whatsmeow_event_buffer"},
+		{"UPDATE", "whatsmeow_sessions"},
+		{"INSERT", "whatsmeow_sessions"},
+		{"INSERT", "whatsmeow_identity_keys"},
+		{"DELETE", "whatsmeow_pre_keys"},
+		{"INSERT", "whatsmeow_lid_map"},
+	}
+	for _, tt := range tables {
+		t.Run(tt.write+" "+tt.table, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			c := w.live(t, ownNumber)
+			mend := w.failWrites(t, tt.write, tt.table)
+			if tt.write == "UPDATE" { // needs a session
+				mend()
+				before := send(t, w, "hello")
+				networktest.Wait(t, c.Host, 1, byID(before))
+				mend = w.failWrites(t, tt.write, tt.table)
+			}
+			id := send(t, w, "hello")
+			c.EndedAs(t, postern.Disconnected, "store-unavailable")
+			if e := entryOf(t, w, id); e.AckedAt != nil || e.Refused != 0 {
+				t.Fatal("the message was acknowledged")
+			}
+			mend()
+			c = networktest.Reconnect(t, c.Session, c.Host).Live(t, 2)
+			if got := networktest.All(c.Host, byID(id)); len(got) != 1 || got[0].Body != "hello" {
+				t.Fatalf("got %d messages after the store was mended, want 1", len(got))
+			}
+			if got := networktest.All(c.Host, networktest.Any[network.Undecryptable]); len(got) != 0 {
+				t.Error("the message was reported as undecryptable")
+			}
+		})
+	}
+}
+
+func TestSendFailsWhileKeysFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	mend := w.failWrites(t, "INSERT", "whatsmeow_sessions")
+	m := outbound("3EB000000000000000C0", friendNumber, "hello")
+	_, err := c.Send(t.Context(), m)
+	var rejected *network.Rejected
+	if err == nil || errors.As(err, &rejected) {
+		t.Fatalf("send = %v, want an error that allows another attempt", err)
+	}
+	c.EndedAs(t, postern.Disconnected, "store-unavailable")
+	if shown := w.vendor.Shown(friendNumber); len(shown) != 0 {
+		t.Fatal("something was sent")
+	}
+	mend()
+	c = networktest.Reconnect(t, c.Session, c.Host).Live(t, 2)
+	if _, err := c.Send(t.Context(), m); err != nil {
+		t.Fatalf("send again: %v", err)
+	}
+}
+
+// wrongIdentity stores an identity for everybody that is not theirs.
+const wrongIdentity = "UPDATE whatsmeow_identity_keys SET identity = zeroblob(32)"
+
+func TestStaleIdentityIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	if _, err := c.Send(t.Context(), outbound("3EB000000000000000C1", friendNumber, "first")); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+	c.Stop(t)
+	w.sabotage(t, wrongIdentity)
+	c = networktest.Reconnect(t, c.Session, c.Host).Live(t, 2)
+	if _, err := c.Send(t.Context(), outbound("3EB000000000000000C2", friendNumber, "second")); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+	shown := w.vendor.Shown(friendNumber)
+	if len(shown) != 2 || shown[1].Body != "second" {
+		t.Errorf("the phone shows %d messages, want 2", len(shown))
+	}
+}
+
+func TestSendWithoutACopyForTheRecipientIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	if _, err := c.Send(t.Context(), outbound("3EB000000000000000C3", friendNumber, "first")); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+	c.Stop(t)
+	w.sabotage(t, wrongIdentity)
+	w.sabotage(t, `CREATE TRIGGER stubborn AFTER DELETE ON whatsmeow_identity_keys BEGIN
+		INSERT INTO whatsmeow_identity_keys (our_jid, their_id, identity) VALUES (OLD.our_jid, OLD.their_id, zeroblob(32)); END`)
+	c = networktest.Reconnect(t, c.Session, c.Host).Live(t, 2)
+	ledger := len(w.vendor.Ledger(0, 0))
+	_, err := c.Send(t.Context(), outbound("3EB000000000000000C4", friendNumber, "second"))
+	var rejected *network.Rejected
+	if !errors.As(err, &rejected) || rejected.Code != postern.EncryptionFailed {
+		t.Fatalf("send = %v, want Rejected with %s", err, postern.EncryptionFailed)
+	}
+	if now := len(w.vendor.Ledger(0, 0)); now != ledger {
+		t.Error("the vendor saw the message")
+	}
+}
+
+func TestSilentVendorEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	if err := w.vendor.Fault(t.Context(), ownNumber, vendorsim.FaultSilence); err != nil {
+		t.Fatal(err)
+	}
+	c.EndedAs(t, postern.Disconnected, "keepalive-timeout")
+}
+
+func TestLoginWithoutAnAnswerEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.driver.pace.silence = 300 * time.Millisecond
+	c := w.live(t, ownNumber)
+	c.Stop(t)
+	if err := w.vendor.Fault(t.Context(), ownNumber, vendorsim.FaultHang); err != nil {
+		t.Fatal(err)
+	}
+	c = networktest.Reconnect(t, c.Session, c.Host)
+	c.EndedAs(t, postern.Disconnected, "not-receiving")
+}
+
+// unresponsive is a network whose dials or connections lead nowhere.
+func unresponsive(t *testing.T, dial func(ctx context.Context) (net.Conn, error)) network.Session {
+	t.Helper()
+	w := newWorld(t, nil)
+	account := networktest.Link(t, w.World, ownNumber)
+	target, err := newTarget(Network{Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.driver.target = target
+	s, err := w.driver.Open(t.Context(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestCancelEndsAHangingDial(t *testing.T) {
+	t.Parallel()
+	dialling := make(chan struct{})
+	s := unresponsive(t, func(ctx context.Context) (net.Conn, error) {
+		close(dialling)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	c := networktest.Reconnect(t, s, &networktest.Recorder{})
+	<-dialling
+	promptly(t, func() { c.Stop(t) })
+}
+
+// upgrading answers the upgrade request on the far end of a pipe, and then calls
+// next with the connection.
+func upgrading(next func(net.Conn)) func(context.Context) (net.Conn, error) {
+	return func(context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		go func() { next(upgrade(far)) }()
+		return near, nil
+	}
+}
+
+func TestCancelEndsAHangingHandshake(t *testing.T) {
+	t.Parallel()
+	shaking := make(chan struct{})
+	s := unresponsive(t, upgrading(func(c net.Conn) {
+		close(shaking)
+		drain(c)
+	}))
+	c := networktest.Reconnect(t, s, &networktest.Recorder{})
+	<-shaking
+	promptly(t, func() { c.Stop(t) })
+}
+
+func TestHandshakeEndsWhenTheVendorHangsUp(t *testing.T) {
+	t.Parallel()
+	endings := map[string]func(net.Conn){
+		"close frame":   func(c net.Conn) { _, _ = c.Write([]byte{0x88, 2, 0x03, 0xe8}); drain(c) },
+		"end of stream": func(c net.Conn) { _ = c.Close() },
+	}
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := unresponsive(t, upgrading(end))
+			c := networktest.Reconnect(t, s, &networktest.Recorder{})
+			promptly(t, func() {
+				if ended := c.Ended(t); ended.Reason != "handshake" && ended.Reason != "dial" {
+					t.Errorf("ended for %q, want handshake", ended.Reason)
+				}
+			})
+		})
+	}
+}
+
+func TestFailedDialEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	s := unresponsive(t, func(context.Context) (net.Conn, error) { return nil, errors.New("no route") })
+	c := networktest.Reconnect(t, s, &networktest.Recorder{})
+	c.EndedAs(t, postern.Disconnected, "dial")
+}
+
+func TestForgottenKeysEndTheSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	c.Stop(t)
+	accounts, err := w.driver.Accounts(t.Context())
+	if err != nil || len(accounts) != 1 || !strings.HasPrefix(accounts[0], ownNumber[1:]) {
+		t.Fatalf("accounts = %d, %v, want one", len(accounts), err)
+	}
+	if err := w.driver.Forget(t.Context(), accounts[0]); err != nil {
+		t.Fatal(err)
+	}
+	c = networktest.Reconnect(t, c.Session, c.Host)
+	c.EndedAs(t, postern.LoggedOut, "keys-gone")
+	if accounts, err := w.driver.Accounts(t.Context()); err != nil || len(accounts) != 0 {
+		t.Errorf("accounts = %d, %v, want none", len(accounts), err)
+	}
+}

@@ -1,0 +1,227 @@
+package whatsapp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"postern/internal/network"
+
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// Link shows codes to the host until a phone scanned one.
+func (d *Driver) Link(ctx context.Context, host network.Host) error {
+	a := &attempt{
+		driver: d, conn: d.connect(d.keys.fresh(), host), pace: d.pace,
+		codes: make(chan []string, 1), scanned: make(chan struct{}), paired: make(chan struct{}), restart: make(chan struct{}, 1),
+	}
+	a.cli.PrePairCallback = a.accept
+	ended := a.run(ctx, a.handle, a.watch)
+	if a.wasStored() {
+		return nil
+	}
+	a.discard(ctx)
+	switch {
+	case ctx.Err() != nil || ended == nil:
+		return &network.LinkError{Reason: "canceled"}
+	case a.failure != nil:
+		return a.failure
+	default:
+		return &network.LinkError{Reason: ended.Reason}
+	}
+}
+
+// attempt is one Link.
+type attempt struct {
+	*conn
+	driver *Driver
+	pace   pace
+
+	codes   chan []string // the texts of a batch of codes
+	scanned chan struct{} // closed when a phone scanned and the host accepted it
+	paired  chan struct{} // closed when the host stored the link
+	restart chan struct{} // the vendor wants the companion to connect again
+	scan    sync.Once
+
+	// What follows is guarded by conn.mu.
+	account types.JID
+	stored  bool
+	failure *network.LinkError
+}
+
+// handle takes one event of whatsmeow. Keys that arrive here are used by nobody
+// before the account is opened, so a refusal only ends the attempt.
+func (a *attempt) handle(ctx context.Context, evt any) bool {
+	switch evt := evt.(type) {
+	case *events.QR:
+		select {
+		case a.codes <- evt.Codes:
+		default: // the vendor sends one batch per connection
+		}
+	case *events.PairSuccess:
+		a.keep(ctx, evt)
+	case *events.PairError:
+		a.fail("pairing-failed", false) // unless accept has failed it already
+	case *events.PairPasskeyRequest:
+		a.fail("passkey-required", false)
+	case *events.ManualLoginReconnect: // may come before PairSuccess
+		select {
+		case a.restart <- struct{}{}:
+		default:
+		}
+	case *events.Disconnected:
+		a.lost()
+	}
+	return true
+}
+
+// fail ends the attempt; the first failure stays.
+func (a *attempt) fail(reason string, expired bool) {
+	a.mu.Lock()
+	if a.failure == nil && !a.stored {
+		a.failure = &network.LinkError{Reason: reason, Expired: expired}
+	}
+	a.mu.Unlock()
+	a.end(disconnected(reason))
+}
+
+// accept asks the host whether the account that scanned may be linked. whatsmeow
+// tells the phone when it may not. Old keys under the same name, which the vendor
+// used before, would be taken for the new ones.
+func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
+	ctx := a.cli.BackgroundEventCtx
+	first := false
+	a.scan.Do(func() { first = true })
+	if !first || !isDigits(jid.User) || !a.calls.enter() {
+		return false
+	}
+	defer a.calls.leave()
+	defer func() {
+		if recover() != nil || !accepted {
+			accepted = false
+			a.refuse()
+		}
+	}()
+	if err := a.update(ctx, network.Scanned{Account: jid.String(), Number: "+" + jid.User}); err != nil {
+		return false
+	}
+	if err := a.driver.keys.forget(ctx, jid); err != nil {
+		return false
+	}
+	a.mu.Lock()
+	a.account = jid
+	a.mu.Unlock()
+	close(a.scanned)
+	return true
+}
+
+// refuse notes why the attempt fails. The connection stays for the moment in
+// which whatsmeow tells the phone; its PairError ends it.
+func (a *attempt) refuse() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failure == nil {
+		a.failure = &network.LinkError{Reason: "refused"}
+	}
+}
+
+// keep reports the link once its keys are durable.
+func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
+	paired := network.Paired{Account: evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: name(evt.BusinessName)}
+	if !a.stores(ctx, paired) {
+		a.fail("store-unavailable", false)
+		return
+	}
+	a.mu.Lock()
+	a.stored = true
+	a.mu.Unlock()
+	close(a.paired)
+}
+
+func (a *attempt) wasStored() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stored
+}
+
+// discard removes keys that were kept for a link that did not come about.
+func (a *attempt) discard(ctx context.Context) {
+	if a.account.IsEmpty() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if err := a.driver.keys.forget(ctx, a.account); err != nil {
+		a.log.ErrorContext(ctx, "keys of a failed link stay", "error", err)
+	}
+}
+
+// watch shows the codes until a phone scanned one, and then waits until the
+// vendor wants the companion to connect again.
+func (a *attempt) watch(ctx context.Context) {
+	silence := time.NewTimer(a.pace.silence)
+	defer silence.Stop()
+	select {
+	case <-ctx.Done():
+	case <-silence.C:
+		a.fail("not-receiving", false)
+	case texts := <-a.codes:
+		a.show(ctx, texts)
+	}
+}
+
+func (a *attempt) show(ctx context.Context, texts []string) {
+	for i, text := range texts {
+		shown := a.pace.nextCode
+		if i == 0 {
+			shown = a.pace.firstCode
+		}
+		if !a.showOne(ctx, text, shown) {
+			return
+		}
+	}
+	a.fail("timeout", true)
+}
+
+// showOne shows one code; false means that no further one is needed.
+func (a *attempt) showOne(ctx context.Context, text string, shown time.Duration) bool {
+	if !a.stores(ctx, network.Code{Text: text, Expires: time.Now().Add(shown)}) {
+		a.fail("store-unavailable", false)
+		return false
+	}
+	timer := time.NewTimer(shown)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-a.scanned:
+		a.settle(ctx)
+		return false
+	}
+}
+
+// settle waits for the pairing to be stored, and for the vendor's order to
+// connect again: only then it has taken the pairing in.
+func (a *attempt) settle(ctx context.Context) {
+	timer := time.NewTimer(restartWait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+		a.fail("not-receiving", false)
+		return
+	case <-a.paired:
+	}
+	timer.Reset(restartWait)
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-a.restart:
+	}
+	a.end(disconnected("restart"))
+}

@@ -1,0 +1,179 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow"
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// session is a linked account.
+type session struct {
+	driver  *Driver
+	account types.JID
+
+	mu   sync.Mutex // guards what follows
+	live *conn      // the connection that sends go through; nil unless it is live
+}
+
+var _ network.Session = (*session)(nil)
+
+// Run connects once and reports to host until the connection ends.
+func (s *session) Run(ctx context.Context, host network.Host) error {
+	device, err := s.driver.keys.load(ctx, s.account)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, network.ErrUnknownAccount):
+		return &network.Ended{Status: postern.LoggedOut, Reason: "keys-gone"}
+	case err != nil:
+		return disconnected("store-unavailable")
+	}
+	v := &visit{
+		conn: s.driver.connect(device, host), session: s, name: device.PushName,
+		progress: make(chan struct{}, 1), unreadable: make(map[string]bool),
+	}
+	v.cli.GetMessageForRetry = v.messageForRetry
+	defer s.setLive(nil)
+	ended := v.run(ctx, v.handle, func(ctx context.Context) { v.watch(ctx, s.driver.pace.silence) })
+	if ended == nil {
+		return nil
+	}
+	return ended
+}
+
+func (s *session) setLive(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = c
+}
+
+func (s *session) liveConn() *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live
+}
+
+// Unlink removes this companion from the account, and its keys.
+func (s *session) Unlink(ctx context.Context) error {
+	c := s.liveConn()
+	if c == nil || !c.calls.enter() {
+		return network.ErrNotConnected
+	}
+	err := c.unlink(ctx, s.account)
+	c.calls.leave()
+	if err != nil {
+		return err
+	}
+	c.end(&network.Ended{Status: postern.LoggedOut, Reason: "unlinked"})
+	return s.driver.Forget(ctx, s.account.String())
+}
+
+// unlink asks the vendor. Its answer races with the end of the link. whatsmeow's
+// Logout is not used, because it would also disconnect and delete on its own.
+func (c *conn) unlink(ctx context.Context, account types.JID) error {
+	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
+	defer cancel()
+	//nolint:staticcheck // deprecated for being dangerous; whatsmeow offers no other way to ask
+	_, err := c.cli.DangerousInternals().SendIQ(ctx, whatsmeow.DangerousInfoQuery{
+		Namespace: "md", Type: "set", To: types.ServerJID,
+		Content: []waBinary.Node{{
+			Tag: "remove-companion-device", Attrs: waBinary.Attrs{"jid": account, "reason": "user_initiated"},
+		}},
+	})
+	if ended := c.ended(); err == nil || ended != nil && ended.Status == postern.LoggedOut {
+		return nil
+	}
+	return hush("unlink", err)
+}
+
+// visit is one Run of a session.
+type visit struct {
+	*conn
+	session *session
+	name    string // the account's own, as known when the connection began
+
+	progress   chan struct{}   // a wake-up whenever the vendor handed something over
+	evidence   evidence        // guarded by conn.mu
+	unreadable map[string]bool // ids reported as undecryptable; guarded by conn.mu
+}
+
+// evidence is what was seen of a session that becomes live.
+type evidence uint8
+
+const (
+	authenticated evidence = 1 << iota // the login and what follows it succeeded
+	drained                            // all that waited has been handed over
+	everything    = authenticated | drained
+)
+
+// handle takes one event of whatsmeow.
+func (v *visit) handle(ctx context.Context, evt any) bool {
+	select {
+	case v.progress <- struct{}{}:
+	default:
+	}
+	switch evt := evt.(type) {
+	case *events.Message:
+		return v.message(ctx, evt)
+	case *events.UndecryptableMessage:
+		return v.undecryptable(ctx, evt)
+	case *events.Receipt:
+		return v.receipt(ctx, evt)
+	case *events.Connected:
+		return v.saw(ctx, authenticated)
+	case *events.OfflineSyncCompleted:
+		return v.saw(ctx, drained)
+	case *events.KeepAliveTimeout:
+		if evt.ErrorCount >= missedPings {
+			v.end(disconnected("keepalive-timeout"))
+		}
+	case *events.ManualLoginReconnect:
+		v.end(disconnected("restart"))
+	case *events.Disconnected:
+		v.lost()
+	}
+	return true
+}
+
+// saw notes evidence, and reports Live once there is all of it.
+func (v *visit) saw(ctx context.Context, e evidence) bool {
+	v.mu.Lock()
+	before := v.evidence
+	v.evidence |= e
+	live := v.evidence == everything && before != everything
+	v.mu.Unlock()
+	if !live {
+		return true
+	}
+	v.session.setLive(v.conn)
+	return v.stores(ctx, network.Live{DisplayName: name(v.name)})
+}
+
+// watch ends a connection that makes no progress towards a live session, and
+// returns when it is live or has ended.
+func (v *visit) watch(ctx context.Context, silence time.Duration) {
+	timer := time.NewTimer(silence)
+	defer timer.Stop()
+	for v.session.liveConn() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.progress:
+			timer.Reset(silence)
+		case <-timer.C:
+			if v.session.liveConn() == nil {
+				v.end(disconnected("not-receiving"))
+			}
+			return
+		}
+	}
+}
