@@ -1,0 +1,104 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// Reason is why an exchange failed: a closed set that a user may see.
+type Reason string
+
+// The reasons.
+const (
+	DNS      Reason = "dns"      // the name was not found
+	Connect  Reason = "connect"  // no connection could be made
+	TLS      Reason = "tls"      // the handshake failed: certificate, version, cipher
+	Timeout  Reason = "timeout"  // the exchange took too long, at whatever point
+	Reset    Reason = "reset"    // the connection ended before an answer
+	Redirect Reason = "redirect" // a 3xx, which is never followed
+	Blocked  Reason = "blocked"  // the URL or its address is not allowed
+	Status   Reason = "status"   // another status than 2xx
+	Body     Reason = "body"     // the answer is malformed, too large in its head, or ends too early
+)
+
+// Error is an exchange that did not succeed. Its text is for the operator's
+// log; users see the Reason alone.
+type Error struct {
+	Reason Reason
+	Err    error
+}
+
+func (e *Error) Error() string { return string(e.Reason) + ": " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// judge turns a status into the outcome.
+func judge(status int) error {
+	switch status / 100 {
+	case 2:
+		return nil
+	case 3:
+		return &Error{Redirect, errors.New(http.StatusText(status))}
+	}
+	return &Error{Status, fmt.Errorf("status %d", status)}
+}
+
+// failureOf gives an error of the transport its reason.
+func failureOf(err error) *Error {
+	if f, ok := errors.AsType[*Error](err); ok {
+		return f
+	}
+	switch {
+	case isTimeout(err):
+		return &Error{Timeout, err}
+	case isReset(err):
+		return &Error{Reset, err}
+	}
+	return &Error{Body, err} // what arrived is not HTTP
+}
+
+func dialReason(err error) Reason {
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return DNS
+	}
+	switch {
+	case isBlocked(err):
+		return Blocked
+	case isTimeout(err):
+		return Timeout
+	}
+	return Connect
+}
+
+func bodyReason(err error) Reason {
+	if isTimeout(err) {
+		return Timeout
+	}
+	return Body
+}
+
+func isBlocked(err error) bool {
+	f, ok := errors.AsType[*Error](err)
+	return ok && f.Reason == Blocked
+}
+
+func isTimeout(err error) bool {
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+func isReset(err error) bool {
+	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
+		if errors.Is(err, ended) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package egress
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// CheckURL tells whether a URL may be registered. The error is a text for
+// people that does not repeat the URL. A name is not resolved here: that is
+// checked whenever a connection is made.
+func (c *Client) CheckURL(raw string) error {
+	if len(raw) > maxURL {
+		return errors.New("a URL has at most " + strconv.Itoa(maxURL) + " bytes")
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.Hostname() == "" {
+		return errors.New("write a URL such as https://hooks.example.com/postern")
+	}
+	switch {
+	case u.Scheme == "http" && !c.opts.AllowPrivate:
+		return errors.New("the URL must start with https://")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the URL must start with https://")
+	case u.User != nil:
+		return errors.New("a URL holds no user name or password; use a header instead")
+	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
+		return errors.New("a URL ends before its fragment, the part after #")
+	case !validPort(u):
+		return errors.New("the URL's port is a number from 1 to 65535")
+	}
+	return c.checkHost(u.Hostname())
+}
+
+func validPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0
+}
+
+func (c *Client) checkHost(host string) error {
+	if !plainHost(host) {
+		return errors.New("the URL's host is a name in letters, digits, hyphens and dots; write an international name in its xn-- form")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if ip.Zone() != "" || c.guard.check(ip) != nil {
+			return errors.New("the URL's address is not public")
+		}
+		return nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	switch {
+	case strings.ContainsAny(name, ":%"):
+		return errors.New("the URL's address cannot be read")
+	case endsInNumber(name):
+		return errors.New("write an IPv4 address as four decimal numbers")
+	case name == "localhost" || strings.HasSuffix(name, ".localhost"):
+		if c.guard.check(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != nil {
+			return errors.New("the URL's host is not public")
+		}
+	}
+	return nil
+}
+
+// plainHost refuses what another reader may take for other characters: signs
+// that are mapped to digits or dots, escapes, spaces.
+func plainHost(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._:%", r)
+	}) && !strings.Contains(host, "..") && !strings.HasPrefix(host, ".")
+}
+
+// endsInNumber tells whether some readers take a name for an IPv4 address, by
+// the rule of the URL standard: its last part is decimal, octal or hexadecimal.
+func endsInNumber(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	digits, hex := strings.CutPrefix(last, "0x")
+	if hex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
