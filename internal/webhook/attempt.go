@@ -1,0 +1,119 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// attempt is one POST of one delivery, to the endpoint as it was at its start.
+type attempt struct {
+	*Dispatcher
+	endpoint postern.Endpoint
+	signer   signer
+	delivery store.DueDelivery
+}
+
+// report is what a lane must know of an attempt that ended.
+type report struct {
+	id     postern.DeliveryID
+	reason egress.Reason // "" for success
+	due    postern.Time  // of the next attempt; never when there is none
+	shared bool          // it used a shared slot
+}
+
+// run posts, and returns when the outcome is durable. When ctx ends before,
+// there is no outcome: the delivery stays due.
+func (a attempt) run(ctx context.Context) report {
+	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
+	began := now()
+	answer, err := a.send(ctx, a.endpoint, a.signer, l)
+	if ctx.Err() != nil && err != nil {
+		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID, "event", l.id, "attempt", l.number)
+		return report{id: a.delivery.ID, due: never}
+	}
+	reason := reasonOf(err)
+	o := a.outcome(began, now(), answer, reason)
+	a.observe(ctx, o)
+	a.record(ctx, o)
+	r := report{id: a.delivery.ID, reason: reason, due: never}
+	if o.Status == postern.DeliveryPending {
+		r.due = o.DueAt
+	}
+	return r
+}
+
+// reasonOf gives an error of the client its reason. Any other error means that
+// no POST could be made of the delivery, which is told like a URL that is not
+// allowed.
+func reasonOf(err error) egress.Reason {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*egress.Error](err); ok {
+		return e.Reason
+	}
+	return egress.Blocked
+}
+
+// outcome decides what follows from an answer.
+func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
+	d := a.delivery
+	o := store.Attempt{
+		DeliveryID: d.ID, EndpointID: d.EndpointID, Number: d.Attempts + 1, At: began, Ended: ended,
+		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
+	}
+	if reason == "" {
+		return o
+	}
+	first := d.FirstAttemptAt
+	if first == 0 {
+		first = began
+	}
+	next, again := try{o.Number, first, ended, answer.RetryAfter, a.jitter()}.next()
+	o.Status, o.DueAt = postern.DeliveryPending, next
+	if !again {
+		o.Status, o.DueAt = postern.DeliveryExhausted, ended
+	}
+	if answer.Status == http.StatusGone {
+		o.Disable = "gone"
+	}
+	return o
+}
+
+// answerText makes text of what a receiver answered.
+func answerText(body []byte) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func (a attempt) observe(ctx context.Context, o store.Attempt) {
+	took := time.Duration(o.Ended-o.At) * time.Millisecond
+	a.metrics.attempts.WithLabelValues(outcome(o.Reason)).Inc()
+	a.metrics.duration.Observe(took.Seconds())
+	if o.Number == 1 {
+		a.metrics.wait.Observe((time.Duration(o.At-a.delivery.CreatedAt) * time.Millisecond).Seconds())
+	}
+	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID, "delivery", o.DeliveryID, "event", a.delivery.EventID,
+		"attempt", o.Number, "status", o.HTTPStatus, "reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
+}
+
+// record makes the outcome durable. While the storage refuses it, the attempt
+// stays in flight, so that the receiver is not sent the same event in a circle.
+func (a attempt) record(ctx context.Context, o store.Attempt) {
+	for gap := time.Second; ; gap = min(2*gap, maxRest) {
+		err := a.db.FinishAttempt(ctx, o)
+		if err == nil {
+			return
+		}
+		a.log.ErrorContext(ctx, "webhook attempt not recorded", "delivery", o.DeliveryID, "attempt", o.Number, "error", err)
+		if !sleep(ctx, gap) {
+			return
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package webhook delivers events to endpoints: signed, retried by a schedule,
+// recorded attempt by attempt. It also asks a new endpoint to prove that it
+// wants them.
+//
+// Each endpoint with work has a lane, which reads what is due from the store
+// and has a few attempts in flight. Lanes share nothing but a bound on
+// attempts, of which each has one for itself: an endpoint that hangs delays no
+// other. A lane without work ends; wake-ups of the store and timers start it
+// again. All that must outlive the process is in the store.
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+// Options configure New.
+type Options struct {
+	DB         *store.DB
+	Client     *egress.Client
+	Box        *seal.Box             // opens the endpoints' secrets
+	Log        *slog.Logger          // nil discards
+	Version    string                // of the program, for User-Agent
+	Registerer prometheus.Registerer // nil: nothing is exported
+	Drain      time.Duration         // for attempts in flight when Run ends; 0: 15 s
+}
+
+// Dispatcher makes the deliveries and handshakes of all endpoints. One process
+// runs one of them.
+type Dispatcher struct {
+	db      *store.DB
+	box     *seal.Box
+	log     *slog.Logger
+	agent   string
+	drain   time.Duration
+	metrics metrics
+	slots   chan struct{} // the shared ones
+	post    func(ctx context.Context, url string, header http.Header, body []byte) (egress.Answer, error)
+	jitter  func() float64
+}
+
+// New makes a dispatcher; Run starts it.
+func New(opts Options) *Dispatcher {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Version == "" {
+		opts.Version = "dev"
+	}
+	if opts.Drain == 0 {
+		opts.Drain = drainTime
+	}
+	return &Dispatcher{
+		db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
+		metrics: newMetrics(opts.Registerer),
+		slots:   make(chan struct{}, sharedSlots),
+		post:    opts.Client.Post,
+		jitter:  rand.Float64,
+	}
+}
+
+// send signs and posts one letter.
+func (d *Dispatcher) send(ctx context.Context, e postern.Endpoint, s signer, l letter) (egress.Answer, error) {
+	h, err := s.header(e, l, d.agent, time.Now())
+	if err != nil {
+		return egress.Answer{}, err
+	}
+	d.metrics.inFlight.Inc()
+	defer d.metrics.inFlight.Dec()
+	return d.post(ctx, e.URL, h, l.body)
+}
+
+func now() postern.Time { return postern.TimeOf(time.Now()) }
+
+// until is how long to wait for a time.
+func until(at postern.Time) time.Duration { return max(0, time.Until(at.Std())) }
+
+// sleep waits for d; false when ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,138 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// wrongChallenge is the reason when an endpoint answers, but not with the
+// challenge.
+const wrongChallenge = "challenge"
+
+// greet starts the handshakes that are due, and sets the timer for the others.
+func (r *run) greet(ctx, work context.Context) {
+	pending, err := r.db.PendingHandshakes(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "pending handshakes not read", "error", err)
+		}
+		r.greetAt.Reset(rest)
+		return
+	}
+	at, next := now(), never
+	for _, e := range pending {
+		if e.DueAt > at {
+			next = min(next, e.DueAt)
+		} else if _, busy := r.greeting[e.ID]; !busy && len(r.greeting) < maxHandshakes {
+			r.startHandshake(ctx, work, e)
+		} // else the end of one brings us back here
+	}
+	r.greetAt.Stop()
+	if next != never {
+		r.greetAt.Reset(until(next))
+	}
+}
+
+func (r *run) startHandshake(ctx, work context.Context, e postern.Endpoint) {
+	r.greeting[e.ID] = struct{}{}
+	go func() {
+		if err := r.handshake(work, e); err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "handshake not made", "endpoint", e.ID, "error", err)
+			sleep(ctx, rest)
+		}
+		r.greeted <- e.ID
+	}()
+}
+
+// handshake makes one try and records its outcome.
+func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
+	began := now()
+	answer, reason, err := d.challenge(ctx, e)
+	if err != nil {
+		return err
+	}
+	ended := now()
+	d.metrics.handshakes.WithLabelValues(outcome(reason)).Inc()
+	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID, "attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
+	if reason == "" {
+		err = d.db.Activate(ctx, e.ID, ended)
+	} else {
+		err = d.db.FinishHandshake(ctx, failedHandshake(e, reason, began))
+	}
+	if err != nil {
+		return fmt.Errorf("record the handshake: %w", err)
+	}
+	return nil
+}
+
+// failedHandshake says when the next try is, or that there is none.
+func failedHandshake(e postern.Endpoint, reason string, began postern.Time) store.FinishHandshake {
+	o := store.FinishHandshake{EndpointID: e.ID, Reason: reason, Attempts: e.Attempts + 1}
+	if gaps := handshakeGaps(); e.Attempts < len(gaps) {
+		o.DueAt = began.Add(gaps[e.Attempts])
+	}
+	return o
+}
+
+// verification is the body of a handshake.
+type verification struct {
+	EventID   postern.EventID   `json:"eventId"`
+	Type      postern.EventType `json:"type"`
+	Timestamp postern.Time      `json:"timestamp"`
+	DeviceID  postern.DeviceID  `json:"deviceId"`
+	Challenge string            `json:"challenge"`
+}
+
+// challenge posts a fresh challenge and judges the answer; reason is "" when it
+// is right. An error means that no judgement was possible.
+func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egress.Answer, reason string, err error) {
+	s, err := newSigner(d.box, e)
+	if err != nil {
+		return a, "", err
+	}
+	var secret [challengeSize]byte
+	rand.Read(secret[:]) //nolint:errcheck // crypto/rand.Read never fails (Go 1.24)
+	v := verification{EventID: postern.NewEventID(), Type: postern.WebhookVerification, Timestamp: now(), Challenge: base64.RawURLEncoding.EncodeToString(secret[:])}
+	body, err := json.Marshal(v)
+	if err != nil {
+		return a, "", fmt.Errorf("write the handshake: %w", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	a, err = d.send(bounded, e, s, letter{v.EventID, e.Attempts + 1, body})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return a, "", ctx.Err()
+	case err != nil:
+		return a, string(reasonOf(err)), nil
+	case a.Truncated || !carries(a.Body, v.Challenge):
+		return a, wrongChallenge, nil
+	}
+	return a, "", nil
+}
+
+// carries tells whether an answer gives the challenge back: as text, or as the
+// member of a JSON object. A host that echoes all it is sent proves nothing.
+func carries(answer []byte, challenge string) bool {
+	text := bytes.TrimSpace(answer)
+	if bytes.HasPrefix(text, []byte("{")) {
+		var a struct {
+			Challenge string  `json:"challenge"`
+			EventID   *string `json:"eventId"`
+		}
+		if json.Unmarshal(text, &a) != nil || a.EventID != nil {
+			return false
+		}
+		text = []byte(a.Challenge)
+	}
+	return subtle.ConstantTimeCompare(text, []byte(challenge)) == 1
+}

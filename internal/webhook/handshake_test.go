@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+)
+
+// failure is what the client says of an attempt that failed for a reason.
+func failure(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	return &egress.Error{Reason: egress.Reason(reason), Err: errors.New("test")}
+}
+
+func answerJSON(w http.ResponseWriter, g got) {
+	json.NewEncoder(w).Encode(map[string]any{"received": true, "challenge": g.event.Challenge})
+}
+
+func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		answer func(http.ResponseWriter, got)
+		reason string // "" for success
+	}{
+		{"JSON", answerJSON, ""},
+		{"bare text", func(w http.ResponseWriter, g got) { io.WriteString(w, g.event.Challenge) }, ""},
+		{"text with spaces around", func(w http.ResponseWriter, g got) { io.WriteString(w, "\r\n "+g.event.Challenge+" \n") }, ""},
+		{"201", func(w http.ResponseWriter, g got) { w.WriteHeader(201); io.WriteString(w, g.event.Challenge) }, ""},
+		{"nothing", func(http.ResponseWriter, got) {}, "challenge"},
+		{"another challenge", func(w http.ResponseWriter, _ got) { io.WriteString(w, `{"challenge":"AAAA"}`) }, "challenge"},
+		{"no string", func(w http.ResponseWriter, _ got) { io.WriteString(w, `{"challenge":true}`) }, "challenge"},
+		{"broken JSON", func(w http.ResponseWriter, g got) { io.WriteString(w, `{"challenge":"`+g.event.Challenge) }, "challenge"},
+		{"echo of everything", func(w http.ResponseWriter, g got) { io.WriteString(w, g.body) }, "challenge"},
+		{"challenge in a page", func(w http.ResponseWriter, g got) { io.WriteString(w, "<html>"+g.event.Challenge) }, "challenge"},
+		{"too long", func(w http.ResponseWriter, g got) { io.WriteString(w, g.event.Challenge+strings.Repeat(" ", 2000)) }, "challenge"},
+		{"challenge with an error", func(w http.ResponseWriter, g got) { w.WriteHeader(500); io.WriteString(w, g.event.Challenge) }, "status"},
+		{"redirect", func(w http.ResponseWriter, _ got) { w.Header().Set("Location", "/ok"); w.WriteHeader(308) }, "redirect"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w, r := newWorld(t), newReceiver(t, tt.answer)
+			e := w.endpoint(r.URL, nil)
+			w.start(w.dispatcher(Options{}))
+			g := r.next()
+			if g.event.Type != "webhook.verification" || len(g.event.Challenge) < 43 || g.header.Get("Webhook-Attempt") != "1" || !strings.Contains(g.body, `"deviceId":""`) {
+				t.Errorf("handshake = %v %s", g.header, g.body)
+			}
+			if tt.reason == "" {
+				if got := w.awaitStatus(e, postern.EndpointActive); got.VerifiedAt == 0 || got.StatusReason != "" {
+					t.Errorf("endpoint = %+v", got)
+				}
+				return
+			}
+			w.await("the try", func() bool { got, _ := w.db.EndpointForDelivery(t.Context(), e.ID); return got.Attempts == 1 })
+			got, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+			if err != nil || got.Status != postern.EndpointPending || string(got.StatusReason) != tt.reason {
+				t.Errorf("endpoint is %s (%q, %v), want pending (%q)", got.Status, got.StatusReason, err, tt.reason)
+			}
+			if gap := time.Duration(got.DueAt-e.DueAt) * time.Millisecond; gap < 10*time.Second || gap > 20*time.Second {
+				t.Errorf("the next try is after %s, want 10 s", gap)
+			}
+		})
+	}
+}
+
+func TestHandshakeIsTriedFourTimes(t *testing.T) {
+	t.Parallel()
+	w, r := newWorld(t), newReceiver(t, respond(http.StatusBadGateway))
+	e := w.endpoint(r.URL, nil)
+	d := w.dispatcher(Options{})
+	challenges := map[string]bool{}
+	for n, gap := range []time.Duration{10 * time.Second, 50 * time.Second, 9 * time.Minute, 0} {
+		w.must(d.handshake(t.Context(), e))
+		challenges[r.next().event.Challenge] = true
+		before := e
+		e, _ = w.db.EndpointForDelivery(t.Context(), e.ID)
+		want := postern.EndpointPending
+		if gap == 0 {
+			want = postern.EndpointFailed
+		}
+		if e.Status != want || e.Attempts != n+1 || e.StatusReason != "status" || gap > 0 && e.DueAt < before.CreatedAt.Add(gap) {
+			t.Errorf("after try %d: %+v", n+1, e)
+		}
+	}
+	if len(challenges) != 4 {
+		t.Errorf("%d challenges in 4 tries, want a fresh one for each", len(challenges))
+	}
+}
+
+func TestEndpointThatAnswersALaterTryIsActivated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fail := true
+	r := newReceiver(t, func(w http.ResponseWriter, g got) {
+		if fail {
+			fail = false
+			w.WriteHeader(500)
+			return
+		}
+		answerJSON(w, g)
+	})
+	e := w.endpoint(r.URL, nil)
+	d := w.dispatcher(Options{})
+	w.must(d.handshake(t.Context(), e))
+	e, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+	w.must(err)
+	w.must(d.handshake(t.Context(), e))
+	if got := w.awaitStatus(e, postern.EndpointActive); got.StatusReason != "" {
+		t.Errorf("endpoint = %+v", got)
+	}
+}
+
+func TestPendingEndpointCatchesUpInOrderOnceItAnswers(t *testing.T) {
+	t.Parallel()
+	w, r := newWorld(t), newReceiver(t, answerJSON)
+	w.receive("before its time")
+	e := w.endpoint(r.URL, func(e *postern.Endpoint) { e.MaxInFlight = 1 })
+	w.receive(numbered(40)...)
+	w.start(w.dispatcher(Options{}))
+	if g := r.next(); g.event.Type != "webhook.verification" {
+		t.Fatalf("first POST is %s", g.event.Type)
+	}
+	w.awaitStatus(e, postern.EndpointActive)
+	w.receive("after")
+	for i, want := range append(numbered(40), "after") {
+		if g := r.next(); g.text() != want {
+			t.Fatalf("POST %d is %q, want %q", i, g.text(), want)
+		}
+	}
+}
+
+func TestEndpointDeletedDuringItsHandshakeStaysDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var e postern.Endpoint
+	r := newReceiver(t, func(rw http.ResponseWriter, g got) {
+		if err := w.db.DeleteEndpoint(t.Context(), e.WorkspaceID, e.ID); err != nil {
+			t.Error(err)
+		}
+		answerJSON(rw, g)
+	})
+	e = w.endpoint(r.URL, nil)
+	w.must(w.dispatcher(Options{}).handshake(t.Context(), e))
+	if _, err := w.db.EndpointForDelivery(t.Context(), e.ID); postern.ReasonOf(err) != postern.NotFound {
+		t.Errorf("the endpoint is back: %v", err)
+	}
+}

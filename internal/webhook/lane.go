@@ -1,0 +1,263 @@
+package webhook
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// never is the time of what does not happen.
+const never = postern.Time(math.MaxInt64)
+
+// lane works for one endpoint. Only its goroutine touches it, but for nudge.
+type lane struct {
+	*Dispatcher
+	id      postern.EndpointID
+	wake    chan struct{}
+	done    chan report // of attempts; it has room for all that can be in flight
+	changed *store.Listener
+
+	stale    bool // the endpoint must be read
+	endpoint postern.Endpoint
+	signer   signer
+
+	held    map[postern.DeliveryID]struct{} // read or in flight
+	firsts  []store.DueDelivery             // read: not attempted yet
+	retries []store.DueDelivery             // read: attempted before
+	more    bool                            // there may be further firsts in the store
+	from    postern.Time                    // firsts are due from here on
+	due     postern.Time                    // when to look for retries
+
+	flying int
+	width  int  // attempts at once, from 1 to the endpoint's bound
+	own    bool // the lane's own slot is taken
+}
+
+func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
+	return &lane{
+		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, maxInFlight),
+		stale: true, more: true, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
+	}
+}
+
+// nudge makes the lane look for work once more.
+func (l *lane) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// nudged tells whether a nudge was not seen.
+func (l *lane) nudged() bool { return len(l.wake) > 0 }
+
+// run works until nothing is left to do now. Then due says when there will be.
+func (l *lane) run(ctx, work context.Context) {
+	// A listener of its own: when a change has been answered, the very next
+	// attempt already follows it.
+	l.changed = l.db.Listen(store.EndpointChanged, string(l.id))
+	defer l.changed.Close()
+	err := l.serve(ctx, work)
+	for l.flying > 0 {
+		l.land(<-l.done)
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	l.log.ErrorContext(ctx, "webhook lane stopped", "endpoint", l.id, "error", err)
+	sleep(ctx, rest)
+	l.due = now()
+}
+
+func (l *lane) serve(ctx, work context.Context) error {
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	for {
+		wait, err := l.step(ctx, work)
+		if err != nil {
+			return err
+		}
+		if l.endpoint.Status != postern.EndpointActive {
+			l.due = never // until its state changes
+			return nil
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.changed.C():
+			l.stale = true
+		case <-l.wake:
+			l.more, l.due = true, 0
+		case r := <-l.done:
+			l.land(r)
+		case <-timer.C:
+			if l.flying == 0 && l.due > now() {
+				return nil
+			}
+		}
+	}
+}
+
+// step starts as many attempts as may be in flight, and says how long to wait
+// when nothing else happens.
+func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
+	for {
+		if err := l.refresh(ctx); err != nil || l.endpoint.Status != postern.EndpointActive {
+			return 0, err
+		}
+		if l.flying >= l.width {
+			return linger, nil
+		}
+		d, ok, err := l.take(ctx)
+		if err != nil || !ok {
+			return min(linger, until(l.due)), err
+		}
+		if !l.launch(work, d) {
+			return linger, nil
+		}
+	}
+}
+
+// refresh reads the endpoint if it has changed.
+func (l *lane) refresh(ctx context.Context) (err error) {
+	select {
+	case <-l.changed.C():
+		l.stale = true
+	default:
+	}
+	if !l.stale {
+		return nil
+	}
+	l.changed.Take()
+	l.endpoint, err = l.db.EndpointForDelivery(ctx, l.id)
+	if postern.ReasonOf(err) == postern.NotFound {
+		return nil // deleted: its status is not active
+	}
+	if err != nil {
+		return err
+	}
+	l.width = min(l.width, l.bound())
+	l.signer, err = newSigner(l.box, l.endpoint)
+	l.stale = err != nil
+	return err
+}
+
+// bound is what the endpoint allows in flight.
+func (l *lane) bound() int { return min(max(l.endpoint.MaxInFlight, 1), maxInFlight) }
+
+// take gives the next delivery to attempt: first attempts before retries.
+func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err error) {
+	if len(l.firsts) == 0 && l.more {
+		if err := l.readFirsts(ctx); err != nil {
+			return d, false, err
+		}
+	}
+	if len(l.firsts) > 0 {
+		return l.firsts[0], true, nil
+	}
+	if len(l.retries) == 0 && l.due <= now() {
+		if err := l.readRetries(ctx); err != nil {
+			return d, false, err
+		}
+	}
+	if len(l.retries) > 0 {
+		return l.retries[0], true, nil
+	}
+	return d, false, nil
+}
+
+func (l *lane) readFirsts(ctx context.Context) error {
+	at, limit := now(), batch+len(l.held)
+	list, err := l.db.FirstDeliveries(ctx, l.id, l.from, at, limit)
+	if err != nil {
+		return err
+	}
+	l.more = len(list) == limit
+	l.from = at.Add(-clockSlack)
+	if l.more {
+		l.from = min(l.from, list[limit-1].NextAttemptAt)
+	}
+	l.firsts = l.hold(list)
+	return nil
+}
+
+// readRetries also finds a first delivery that readFirsts went past.
+func (l *lane) readRetries(ctx context.Context) error {
+	at := now()
+	list, err := l.db.DueDeliveries(ctx, l.id, at, batch+len(l.held))
+	if err != nil {
+		return err
+	}
+	if l.retries = l.hold(list); len(l.retries) > 0 {
+		return nil
+	}
+	next, ok, err := l.db.NextDue(ctx, l.id, at)
+	if l.due = next; !ok {
+		l.due = never
+	}
+	return err
+}
+
+// hold drops what the lane holds already, and holds the others.
+func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
+	fresh := list[:0]
+	for _, d := range list {
+		if _, ok := l.held[d.ID]; !ok {
+			l.held[d.ID] = struct{}{}
+			fresh = append(fresh, d)
+		}
+	}
+	return fresh
+}
+
+// launch starts the attempt that take gave; false when all slots are taken. One
+// slot is the lane's own, so that it always gets on.
+func (l *lane) launch(work context.Context, d store.DueDelivery) bool {
+	shared := l.own
+	if shared {
+		select {
+		case l.slots <- struct{}{}:
+		default:
+			return false
+		}
+	}
+	l.own = true
+	l.flying++
+	if len(l.firsts) > 0 {
+		l.firsts = l.firsts[1:]
+	} else {
+		l.retries = l.retries[1:]
+	}
+	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
+	go func() {
+		r := a.run(work)
+		r.shared = shared
+		l.done <- r
+	}()
+	return true
+}
+
+// land takes an attempt out of flight. Time-outs halve the lane's width and
+// each success widens it again: an endpoint that hangs keeps few of the slots
+// that all share.
+func (l *lane) land(r report) {
+	delete(l.held, r.id)
+	l.flying--
+	if r.shared {
+		<-l.slots
+	} else {
+		l.own = false
+	}
+	switch r.reason {
+	case "":
+		l.width = min(l.width+1, l.bound())
+	case egress.Timeout:
+		l.width = max(l.width/2, 1)
+	}
+	l.due = min(l.due, r.due)
+}

@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// run is the state of Dispatcher.Run. Only its goroutine touches it.
+type run struct {
+	*Dispatcher
+	due     *store.Listener // deliveries
+	changed *store.Listener // endpoints
+
+	lanes map[postern.EndpointID]*lane
+	ended chan *lane
+
+	sleepers map[postern.EndpointID]*time.Timer // endpoints whose next delivery is due later
+	armed    sync.WaitGroup                     // the functions of those timers
+	roused   chan postern.EndpointID
+
+	greeting map[postern.EndpointID]struct{} // handshakes in flight
+	greeted  chan postern.EndpointID
+	greetAt  *time.Timer
+}
+
+// Run delivers until ctx is done. Then it starts nothing new, gives what is in
+// flight the time of the drain, and returns when all has ended. What is cut off
+// is delivered after the next start.
+func (d *Dispatcher) Run(ctx context.Context) error {
+	work, abandon := context.WithCancel(context.WithoutCancel(ctx)) // attempts outlive ctx by the drain
+	defer abandon()
+	r := d.newRun()
+	defer r.close()
+	if err := r.start(ctx, work); err != nil && ctx.Err() == nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		r.once(ctx, work)
+	}
+	r.finish(abandon)
+	return nil
+}
+
+func (d *Dispatcher) newRun() *run {
+	return &run{
+		Dispatcher: d,
+		due:        d.db.Listen(store.DeliveryDue, ""),
+		changed:    d.db.Listen(store.EndpointChanged, ""),
+		lanes:      map[postern.EndpointID]*lane{},
+		ended:      make(chan *lane),
+		sleepers:   map[postern.EndpointID]*time.Timer{},
+		roused:     make(chan postern.EndpointID),
+		greeting:   map[postern.EndpointID]struct{}{},
+		greeted:    make(chan postern.EndpointID),
+		greetAt:    time.NewTimer(0),
+	}
+}
+
+func (r *run) close() {
+	r.due.Close()
+	r.changed.Close()
+	r.greetAt.Stop()
+}
+
+// start takes up what the last process left.
+func (r *run) start(ctx, work context.Context) error {
+	ids, err := r.db.EndpointsWithWork(ctx)
+	if err != nil {
+		return fmt.Errorf("list the endpoints with work: %w", err)
+	}
+	for _, id := range ids {
+		r.rouse(ctx, work, id)
+	}
+	return nil
+}
+
+// once waits for one thing to happen and sees to it.
+func (r *run) once(ctx, work context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-r.due.C():
+		for _, id := range r.due.Take() {
+			r.rouse(ctx, work, postern.EndpointID(id))
+		}
+	case <-r.changed.C():
+		for _, id := range r.changed.Take() {
+			r.rouse(ctx, work, postern.EndpointID(id))
+		}
+		r.greet(ctx, work)
+	case id := <-r.roused:
+		r.rouse(ctx, work, id)
+	case l := <-r.ended:
+		r.laneEnded(ctx, work, l)
+	case <-r.greetAt.C:
+		r.greet(ctx, work)
+	case id := <-r.greeted:
+		delete(r.greeting, id)
+		r.greet(ctx, work)
+	}
+}
+
+// rouse tells an endpoint's lane to look for work, and starts one if need be.
+func (r *run) rouse(ctx, work context.Context, id postern.EndpointID) {
+	if l := r.lanes[id]; l != nil {
+		l.nudge()
+		return
+	}
+	r.disarm(id)
+	l := r.newLane(id)
+	r.lanes[id] = l
+	r.metrics.lanes.Inc()
+	go func() {
+		l.run(ctx, work)
+		r.ended <- l
+	}()
+}
+
+func (r *run) laneEnded(ctx, work context.Context, l *lane) {
+	delete(r.lanes, l.id)
+	r.metrics.lanes.Dec()
+	switch {
+	case l.nudged(): // between its last look and its end
+		r.rouse(ctx, work, l.id)
+	case l.due != never:
+		r.arm(work, l.id, l.due)
+	}
+}
+
+// arm rouses an endpoint later. A timer costs far less than a lane.
+func (r *run) arm(work context.Context, id postern.EndpointID, at postern.Time) {
+	r.armed.Add(1)
+	r.sleepers[id] = time.AfterFunc(until(at), func() {
+		defer r.armed.Done()
+		select {
+		case r.roused <- id:
+		case <-work.Done():
+		}
+	})
+}
+
+func (r *run) disarm(id postern.EndpointID) {
+	if t := r.sleepers[id]; t != nil && t.Stop() {
+		r.armed.Done()
+	}
+	delete(r.sleepers, id)
+}
+
+// finish waits for what is in flight, and after the drain cuts it off.
+func (r *run) finish(abandon func()) {
+	for id := range r.sleepers {
+		r.disarm(id)
+	}
+	limit := time.AfterFunc(r.drain, abandon)
+	defer limit.Stop()
+	for len(r.lanes)+len(r.greeting) > 0 {
+		select {
+		case l := <-r.ended:
+			delete(r.lanes, l.id)
+			r.metrics.lanes.Dec()
+		case id := <-r.greeted:
+			delete(r.greeting, id)
+		}
+	}
+	abandon()
+	r.armed.Wait()
+}

@@ -1,0 +1,195 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+)
+
+// fakePost answers in place of the network, which a bubble cannot have.
+type fakePost struct {
+	mu     sync.Mutex
+	began  time.Time
+	at     []time.Duration // of each POST, since the first
+	answer func(ctx context.Context, n int) (egress.Answer, error)
+}
+
+func (f *fakePost) post(ctx context.Context, _ string, h http.Header, body []byte) (egress.Answer, error) {
+	f.mu.Lock()
+	if f.began.IsZero() {
+		f.began = time.Now()
+	}
+	f.at = append(f.at, time.Since(f.began))
+	n := len(f.at)
+	f.mu.Unlock()
+	return f.answer(ctx, n)
+}
+
+func (f *fakePost) times() []time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.at)
+}
+
+func refuse(context.Context, int) (egress.Answer, error) {
+	return egress.Answer{Status: 500}, failure("status")
+}
+
+func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		f := &fakePost{answer: refuse}
+		d := w.dispatcher(Options{})
+		d.post, d.jitter = f.post, func() float64 { return .5 }
+		w.start(d)
+		w.receive("to no one")
+		time.Sleep(100 * time.Hour) // the bubble's clock
+		synctest.Wait()
+		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s", "46h42m35s", "70h42m35s"}
+		if got := f.times(); len(got) != len(want) || !closeTo(t, got, want) {
+			t.Errorf("attempts at %v, want %v", got, want)
+		}
+		got := w.deliveries(e)[0]
+		if got.Status != postern.DeliveryExhausted || got.Attempts != 12 || got.LastReason != "status" || got.CompletedAt == 0 {
+			t.Errorf("delivery = %+v", got)
+		}
+		w.stop()
+	})
+}
+
+// closeTo allows for times being cut to milliseconds.
+func closeTo(t *testing.T, got []time.Duration, want []string) bool {
+	t.Helper()
+	for i, text := range want {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := got[i] - d; diff < -50*time.Millisecond || diff > 50*time.Millisecond {
+			return false
+		}
+	}
+	return true
+}
+
+func TestEndpointThatFailsForFiveDaysIsDisabled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		f := &fakePost{answer: refuse}
+		d := w.dispatcher(Options{})
+		d.post = f.post
+		w.start(d)
+		for range 6 {
+			w.receive("a day's event")
+			time.Sleep(24 * time.Hour)
+		}
+		synctest.Wait()
+		got, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+		if err != nil || got.Status != postern.EndpointDisabled || got.StatusReason != "failing" {
+			t.Errorf("endpoint is %s (%q, %v)", got.Status, got.StatusReason, err)
+		}
+		w.stop()
+	})
+}
+
+func TestHandshakeTriesKeepTheirTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.endpoint("https://example.com", nil)
+		f := &fakePost{answer: func(ctx context.Context, _ int) (egress.Answer, error) {
+			<-ctx.Done() // it hangs, to the handshake's own time-out
+			return egress.Answer{}, failure("timeout")
+		}}
+		d := w.dispatcher(Options{})
+		d.post = f.post
+		w.start(d)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got, want := f.times(), []string{"0s", "10s", "1m", "10m"}; len(got) != 4 || !closeTo(t, got, want) {
+			t.Errorf("tries at %v, want %v", got, want)
+		}
+		got, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+		if err != nil || got.Status != postern.EndpointFailed || got.StatusReason != "timeout" {
+			t.Errorf("endpoint is %s (%q, %v)", got.Status, got.StatusReason, err)
+		}
+		w.stop()
+	})
+}
+
+func TestIdleLaneEndsAndATimerBringsItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.active("https://example.com", nil)
+		f := &fakePost{answer: func(_ context.Context, n int) (egress.Answer, error) {
+			if n == 1 {
+				return egress.Answer{Status: 503, RetryAfter: time.Hour}, failure("status")
+			}
+			return egress.Answer{Status: 200}, nil
+		}}
+		d := w.dispatcher(Options{})
+		d.post = f.post
+		r := d.newRun()
+		defer r.close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w.receive("one")
+		r.once(ctx, ctx) // the timer of handshakes, or the delivery
+		r.once(ctx, ctx)
+		if len(r.lanes) != 1 {
+			t.Fatalf("%d lanes, want 1", len(r.lanes))
+		}
+		r.once(ctx, ctx) // the end of the lane
+		if len(r.lanes) != 0 || len(r.sleepers) != 1 {
+			t.Fatalf("%d lanes and %d timers, want 0 and 1", len(r.lanes), len(r.sleepers))
+		}
+		r.once(ctx, ctx) // the timer, an hour later
+		r.once(ctx, ctx)
+		if got := f.times(); len(got) != 2 || !closeTo(t, got, []string{"0s", "1h"}) {
+			t.Errorf("attempts at %v", got)
+		}
+		if len(r.lanes) != 0 || len(r.sleepers) != 0 {
+			t.Errorf("%d lanes and %d timers, want none", len(r.lanes), len(r.sleepers))
+		}
+		cancel()
+	})
+}
+
+func TestHangingEndpointLeavesTheSharedSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var ids []postern.EndpointID
+		for range 20 {
+			ids = append(ids, w.active("https://example.com", nil).ID)
+		}
+		f := &fakePost{answer: func(context.Context, int) (egress.Answer, error) {
+			time.Sleep(15 * time.Second)
+			return egress.Answer{}, failure("timeout")
+		}}
+		d := w.dispatcher(Options{})
+		d.post = f.post
+		w.start(d)
+		for i := range 50 {
+			w.receive(fmt.Sprint(i))
+		}
+		synctest.Wait()
+		if n := len(d.slots); n != 20*7 {
+			t.Errorf("%d shared slots are taken at first, want %d", n, 20*7)
+		}
+		time.Sleep(70 * time.Second)
+		synctest.Wait()
+		if n := len(d.slots); n != 0 {
+			t.Errorf("%d shared slots are taken by %d hanging endpoints after a minute, want 0", n, len(ids))
+		}
+		w.stop()
+	})
+}

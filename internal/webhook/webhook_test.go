@@ -1,0 +1,297 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.uber.org/goleak"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+	patience   = 20 * time.Second // for an event that must come
+)
+
+// world is a store with a device, and a dispatcher that can be stopped and
+// started again.
+type world struct {
+	t      *testing.T
+	dir    string
+	db     *store.DB
+	box    *seal.Box
+	client *egress.Client
+	device postern.Device
+	stop   func() // of the dispatcher that runs
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	box, err := seal.NewBox(bytes.Repeat([]byte{7}, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir(), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}), stop: func() {}}
+	w.open()
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: now()}
+	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: now()}
+	w.must(w.db.CreateWorkspace(t.Context(), ws))
+	w.must(w.db.CreateDevice(t.Context(), w.device, nil))
+	t.Cleanup(func() {
+		w.stop()
+		w.client.Close()
+		if err := w.db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// open opens the store, again when it was closed.
+func (w *world) open() {
+	w.t.Helper()
+	var err error
+	w.db, err = store.Open(context.Background(), store.Options{Dir: w.dir})
+	w.must(err)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) dispatcher(opts Options) *Dispatcher {
+	opts.DB, opts.Client, opts.Box, opts.Version = w.db, w.client, w.box, "1.2.3"
+	return New(opts)
+}
+
+// start runs a dispatcher until stop.
+func (w *world) start(d *Dispatcher) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// endpoint adds a pending endpoint; edit may change it before.
+func (w *world) endpoint(url string, edit func(*postern.Endpoint)) postern.Endpoint {
+	w.t.Helper()
+	e := postern.Endpoint{
+		ID: postern.NewEndpointID(), WorkspaceID: w.device.WorkspaceID, URL: url, Events: []string{"*"}, Headers: map[string]string{},
+		Status: postern.EndpointPending, CreatedAt: now(), MaxInFlight: 8, DueAt: now(),
+	}
+	e.Secret = w.box.Seal([]byte(testSecret), e.ID.SecretPlace())
+	if edit != nil {
+		edit(&e)
+	}
+	w.must(w.db.CreateEndpoint(w.t.Context(), e, 1000, nil))
+	return e
+}
+
+// active adds an endpoint whose handshake is taken as done.
+func (w *world) active(url string, edit func(*postern.Endpoint)) postern.Endpoint {
+	w.t.Helper()
+	e := w.endpoint(url, edit)
+	w.must(w.db.Activate(w.t.Context(), e.ID, now()))
+	return e
+}
+
+// inbound is the operation that records a message and its event.
+func (w *world) inbound(text string) store.RecordInbound {
+	return store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now(), Message: postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: w.device.WorkspaceID, DeviceID: w.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567",
+		From: "+15551234567", Body: text, Status: postern.Received, NetworkID: postern.NewNetworkID(), Metadata: map[string]string{}, CreatedAt: now(),
+	}}
+}
+
+func (w *world) receive(texts ...string) {
+	w.t.Helper()
+	for _, text := range texts {
+		w.must(w.db.RecordInbound(w.t.Context(), w.inbound(text)))
+	}
+}
+
+// deliveries lists those of an endpoint, oldest first.
+func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
+	w.t.Helper()
+	list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "", store.Page{Limit: 100_000})
+	w.must(err)
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list
+}
+
+// await waits until a condition on the store holds; each commit that concerns
+// webhooks is looked at.
+func (w *world) await(what string, holds func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !holds() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited in vain: %s", what)
+		}
+		sleep(w.t.Context(), 2*time.Millisecond)
+	}
+}
+
+func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) postern.Endpoint {
+	w.t.Helper()
+	var got postern.Endpoint
+	w.await(fmt.Sprintf("endpoint %s", want), func() (ok bool) {
+		var err error
+		got, err = w.db.EndpointForDelivery(w.t.Context(), e.ID)
+		w.must(err)
+		return got.Status == want
+	})
+	return got
+}
+
+func (w *world) awaitSucceeded(e postern.Endpoint, n int) {
+	w.t.Helper()
+	w.await(fmt.Sprintf("%d deliveries", n), func() bool {
+		list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "succeeded", store.Page{Limit: 100_000})
+		w.must(err)
+		return len(list) == n
+	})
+}
+
+// got is one POST that a receiver took.
+type got struct {
+	header http.Header
+	body   string
+	event  struct {
+		EventID, Type, Timestamp, DeviceID, Challenge string
+		Message                                       struct{ Body string }
+	}
+}
+
+func (g got) text() string { return g.event.Message.Body }
+
+// receiver is a consumer. It verifies every POST with the official library,
+// also in fields that the library leaves alone, and answers as told.
+type receiver struct {
+	*httptest.Server
+	t       *testing.T
+	answer  func(w http.ResponseWriter, g got)
+	posts   chan got
+	mu      sync.Mutex
+	flying  int
+	highest int // in flight
+}
+
+func newReceiver(t *testing.T, answer func(w http.ResponseWriter, g got)) *receiver {
+	t.Helper()
+	r := &receiver{t: t, answer: answer, posts: make(chan got, 100_000)}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.count(1)
+	defer r.count(-1)
+	body, _ := io.ReadAll(req.Body)
+	g := got{header: req.Header, body: string(body)}
+	verify(r.t, g.header, body)
+	if err := json.Unmarshal(body, &g.event); err != nil {
+		r.t.Errorf("a body is no JSON: %v", err)
+	}
+	if id := req.Header.Get("Webhook-Id"); id != g.event.EventID || strings.Contains(id, ".") {
+		r.t.Errorf("webhook-id is %q, eventId %q", id, g.event.EventID)
+	}
+	r.posts <- g
+	if r.answer != nil {
+		r.answer(w, g)
+	}
+}
+
+func (r *receiver) count(by int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying += by
+	r.highest = max(r.highest, r.flying)
+}
+
+// next waits for the next POST.
+func (r *receiver) next() got {
+	r.t.Helper()
+	select {
+	case g := <-r.posts:
+		return g
+	case <-time.After(patience):
+		r.t.Fatal("waited in vain for a POST")
+		return got{}
+	}
+}
+
+func (r *receiver) none(why string) {
+	r.t.Helper()
+	select {
+	case g := <-r.posts:
+		r.t.Errorf("%s: got %s", why, g.body)
+	default:
+	}
+}
+
+func verify(t *testing.T, h http.Header, body []byte) {
+	t.Helper()
+	key, err := standardwebhooks.NewWebhook(testSecret)
+	if err == nil {
+		err = key.Verify(body, h)
+	}
+	if err != nil {
+		t.Errorf("a POST does not verify: %v", err)
+	}
+	if h.Get("X-Service-Signature") != h.Get("Webhook-Signature") || h.Get("Content-Type") != "application/json" || h.Get("User-Agent") != "Postern/1.2.3" {
+		t.Errorf("headers = %v", h)
+	}
+}
+
+func respond(status int) func(http.ResponseWriter, got) {
+	return func(w http.ResponseWriter, _ got) { w.WriteHeader(status) }
+}
+
+// buffer is a log that may be written and read at once.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (b *buffer) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
