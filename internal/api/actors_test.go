@@ -1,0 +1,258 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/api"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// route is how the table of actors uses an operation: build makes what it is
+// about in a tenant and gives the target and the body.
+type route struct {
+	method  string
+	ok      int
+	foreign bool // it names something, so that a stranger gets 403
+	build   func(t *tenant) (target, body string)
+}
+
+func connected(t *tenant) string { return string(t.device("d", postern.Connected)) }
+
+func linking(t *tenant) string {
+	id := t.device("d", postern.Unlinked)
+	t.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
+	t.showCode(id, "code", time.Now().Add(time.Minute))
+	return string(id)
+}
+
+func (t *tenant) showCode(id postern.DeviceID, text string, until time.Time) {
+	t.t.Helper()
+	changes := t.g.WatchLink(id)
+	defer changes.Close()
+	t.g.ShowCode(t.openLink(id), text, postern.TimeOf(until))
+	select {
+	case <-changes.C():
+	case <-time.After(10 * time.Second):
+		t.t.Fatal("a code was not stored")
+	}
+}
+
+func webhook(t *tenant) string {
+	a := t.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["`+connected(t)+`"]}`)
+	a.want(http.StatusCreated, "")
+	return a.member("id")
+}
+
+func message(t *tenant) (device, id string) {
+	device = connected(t)
+	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
+	a.want(http.StatusAccepted, "")
+	return device, a.member("id")
+}
+
+func at(prefix string, id func(*tenant) string, suffix, body string) func(*tenant) (string, string) {
+	return func(t *tenant) (string, string) { return prefix + id(t) + suffix, body }
+}
+
+func fixed(target, body string) func(*tenant) (string, string) {
+	return func(*tenant) (string, string) { return target, body }
+}
+
+func routes() map[string]route {
+	const devices, webhooks, box = "/v1/devices/", "/v1/webhooks/", "/v1/sandbox/devices/"
+	unlinked := func(t *tenant) string { return string(t.device("d", postern.Unlinked)) }
+	return map[string]route{
+		"listDevices":  {"GET", 200, false, fixed("/v1/devices", "")},
+		"createDevice": {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
+		"getDevice":    {"GET", 200, true, at(devices, connected, "", "")},
+		"deleteDevice": {"DELETE", 204, true, at(devices, connected, "", "")},
+		"unlinkDevice": {"POST", 200, true, at(devices, connected, "/unlink", "")},
+		"openLink":     {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
+		"getLink":      {"GET", 200, true, at(devices, linking, "/link", "")},
+		"cancelLink":   {"DELETE", 204, true, at(devices, linking, "/link", "")},
+		"getLinkSVG":   {"GET", 200, true, at(devices, linking, "/link/qr.svg", "")},
+		"getLinkPNG":   {"GET", 200, true, at(devices, linking, "/link/qr.png", "")},
+		"streamLink": {"GET", 200, true, func(t *tenant) (string, string) {
+			id := linking(t)
+			t.do("DELETE", devices+id+"/link", "").want(http.StatusNoContent, "")
+			return devices + id + "/link/stream", ""
+		}},
+		"sendMessage": {"POST", 202, true, func(t *tenant) (string, string) {
+			return "/v1/messages", `{"deviceId":"` + connected(t) + `","to":"+15551234567","body":"Hello"}`
+		}},
+		"listMessages": {"GET", 200, true, at("/v1/messages?deviceId=", connected, "", "")},
+		"getMessage": {"GET", 200, true, func(t *tenant) (string, string) {
+			_, id := message(t)
+			return "/v1/messages/" + id, ""
+		}},
+		"listWebhooks": {"GET", 200, false, fixed("/v1/webhooks", "")},
+		"createWebhook": {"POST", 201, true, func(t *tenant) (string, string) {
+			return "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["` + connected(t) + `"]}`
+		}},
+		"getWebhook":       {"GET", 200, true, at(webhooks, webhook, "", "")},
+		"deleteWebhook":    {"DELETE", 204, true, at(webhooks, webhook, "", "")},
+		"listDeliveries":   {"GET", 200, true, at(webhooks, webhook, "/deliveries", "")},
+		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
+		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
+		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {
+			device, id := message(t)
+			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`
+		}},
+		"breakInSandbox":   {"POST", 204, true, at(box, connected, "/faults", `{"kind":"drop"}`)},
+		"showSandboxPhone": {"GET", 200, true, at(box, connected, "/phone", "")},
+	}
+}
+
+// TestEveryRouteIsInTheTableOfActors compares the table with what is served.
+func TestEveryRouteIsInTheTableOfActors(t *testing.T) {
+	t.Parallel()
+	spec, err := newServer(t).api.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+		}
+	}
+	if err := json.Unmarshal(spec, &doc); err != nil {
+		t.Fatal(err)
+	}
+	n, table := 0, routes()
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			n++
+			if r, ok := table[op.OperationID]; !ok || !strings.EqualFold(r.method, method) {
+				t.Errorf("%s %s (%s) has no entry in the table of actors", method, path, op.OperationID)
+			}
+		}
+	}
+	if n != len(table) || n != len(api.Operations()) {
+		t.Errorf("%d operations are served, %d are tested, %d have scopes", n, len(table), len(api.Operations()))
+	}
+}
+
+func TestActors(t *testing.T) {
+	t.Parallel()
+	for id, r := range routes() {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			mine, other := s.tenant("enterprise"), s.tenant("enterprise")
+			target, body := r.build(mine)
+			refusedWithoutAGoodKey(t, s, mine, r.method, target, body)
+			refusedWithoutAScope(mine, id, r.method, target, body)
+			refusedElsewhere(mine, other, r)
+			narrow := mine.with(mine.newKey(gateway.NewKey{Scopes: api.ScopesOf(id)}))
+			a := narrow.do(r.method, target, body)
+			a.want(r.ok, "")
+			if a.Header().Get("RateLimit") == "" || a.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("headers of a good answer: %v", a.Header())
+			}
+		})
+	}
+}
+
+func (t *tenant) with(key string) *tenant { return &tenant{t.server, t.ws, key} }
+
+func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, target, body string) {
+	t.Helper()
+	expired := mine.newKey(gateway.NewKey{ExpiresAt: postern.TimeOf(time.Now().Add(-time.Minute))})
+	revoked := mine.newKey(gateway.NewKey{})
+	caller, err := s.g.Authenticate(t.Context(), "Bearer "+revoked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.g.RevokeKey(t.Context(), mine.ws, caller.Key.ID); err != nil {
+		t.Fatal(err)
+	}
+	sep := "?"
+	if strings.Contains(target, "?") {
+		sep = "&"
+	}
+	var bodies []string
+	for name, header := range map[string]string{
+		"none": "", "malformed": "Bearer pst_canary", "no scheme": mine.key, "basic": "Basic " + mine.key, "two spaces": "Bearer  " + mine.key,
+		"unknown": "Bearer " + postern.NewKeySecret(), "revoked": "Bearer " + revoked, "expired": "Bearer " + expired,
+	} {
+		a := s.do(method, target+sep+"token="+mine.key+"&key="+mine.key, body, "Authorization", header)
+		a.what += " with key " + name
+		p := a.want(http.StatusUnauthorized, postern.Unauthorized)
+		if a.Header().Get("WWW-Authenticate") != "Bearer" || a.Header().Get("RateLimit") != "" {
+			t.Errorf("%s: headers %v", a.what, a.Header())
+		}
+		bodies = append(bodies, strings.ReplaceAll(a.Body.String(), p.RequestID, ""))
+	}
+	if slices.Sort(bodies); len(slices.Compact(bodies)) != 1 {
+		t.Errorf("%s %s: the bodies of 401 differ: %s", method, target, bodies)
+	}
+	s.tenant("free").do(method, target, body).want(http.StatusForbidden, postern.PlanWithoutAPI)
+}
+
+func refusedWithoutAScope(mine *tenant, id, method, target, body string) {
+	mine.t.Helper()
+	for _, missing := range api.ScopesOf(id) {
+		others := slices.DeleteFunc(postern.Scopes(), func(s postern.Scope) bool { return s == missing })
+		p := mine.with(mine.newKey(gateway.NewKey{Scopes: others})).do(method, target, body).want(http.StatusForbidden, postern.MissingScope)
+		if !strings.Contains(p.Detail, string(missing)) {
+			mine.t.Errorf("%s %s: the detail %q does not name %s", method, target, p.Detail, missing)
+		}
+	}
+}
+
+func refusedElsewhere(mine, other *tenant, r route) {
+	mine.t.Helper()
+	target, body := r.build(other)
+	a := mine.do(r.method, target, body)
+	limited := other.with(other.newKey(gateway.NewKey{Devices: []postern.DeviceID{other.device("allowed", postern.Unlinked)}}))
+	b := limited.do(r.method, target, body)
+	switch {
+	case r.foreign:
+		a.want(http.StatusForbidden, postern.ResourceNotAllowed)
+		b.want(http.StatusForbidden, postern.ResourceNotAllowed)
+	case r.method == "GET":
+		a.want(r.ok, "")
+		b.want(r.ok, "")
+		if strings.Contains(a.Body.String(), "whk_") || strings.Count(b.Body.String(), `"id"`) > 1 {
+			mine.t.Errorf("%s %s shows what is not the caller's: %s %s", r.method, target, a.Body, b.Body)
+		}
+	default: // a limited key cannot make a device
+		b.want(http.StatusForbidden, postern.ResourceNotAllowed)
+	}
+}
+
+// TestUnknownIDs shows that an id which exists nowhere is 404, of whatever form.
+func TestUnknownIDs(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	ids := []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", "%2e%2e", "a%2Fb", "%00", "%ff", "%27%20OR%201=1", strings.Repeat("a", 3000)}
+	for name, r := range routes() {
+		target, body := r.build(mine)
+		parts := strings.Split(target, "/")
+		place := 3
+		if parts[2] == "sandbox" {
+			place = 4
+		}
+		if len(parts) <= place {
+			continue
+		}
+		for _, id := range ids {
+			parts[place] = id
+			a := mine.do(r.method, strings.Join(parts, "/"), body)
+			a.what = name + " " + a.what
+			a.want(http.StatusNotFound, postern.NotFound)
+		}
+	}
+	device := connected(mine)
+	for _, id := range []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", strings.Repeat("a", 3000)} {
+		mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusNotFound, postern.NotFound)
+		mine.do("POST", "/v1/sandbox/devices/"+device+"/receipts", `{"messageId":"`+id+`","status":"read"}`).want(http.StatusNotFound, postern.NotFound)
+		mine.do("GET", "/v1/messages?deviceId="+id, "").want(http.StatusNotFound, postern.NotFound)
+	}
+}

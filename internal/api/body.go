@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"postern/internal/postern"
+)
+
+// checkBody reads the body of an operation that takes one, refuses what is not
+// strict JSON with known members, and leaves it to huma for the values. It
+// gives the body's hash.
+func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operation) (hash [32]byte, err error) {
+	if op.RequestBody == nil {
+		return hash, nil
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return hash, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	switch {
+	case len(body) == 0 && op.RequestBody.Required:
+		return hash, postern.Errorf(postern.MalformedRequest, "this route takes a JSON object as its body")
+	case len(body) > 0:
+		err = errors.Join(checkType(r.Header), a.checkJSON(body, op.RequestBody.Content[jsonType].Schema))
+	}
+	return sha256.Sum256(body), err
+}
+
+// readBody takes at most [MaxBodyBytes] and does not wait forever.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every transport has deadlines
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBodyBytes+1))
+	_ = ctl.SetReadDeadline(time.Time{}) // one left behind would end a handler that takes longer
+	switch {
+	case len(body) > MaxBodyBytes:
+		w.Header().Set("Connection", "close") // the rest is not read
+		return nil, postern.Errorf(postern.PayloadTooLarge, "a body has at most %d bytes", MaxBodyBytes)
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		return nil, postern.Errorf(postern.MalformedRequest, "the body did not arrive in full within %d seconds", int(bodyTimeout.Seconds()))
+	}
+	return body, nil
+}
+
+// checkType refuses what is not plain JSON in UTF-8.
+func checkType(h http.Header) error {
+	for _, coding := range h["Content-Encoding"] {
+		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
+			return postern.Errorf(postern.UnsupportedMediaType, "send the body without a Content-Encoding")
+		}
+	}
+	bad := postern.Errorf(postern.UnsupportedMediaType, "send the body with Content-Type: %s", jsonType)
+	if len(h["Content-Type"]) != 1 {
+		return bad
+	}
+	name, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || name != jsonType {
+		return bad
+	}
+	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {
+		return bad
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// StatusOf gives the status and the code of a reason; ok is false without a row.
+func StatusOf(r postern.Reason) (status int, code string, ok bool) {
+	k, ok := kinds()[r]
+	return k.status, k.code, ok
+}
+
+// Operations lists what the table of scopes names.
+func Operations() []string { return slices.Sorted(maps.Keys(scopes())) }
+
+// ScopesOf are the scopes an operation needs.
+func ScopesOf(operation string) []postern.Scope { return scopes()[operation] }
+
+// SetPulse changes how often streams show that they live.
+func (a *API) SetPulse(d time.Duration) { a.pulse = d }
+
+// DropScopes takes an operation's row away and checks the table.
+func (a *API) DropScopes(operation string) error {
+	delete(a.scopes, operation)
+	return a.checkScopes()
+}
+
+// Break makes a route panic, to see what the caller and the log get.
+func (a *API) Break() { a.gateway = nil }

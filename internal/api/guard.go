@@ -1,0 +1,127 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// guard runs before every operation: nothing of a request is looked at before
+// its key, and nothing of it reaches huma that huma would misread.
+func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	q, op := requestOf(r.Context()), ctx.Operation()
+	err := a.admit(w, r, q, op)
+	if err == nil {
+		err = a.checkRequest(w, r, q, op)
+	}
+	if err != nil {
+		a.refuse(w, q, err)
+		return
+	}
+	next(ctx)
+}
+
+// admit checks the key, the plan, the scopes and the rate. A request is
+// counted before its scopes are looked at, so that every answer to a key tells
+// the rate; a missing scope is still the first thing it is told.
+func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
+	if values := r.Header["Authorization"]; len(values) == 1 {
+		q.authorization = values[0]
+	}
+	caller, err := a.gateway.Authenticate(r.Context(), q.authorization)
+	if err != nil {
+		return err
+	}
+	q.caller = caller
+	if err := caller.Permit(); err != nil {
+		return err
+	}
+	limited := a.throttle.take(r.Context(), caller, w.Header())
+	if err := caller.Permit(a.scopes[op.OperationID]...); err != nil {
+		return err
+	}
+	return limited
+}
+
+// checkRequest checks the form of a request: what it accepts, its query, its
+// body and its idempotency key.
+func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
+	if offers := contentTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
+		return postern.Errorf(postern.NotAcceptable, "this route answers with %s", strings.Join(offers, " or "))
+	}
+	r.Header.Set("Accept", jsonType) // decided; huma's own parser panics on some values
+	if err := checkQuery(op, r.URL.RawQuery); err != nil {
+		return err
+	}
+	hash, err := a.checkBody(w, r, op)
+	if err != nil || !takesKey(op) {
+		return err
+	}
+	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	if key != "" {
+		q.idem = &gateway.Idempotency{Method: r.Method, Path: r.URL.Path, Key: key, Hash: hash}
+	}
+	return err
+}
+
+// contentTypes are the types of an operation's good answer.
+func contentTypes(op *huma.Operation) []string {
+	var list []string
+	for t := range op.Responses[strconv.Itoa(op.DefaultStatus)].Content {
+		list = append(list, t)
+	}
+	return list
+}
+
+// checkQuery refuses parameters that the operation does not have, and those
+// whose meaning is open: given twice, empty, or not text.
+func checkQuery(op *huma.Operation, raw string) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return postern.Errorf(postern.MalformedRequest, "the query is not a list of name=value, percent-encoded")
+	}
+	var bad []error
+	for name, list := range values {
+		switch {
+		case !plainText(name) || slices.ContainsFunc(list, func(v string) bool { return !plainText(v) }):
+			return postern.Errorf(postern.MalformedRequest, "the query has text that is not UTF-8 without NUL")
+		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
+			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "there is no such parameter here"))
+		case len(list) > 1:
+			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "give a parameter once"))
+		case list[0] == "":
+			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "leave a parameter out or give it a value"))
+		}
+	}
+	return merge(bad)
+}
+
+func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// merge makes one ValidationFailed of many.
+func merge(list []error) error {
+	if len(list) == 0 {
+		return nil
+	}
+	all := postern.Invalid("", "")
+	all.Fields = nil
+	for _, err := range list {
+		var e *postern.Error
+		if errors.As(err, &e) {
+			all.Fields = append(all.Fields, e.Fields...)
+		}
+	}
+	slices.SortFunc(all.Fields, func(x, y postern.Field) int { return strings.Compare(x.Pointer, y.Pointer) })
+	return all
+}

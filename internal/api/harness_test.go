@@ -1,0 +1,298 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"postern/internal/api"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const baseURL = "https://postern.test"
+
+// safeBuffer is a log that many goroutines may write.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// fakeSandbox answers the sandbox routes without a network.
+type fakeSandbox struct{}
+
+func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
+func (fakeSandbox) Inbound(context.Context, string, string, string) (string, error) {
+	return "3EB0A1B2C3D4E5F60718", nil
+}
+
+func (fakeSandbox) Receipt(context.Context, string, string, postern.MessageStatus) error { return nil }
+func (fakeSandbox) Fault(context.Context, string, string) error                          { return nil }
+func (fakeSandbox) Phone(string) []gateway.PhoneMessage                                  { return nil }
+
+// server is an API over a fresh store.
+type server struct {
+	t       testing.TB
+	api     *api.API
+	handler http.Handler
+	db      *store.DB
+	g       *gateway.Gateway
+	log     *safeBuffer
+
+	closeStore func()
+}
+
+func newServer(t testing.TB) *server {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	closeStore := func() {
+		once.Do(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(closeStore)
+	box, err := seal.NewBox(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, db: db, log: &safeBuffer{}, closeStore: closeStore}
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: fakeSandbox{}, CheckURL: func(u string) error {
+		if !strings.HasPrefix(u, "https://") {
+			return errors.New("an endpoint's URL starts with https://")
+		}
+		return nil
+	}})
+	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Version: "0.0.1", Sandbox: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.handler = s.api.Handler()
+	return s
+}
+
+// tenant is a workspace with a key.
+type tenant struct {
+	*server
+	ws  postern.WorkspaceID
+	key string
+}
+
+func (s *server) tenant(plan string) *tenant {
+	s.t.Helper()
+	ws, err := s.g.CreateWorkspace(s.t.Context(), "test", plan)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	t := &tenant{server: s, ws: ws.ID}
+	t.key = t.newKey(gateway.NewKey{})
+	return t
+}
+
+// newKey makes a key; nil scopes are all.
+func (t *tenant) newKey(k gateway.NewKey) string {
+	t.t.Helper()
+	k.Name = "test"
+	_, secret, err := t.g.CreateKey(t.t.Context(), t.ws, k)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return secret
+}
+
+// device makes a device in a state.
+func (t *tenant) device(name string, status postern.Status) postern.DeviceID {
+	t.t.Helper()
+	a := t.do("POST", "/v1/devices", fmt.Sprintf(`{"name":%q}`, name))
+	a.want(http.StatusCreated, "")
+	id := postern.DeviceID(a.member("id"))
+	if status != postern.Unlinked {
+		t.set(id, status)
+	}
+	return id
+}
+
+// set puts a device into a state, with a number when it gets connected.
+func (t *tenant) set(id postern.DeviceID, status postern.Status) {
+	t.t.Helper()
+	ctx := t.t.Context()
+	d, err := t.g.Device(ctx, t.caller(), id)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	if d.PhoneNumber == "" && status == postern.Connected {
+		t.link(d)
+	}
+	if err := t.db.SetDeviceState(ctx, store.SetDeviceState{WorkspaceID: t.ws, DeviceID: id, Status: status, Desired: postern.WantConnect, At: postern.TimeOf(time.Now())}); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+func (t *tenant) caller() gateway.Caller {
+	t.t.Helper()
+	c, err := t.g.Authenticate(t.t.Context(), "Bearer "+t.key)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return c
+}
+
+// link links a device as the session engine would.
+func (t *tenant) link(d postern.Device) {
+	t.t.Helper()
+	ctx := t.t.Context()
+	if _, err := t.g.OpenLink(ctx, t.caller(), d.ID, gateway.NewLink{}, nil); err != nil {
+		t.t.Fatal(err)
+	}
+	row := t.openLink(d.ID)
+	if err := t.g.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+// openLink is the open attempt as the session engine sees it.
+func (t *tenant) openLink(id postern.DeviceID) store.LinkRow {
+	t.t.Helper()
+	d, err := t.g.Device(t.t.Context(), t.caller(), id)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	row, ok, err := t.g.OpenLinkOf(t.t.Context(), d)
+	if err != nil || !ok {
+		t.t.Fatalf("open link of %s: %v %v", id, ok, err)
+	}
+	return row
+}
+
+// answerT is an answer with what the test wants of it.
+type answerT struct {
+	t    testing.TB
+	what string
+	*httptest.ResponseRecorder
+}
+
+// do sends a request with the tenant's key. Headers follow as name, value.
+func (t *tenant) do(method, target, body string, headers ...string) *answerT {
+	t.t.Helper()
+	return t.server.do(method, target, body, append([]string{"Authorization", "Bearer " + t.key}, headers...)...)
+}
+
+func (s *server) do(method, target, body string, headers ...string) *answerT {
+	s.t.Helper()
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req := httptest.NewRequestWithContext(s.t.Context(), method, target, r)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+			continue
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return s.send(req)
+}
+
+func (s *server) send(req *http.Request) *answerT {
+	s.t.Helper()
+	a := &answerT{s.t, req.Method + " " + req.URL.Path, httptest.NewRecorder()}
+	s.handler.ServeHTTP(a.ResponseRecorder, req)
+	if !strings.HasPrefix(a.Header().Get("Request-Id"), "req_") {
+		s.t.Errorf("%s: no request id", a.what)
+	}
+	return a
+}
+
+type problem struct {
+	Type, Title, Detail, Code, RequestID string
+	Status                               int
+	Errors                               []postern.Field
+}
+
+// want checks the status and, of a problem, all members that follow from its
+// reason.
+func (a *answerT) want(status int, reason postern.Reason) problem {
+	a.t.Helper()
+	if a.Code != status {
+		a.t.Fatalf("%s: got %d, want %d %s\n%s", a.what, a.Code, status, reason, a.Body)
+	}
+	if reason == "" {
+		return problem{}
+	}
+	var p problem
+	if err := json.Unmarshal(a.Body.Bytes(), &p); err != nil {
+		a.t.Fatalf("%s: %v in %s", a.what, err, a.Body)
+	}
+	wantStatus, code, ok := api.StatusOf(reason)
+	if !ok || wantStatus != status || p.Status != status || p.Code != code || p.Type != baseURL+"/problems/"+string(reason) ||
+		p.Title == "" || p.Detail == "" || p.RequestID != a.Header().Get("Request-Id") || a.Header().Get("Content-Type") != "application/problem+json" {
+		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, wantStatus, code, a.Body, a.Header().Get("Content-Type"))
+	}
+	return p
+}
+
+// member reads one text member of the body.
+func (a *answerT) member(name string) string {
+	a.t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal(a.Body.Bytes(), &m); err != nil {
+		a.t.Fatalf("%s: %v in %s", a.what, err, a.Body)
+	}
+	s, _ := m[name].(string)
+	return s
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := "testdata/" + name
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs:\n got %s\nwant %s", path, got, want)
+	}
+}

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+
+	"rsc.io/qr"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+type linkInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *newLink
+}
+
+type newLink struct {
+	_                   struct{} `additionalProperties:"false"`
+	Method              string   `json:"method,omitempty" enum:"qr" default:"qr" doc:"How the phone is linked." example:"qr"`
+	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Only this number may scan." example:"+15550001111"`
+	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"A device that had a number may get another one."`
+}
+
+func (a *API) openLink(ctx context.Context, q *request, in *linkInput) (*created[postern.Link], error) {
+	var b newLink
+	if in.Body != nil {
+		b = *in.Body
+	}
+	return answerCreated(a.gateway.OpenLink(ctx, q.caller, in.ID, gateway.NewLink{ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
+}
+
+func (a *API) getLink(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
+	return answer(a.gateway.Link(ctx, q.caller, in.ID))
+}
+
+func (a *API) cancelLink(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
+	return nil, a.gateway.CancelLink(ctx, q.caller, in.ID)
+}
+
+type image struct {
+	ContentType string `header:"Content-Type" hidden:"true"`
+	Policy      string `header:"Content-Security-Policy" hidden:"true"`
+	Body        []byte
+}
+
+func (a *API) getLinkSVG(ctx context.Context, q *request, in *deviceInput) (*image, error) {
+	code, err := a.code(ctx, q, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &image{ContentType: svgType, Policy: "default-src 'none'; sandbox", Body: svg(code)}, nil
+}
+
+func (a *API) getLinkPNG(ctx context.Context, q *request, in *deviceInput) (*image, error) {
+	code, err := a.code(ctx, q, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &image{ContentType: pngType, Body: code.PNG()}, nil
+}
+
+// code is the picture of the code to show now.
+func (a *API) code(ctx context.Context, q *request, id postern.DeviceID) (*qr.Code, error) {
+	l, err := a.gateway.Link(ctx, q.caller, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.Status != postern.LinkPending:
+		return nil, postern.Errorf(postern.NotFound, "there is no code to show: the link attempt is %s; open a new one", l.Status)
+	case l.QR == "":
+		return nil, postern.Errorf(postern.NotFound, "there is no code to show yet: the first one follows within seconds; try again, or follow the stream")
+	}
+	return qr.Encode(string(l.QR), qr.L) // the lowest redundancy makes the largest squares, which cameras read best
+}

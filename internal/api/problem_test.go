@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"postern/internal/api"
+	"postern/internal/postern"
+)
+
+// TestEveryReasonHasARow reads the reasons from their source, so that a new
+// one cannot be forgotten.
+func TestEveryReasonHasARow(t *testing.T) {
+	t.Parallel()
+	f, err := parser.ParseFile(token.NewFileSet(), "../postern/error.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(f, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if typ, ok := spec.Type.(*ast.Ident); !ok || typ.Name != "Reason" {
+			return true
+		}
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		status, code, ok := api.StatusOf(postern.Reason(value))
+		if !ok || status < 400 || status > 599 || code == "" || strings.ToUpper(code) != code {
+			t.Errorf("the reason %s has the row %d %q", value, status, code)
+		}
+		return true
+	})
+	if n < 27 {
+		t.Errorf("found %d reasons only", n)
+	}
+}
+
+func TestAnOperationWithoutScopesStopsTheServer(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	if err := s.api.DropScopes("sendMessage"); err == nil || !strings.Contains(err.Error(), "sendMessage") {
+		t.Errorf("without its row: %v", err)
+	}
+}
+
+func TestAPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.api.Break()
+	canary := postern.NewKeySecret()
+	a := s.do("GET", "/v1/devices", "", "Authorization", "Bearer "+canary)
+	p := a.want(http.StatusInternalServerError, postern.Internal)
+	log := s.log.String()
+	if !strings.Contains(log, p.RequestID) || !strings.Contains(log, `"msg":"panic"`) || !strings.Contains(log, `"status":500`) || strings.Contains(log, canary) {
+		t.Errorf("log of a panic: %s", log)
+	}
+}
+
+// TestAStoppingServerAsksToTryAgain ends the context that all requests share,
+// as the server does when it stops.
+func TestAStoppingServerAsksToTryAgain(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("starter")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/devices", nil)
+	req.Header.Set("Authorization", "Bearer "+mine.key)
+	a := mine.send(req)
+	a.want(http.StatusServiceUnavailable, postern.Unavailable)
+	if a.Header().Get("Retry-After") == "" {
+		t.Errorf("headers %v", a.Header())
+	}
+}
+
+func TestAClosedStoreAsksToTryAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("starter")
+	mine.do("GET", "/v1/devices", "").want(http.StatusOK, "")
+	s.closeStore()
+	a := mine.do("POST", "/v1/devices", `{"name":"x"}`)
+	a.want(http.StatusServiceUnavailable, postern.Unavailable)
+	if a.Header().Get("Retry-After") == "" {
+		t.Errorf("headers %v", a.Header())
+	}
+}

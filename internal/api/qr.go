@@ -1,0 +1,35 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+
+	"rsc.io/qr"
+)
+
+const (
+	quietZone = 4 // squares of white around the code, as ISO/IEC 18004 asks
+	pixels    = 8 // of the intrinsic size of a square, as in the PNG
+)
+
+// svg draws a code as one path of dark runs.
+func svg(c *qr.Code) []byte {
+	size := c.Size + 2*quietZone
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" shape-rendering="crispEdges">`, size*pixels, size*pixels, size, size)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/><path fill="#000" d="`, size, size)
+	for y := range c.Size {
+		for x := 0; x < c.Size; x++ {
+			run := 0
+			for c.Black(x+run, y) {
+				run++
+			}
+			if run > 0 {
+				fmt.Fprintf(&b, "M%d %dh%dv1h-%dz", x+quietZone, y+quietZone, run, run)
+				x += run
+			}
+		}
+	}
+	b.WriteString(`"/></svg>`)
+	return b.Bytes()
+}

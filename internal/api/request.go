@@ -1,0 +1,180 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// request is what is known about a request while it is served.
+type request struct {
+	id            string
+	authorization string
+	caller        gateway.Caller
+	idem          *gateway.Idempotency // nil: it may happen more than once
+	reason        postern.Reason       // of the refusal, "" when there was none
+}
+
+type requestKey struct{}
+
+// requestOf finds the request that ctx belongs to.
+func requestOf(ctx context.Context) *request {
+	q, _ := ctx.Value(requestKey{}).(*request) //nolint:errcheck // serve puts one into every request's context
+	return q
+}
+
+// recorder remembers whether and how a request was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader notes the status.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+		r.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write answers 200 when nothing was said before.
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.WriteHeader(http.StatusOK)
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	q, rec, start := &request{id: postern.NewRequestID()}, &recorder{ResponseWriter: w}, time.Now()
+	h := w.Header()
+	h.Set("Request-Id", q.id)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+	defer func() {
+		p := recover()
+		started := rec.status != 0
+		if p != nil {
+			a.panicked(rec, q, p)
+		}
+		a.logRequest(r, rec.status, q, time.Since(start))
+		if p != nil && started {
+			panic(http.ErrAbortHandler) // the answer is cut: the caller must see that
+		}
+	}()
+	a.dispatch(rec, r, q)
+}
+
+// panicked logs where it happened, never the value: it may hold anything.
+func (a *API) panicked(w *recorder, q *request, p any) {
+	what := fmt.Sprintf("%T", p)
+	if err, ok := p.(runtime.Error); ok {
+		what = err.Error()
+	}
+	a.log.Error("panic", "request_id", q.id, "panic", what, "stack", string(debug.Stack()))
+	q.reason = postern.Internal
+	if w.status == 0 {
+		a.refuse(w, q, postern.Errorf(postern.Internal, ""))
+	}
+}
+
+// logRequest writes the one line of a request. It names the route and not the
+// path: a path holds what the caller sent.
+func (a *API) logRequest(r *http.Request, status int, q *request, took time.Duration) {
+	_, route, _ := strings.Cut(r.Pattern, " ")
+	args := []any{"request_id", q.id, "method", knownMethod(r.Method), "route", route, "status", status, "duration_ms", took.Milliseconds()}
+	if id := q.caller.Key.ID; id != "" {
+		args = append(args, "workspace", q.caller.Workspace(), "key_id", id)
+	}
+	if q.reason != "" {
+		args = append(args, "reason", q.reason)
+	}
+	a.log.Info("request", args...)
+}
+
+func knownMethod(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return m
+	}
+	return "other"
+}
+
+// dispatch finds the route. The mux would redirect odd paths and answer in
+// plain text; both are refused here first.
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request, q *request) {
+	switch {
+	case headerBytes(r) > HeaderLimit:
+		w.Header().Set("Connection", "close")
+		a.refuse(w, q, postern.Errorf(postern.HeadersTooLarge, "the headers have at most %d bytes", HeaderLimit))
+		return
+	case !plainPath(r.URL):
+		a.refuse(w, q, noRoute())
+		return
+	}
+	h, pattern := a.mux.Handler(r)
+	if pattern != "" {
+		a.mux.ServeHTTP(w, r)
+		return
+	}
+	var p probe
+	h.ServeHTTP(&p, r)
+	allow := p.Header().Get("Allow")
+	if allow == "" {
+		a.refuse(w, q, noRoute())
+		return
+	}
+	w.Header().Set("Allow", allow)
+	a.refuse(w, q, postern.Errorf(postern.MethodNotAllowed, "this path takes %s", allow))
+}
+
+func noRoute() error {
+	return postern.Errorf(postern.NotFound, "there is no such route; the routes are in %s", specPath)
+}
+
+// plainPath tells whether a path is written in its one plain form: without
+// empty or dotted parts and without a slash at the end.
+func plainPath(u *url.URL) bool {
+	p := u.EscapedPath()
+	return strings.HasPrefix(p, "/") && path.Clean(p) == p
+}
+
+func headerBytes(r *http.Request) int {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	return n
+}
+
+// probe learns from the mux which methods a path takes.
+type probe struct{ header http.Header }
+
+// Header holds what the mux sets.
+func (p *probe) Header() http.Header {
+	if p.header == nil {
+		p.header = http.Header{}
+	}
+	return p.header
+}
+
+// Write drops the mux's text.
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader drops the mux's status.
+func (*probe) WriteHeader(int) {}

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// routes is every operation of the API but the document about them.
+func (a *API) routes() {
+	const device, link, webhook, box = "/v1/devices/{id}", "/v1/devices/{id}/link", "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
+
+	add(a, "GET /v1/devices", "listDevices", "List devices", a.listDevices)
+	add(a, "POST /v1/devices", "createDevice", "Create a device", a.createDevice, creates)
+	add(a, "GET "+device, "getDevice", "Get a device", a.getDevice)
+	add(a, "DELETE "+device, "deleteDevice", "Unlink and delete a device", a.deleteDevice)
+	add(a, "POST "+device+"/unlink", "unlinkDevice", "Unlink a device and keep it", a.unlinkDevice)
+
+	add(a, "POST "+link, "openLink", "Open a link attempt", a.openLink, creates)
+	add(a, "GET "+link, "getLink", "Get the newest link attempt", a.getLink)
+	add(a, "DELETE "+link, "cancelLink", "Cancel the open link attempt", a.cancelLink)
+	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", a.getLinkSVG, gives(svgType))
+	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", a.getLinkPNG, gives(pngType))
+	add(a, "GET "+link+"/stream", "streamLink", "Follow the codes of a link attempt", a.streamLink, gives(streamType))
+
+	add(a, "POST /v1/messages", "sendMessage", "Send a message", a.sendMessage, creates, status(http.StatusAccepted))
+	add(a, "GET /v1/messages", "listMessages", "List messages", a.listMessages)
+	add(a, "GET /v1/messages/{id}", "getMessage", "Get a message", a.getMessage)
+
+	add(a, "GET /v1/webhooks", "listWebhooks", "List webhook endpoints", a.listWebhooks)
+	add(a, "POST /v1/webhooks", "createWebhook", "Create a webhook endpoint", a.createWebhook, creates)
+	add(a, "GET "+webhook, "getWebhook", "Get a webhook endpoint", a.getWebhook)
+	add(a, "DELETE "+webhook, "deleteWebhook", "Delete a webhook endpoint", a.deleteWebhook)
+	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
+
+	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", a.scan)
+	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Let a contact write to the device", a.inbound)
+	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Let a recipient confirm a message", a.receipt)
+	add(a, "POST "+box+"/faults", "breakInSandbox", "Let the simulated network misbehave", a.fault)
+	add(a, "GET "+box+"/phone", "showSandboxPhone", "Show what the simulated phone shows", a.phone)
+}
+
+// add registers one operation. Its handler gets the request's caller and its
+// decoded input, and answers or gives an error that becomes a problem.
+func add[I, O any](a *API, route, id, summary string, handle func(context.Context, *request, *I) (*O, error), more ...func(*huma.Operation)) {
+	method, path, _ := strings.Cut(route, " ")
+	op := huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary, Tags: []string{tagOf(path)},
+		BodyReadTimeout: -1, SkipValidateBody: true, MaxBodyBytes: 2 * MaxBodyBytes, // guard reads and checks the body first
+		Responses: map[string]*huma.Response{},
+	}
+	for _, change := range more {
+		change(&op)
+	}
+	a.documentOperation(&op, hasBody[I]())
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		q := requestOf(ctx)
+		out, err := handle(ctx, q, in)
+		if err != nil {
+			return nil, a.problem(q, err)
+		}
+		return out, nil
+	})
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+type scanInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *newScan
+}
+
+type newScan struct {
+	_           struct{} `additionalProperties:"false"`
+	PhoneNumber string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone that scans; one of the device's own unless told." example:"+15550001111"`
+}
+
+// Scan is who scanned.
+type Scan struct {
+	PhoneNumber string `json:"phoneNumber" example:"+15550001111"`
+}
+
+func (a *API) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan], error) {
+	var number string
+	if in.Body != nil {
+		number = in.Body.PhoneNumber
+	}
+	number, err := a.gateway.SandboxScan(ctx, q.caller, in.ID, number)
+	return answer(Scan{number}, err)
+}
+
+type inboundInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newInbound
+}
+
+type newInbound struct {
+	_    struct{} `additionalProperties:"false"`
+	From string   `json:"from" minLength:"1" doc:"Number of the contact that writes." example:"+15551234567"`
+	Type string   `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
+	Body string   `json:"body" minLength:"1" doc:"The text." example:"Hello"`
+}
+
+// Inbound is the message that was written.
+type Inbound struct {
+	NetworkID string `json:"networkId" doc:"The id the message has on the network." example:"3EB0A1B2C3D4E5F60718"`
+}
+
+func (a *API) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
+	id, err := a.gateway.SandboxInbound(ctx, q.caller, in.ID, in.Body.From, in.Body.Body)
+	return answer(Inbound{id}, err)
+}
+
+type receiptInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newReceipt
+}
+
+type newReceipt struct {
+	_         struct{}              `additionalProperties:"false"`
+	MessageID postern.MessageID     `json:"messageId" minLength:"1" doc:"A message that this device sent." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status    postern.MessageStatus `json:"status" enum:"delivered,read" doc:"How far the recipient got." example:"read"`
+}
+
+func (a *API) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {
+	return nil, a.gateway.SandboxReceipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.Status)
+}
+
+type faultInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newFault
+}
+
+type newFault struct {
+	_    struct{} `additionalProperties:"false"`
+	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence" doc:"What goes wrong." example:"drop"`
+}
+
+func (a *API) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {
+	return nil, a.gateway.SandboxFault(ctx, q.caller, in.ID, in.Body.Kind)
+}
+
+// Phone is what a simulated phone shows.
+type Phone struct {
+	Data []gateway.PhoneMessage `json:"data" nullable:"false"`
+}
+
+func (a *API) phone(ctx context.Context, q *request, in *deviceInput) (*output[Phone], error) {
+	list, err := a.gateway.SandboxPhone(ctx, q.caller, in.ID)
+	if list == nil {
+		list = []gateway.PhoneMessage{}
+	}
+	return answer(Phone{list}, err)
+}

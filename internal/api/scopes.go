@@ -1,0 +1,56 @@
+package api
+
+import (
+	"fmt"
+
+	"postern/internal/postern"
+)
+
+// scopes is the one table from operation to the scopes it needs.
+func scopes() map[string][]postern.Scope {
+	return map[string][]postern.Scope{
+		"listDevices":      {postern.DevicesRead},
+		"createDevice":     {postern.DevicesWrite},
+		"getDevice":        {postern.DevicesRead},
+		"deleteDevice":     {postern.DevicesWrite},
+		"unlinkDevice":     {postern.DevicesWrite},
+		"openLink":         {postern.DevicesWrite},
+		"getLink":          {postern.DevicesRead},
+		"cancelLink":       {postern.DevicesWrite},
+		"getLinkSVG":       {postern.DevicesRead},
+		"getLinkPNG":       {postern.DevicesRead},
+		"streamLink":       {postern.DevicesRead},
+		"sendMessage":      {postern.MessagesWrite},
+		"listMessages":     {postern.MessagesRead},
+		"getMessage":       {postern.MessagesRead},
+		"listWebhooks":     {postern.WebhooksRead},
+		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it makes the key's reach outlive the key
+		"getWebhook":       {postern.WebhooksRead},
+		"deleteWebhook":    {postern.WebhooksWrite},
+		"listDeliveries":   {postern.WebhooksRead},
+		"scanInSandbox":    {postern.SandboxWrite},
+		"receiveInSandbox": {postern.SandboxWrite},
+		"confirmInSandbox": {postern.SandboxWrite},
+		"breakInSandbox":   {postern.SandboxWrite},
+		"showSandboxPhone": {postern.SandboxWrite},
+	}
+}
+
+// checkScopes compares the table with the operations that are served.
+func (a *API) checkScopes() error {
+	served := map[string]bool{}
+	for path, item := range a.huma.OpenAPI().Paths {
+		for method, op := range operations(item) {
+			served[op.OperationID] = true
+			if len(a.scopes[op.OperationID]) == 0 {
+				return fmt.Errorf("%s %s (%s) has no row in the table of scopes", method, path, op.OperationID)
+			}
+		}
+	}
+	for id := range a.scopes {
+		if !served[id] {
+			return fmt.Errorf("the table of scopes has a row for %s, which is not served", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"postern/internal/postern"
+)
+
+// streamLink follows a link attempt until it ends or the caller goes away. An
+// attempt lasts some minutes, and so does a stream at most.
+func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*huma.StreamResponse, error) {
+	first, err := a.gateway.Link(ctx, q.caller, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		r, w := humago.Unwrap(ctx)
+		s := &stream{w: w, ctl: http.NewResponseController(w)}
+		if s.start(r) {
+			a.followLink(r.Context(), q, first, s)
+			_ = s.ctl.SetWriteDeadline(time.Time{}) // the connection may serve more requests
+		}
+	}}, nil
+}
+
+// followLink sends what the attempt shows whenever it changed.
+func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *stream) {
+	changes := a.gateway.WatchLink(last.DeviceID)
+	defer changes.Close()
+	pulse := time.NewTicker(a.pulse)
+	defer pulse.Stop()
+	last.QR = "" // not sent yet
+	for {
+		l, err := a.linkNow(ctx, q, last)
+		if err != nil || !s.showLink(l, last) || l.Status != postern.LinkPending {
+			return
+		}
+		last = l
+		select {
+		case <-changes.C():
+			changes.Take()
+		case <-pulse.C:
+			if !s.write(": waiting\n\n") {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// linkNow reads the attempt again, for a key that is still good: whoever sees
+// a code could link another phone. A device that was deleted ended it.
+func (a *API) linkNow(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
+	caller, err := a.gateway.Authenticate(ctx, q.authorization)
+	if err != nil {
+		return last, err
+	}
+	if err := caller.Permit(a.scopes["streamLink"]...); err != nil {
+		return last, err
+	}
+	l, err := a.gateway.Link(ctx, caller, last.DeviceID)
+	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
+		last.Status, last.Reason, last.QR, last.QRExpiresAt = postern.LinkFailed, "deleted", "", 0
+		return last, nil
+	}
+	return l, err
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w   http.ResponseWriter
+	ctl *http.ResponseController
+}
+
+// start sends the headers; it tells whether a body may follow.
+func (s *stream) start(r *http.Request) bool {
+	_ = s.ctl.SetReadDeadline(time.Time{}) // the server's own is meant for requests, and would end the stream
+	s.w.Header().Set("Content-Type", streamType)
+	s.w.WriteHeader(http.StatusOK)
+	return r.Method != http.MethodHead && s.ctl.Flush() == nil
+}
+
+// showLink sends a code that was not sent before, or the end.
+func (s *stream) showLink(l, last postern.Link) bool {
+	switch {
+	case l.Status != postern.LinkPending:
+		return s.event("ended", l)
+	case l.QR != "" && l.QR != last.QR:
+		return s.event("code", l)
+	}
+	return true
+}
+
+func (s *stream) event(name string, v any) bool {
+	b, err := postern.EncodeJSON(v)
+	return err == nil && s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, b))
+}
+
+// write tells whether the reader took it.
+func (s *stream) write(text string) bool {
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(streamWrite)) // not every transport has deadlines
+	_, err := s.w.Write([]byte(text))
+	return err == nil && s.ctl.Flush() == nil
+}

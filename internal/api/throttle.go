@@ -1,0 +1,62 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// throttle bounds the requests a minute of each key and of each workspace with
+// the generic cell rate algorithm: a burst of one minute's allowance, then
+// evenly.
+type throttle struct{ store throttled.GCRAStoreCtx }
+
+// casAttempts is how often a counter is tried again while others change it at
+// the same moment; each round lets one of them through.
+const casAttempts = 10_000
+
+func newThrottle() (*throttle, error) {
+	store, err := memstore.NewCtx(throttledKeys)
+	if err != nil {
+		return nil, fmt.Errorf("make the store of rates: %w", err)
+	}
+	return &throttle{store}, nil
+}
+
+// take counts a request, writes the headers that tell the rate, and refuses
+// what is too much. The key comes first: a key that is refused costs its
+// workspace nothing.
+func (t *throttle) take(ctx context.Context, c gateway.Caller, h http.Header) error {
+	perMinute := c.Plan.RequestsPerMinute
+	limiter, err := throttled.NewGCRARateLimiterCtx(t.store, throttled.RateQuota{MaxRate: throttled.PerMin(perMinute), MaxBurst: perMinute - 1})
+	if err != nil {
+		return fmt.Errorf("make a rate: %w", err)
+	}
+	limiter.SetMaxCASAttemptsLimit(casAttempts)
+	limited, state, err := limiter.RateLimitCtx(ctx, string(c.Key.ID), 1)
+	if err == nil && !limited {
+		var ws throttled.RateLimitResult
+		limited, ws, err = limiter.RateLimitCtx(ctx, string(c.Workspace()), 1)
+		if limited || ws.Remaining < state.Remaining {
+			state = ws
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("count a request: %w", err)
+	}
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=60`, perMinute))
+	h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, state.Remaining, seconds(state.ResetAfter)))
+	if !limited {
+		return nil
+	}
+	return &postern.Error{
+		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
+		Detail: fmt.Sprintf("the plan allows %d requests a minute; wait as Retry-After says", perMinute),
+	}
+}

@@ -1,0 +1,27 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"postern/internal/postern"
+)
+
+// fromHuma turns what huma found about parameters into ours. Its words come
+// from the schema alone; the value beside them is dropped.
+func fromHuma(m *huma.ErrorModel) error {
+	if m.Status != http.StatusUnprocessableEntity || len(m.Errors) == 0 {
+		return postern.Errorf(postern.MalformedRequest, "the request cannot be read")
+	}
+	bad := make([]error, len(m.Errors))
+	for i, e := range m.Errors {
+		words := e.Message
+		if !strings.HasPrefix(words, "expected ") && words != "invalid integer" {
+			words = "the value cannot be accepted" // the reader's own words may quote
+		}
+		bad[i] = postern.Invalid("/"+strings.Replace(e.Location, ".", "/", 1), "%s", words)
+	}
+	return merge(bad)
+}
