@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,6 +14,17 @@ import (
 	"testing"
 	"time"
 )
+
+const asProgram = "POSTERN_TEST_AS_PROGRAM"
+
+// TestMain lets this test binary be the program: the protocol library allows
+// one vendor in a process, and a real process is what users run.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" { //nolint:forbidigo // see above
+		main()
+	}
+	os.Exit(m.Run())
+}
 
 // output is where a command of a test writes.
 type output struct {
@@ -32,17 +44,28 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// postern runs a command to its end.
-func postern(t *testing.T, args ...string) (exit int, out, errs string) {
+func program(ctx context.Context, out, errs *output, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asProgram+"=1"), out, errs
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	return cmd
+}
+
+// command runs a command to its end.
+func command(t *testing.T, args ...string) (exit int, out, errs string) {
 	t.Helper()
 	var o, e output
-	exit = run(t.Context(), args, streams{&o, &e})
-	return exit, o.String(), e.String()
+	cmd := program(t.Context(), &o, &e, args...)
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
-	exit, out, errs := postern(t, args...)
+	exit, out, errs := command(t, args...)
 	if exit != 0 {
 		t.Fatalf("postern %v = %d\n%s%s", args, exit, out, errs)
 	}
@@ -65,13 +88,19 @@ func serve(t *testing.T, dir string, args ...string) (url string) {
 	t.Helper()
 	var errs output
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
+	cmd := program(ctx, &errs, &errs, append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, args...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
 	go func() {
-		ended <- run(ctx, append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, args...), streams{&errs, &errs})
+		cmd.Wait()
+		close(ended)
 	}()
 	t.Cleanup(func() {
 		stop()
-		if exit := <-ended; exit != 0 {
+		<-ended
+		if exit := cmd.ProcessState.ExitCode(); exit != 0 {
 			t.Errorf("serve = %d\n%s", exit, errs.String())
 		}
 	})
@@ -81,9 +110,8 @@ func serve(t *testing.T, dir string, args ...string) (url string) {
 			return m[1]
 		}
 		select {
-		case exit := <-ended:
-			ended <- 0
-			t.Fatalf("serve = %d\n%s", exit, errs.String())
+		case <-ended:
+			t.Fatalf("serve ended\n%s", errs.String())
 		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
@@ -120,7 +148,7 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 			if list := mustRun(t, "webhook", "list", "--workspace", ws, at); !strings.Contains(list, "https://example.com/x") {
 				t.Errorf("webhook list = %s", list)
 			}
-			if exit, _, errs := postern(t, "key", "list", "--workspace", "ws_none", at); exit != 1 || !strings.Contains(errs, "no such workspace") {
+			if exit, _, errs := command(t, "key", "list", "--workspace", "ws_none", at); exit != 1 || !strings.Contains(errs, "no such workspace") {
 				t.Errorf("a workspace that is not there = %d %s", exit, errs)
 			}
 		})
@@ -189,7 +217,7 @@ func TestWhatIsWrongAtStartIsNamed(t *testing.T) {
 		"migrate beside a server":           {[]string{"migrate", "--data-dir", dir}, 1, "is in use by process"},
 		"taken port":                        {[]string{"serve", "--data-dir", shortDir(t), "--sandbox", "on", "--addr", strings.TrimPrefix(url, "http://"), "--ops-addr", "127.0.0.1:0"}, 1, "address already in use"},
 		"directory that cannot be written":  {[]string{"serve", "--data-dir", filepath.Join(file, "data")}, 1, "data directory"},
-		"reachable from elsewhere, no TLS":  {[]string{"serve", "--data-dir", shortDir(t), "--addr", "0.0.0.0:0"}, 1, "POSTERN_INSECURE_HTTP"},
+		"reachable from elsewhere, no TLS":  {[]string{"serve", "--data-dir", shortDir(t), "--addr", "0.0.0.0:0"}, 2, "POSTERN_INSECURE_HTTP"},
 		"unknown command":                   {[]string{"fly"}, 2, "unexpected argument fly"},
 		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "unknown flag --fly"},
 		"missing flag":                      {[]string{"key", "create"}, 2, "missing flags"},
@@ -199,7 +227,7 @@ func TestWhatIsWrongAtStartIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			exit, _, errs := postern(t, tt.args...)
+			exit, _, errs := command(t, tt.args...)
 			if exit != tt.exit || !strings.Contains(errs, tt.want) {
 				t.Errorf("postern %v = %d %q, want %d and %q", tt.args, exit, errs, tt.exit, tt.want)
 			}
@@ -209,13 +237,13 @@ func TestWhatIsWrongAtStartIsNamed(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	if exit, out, _ := postern(t, "--help"); exit != 0 || !strings.Contains(out, "serve") {
+	if exit, out, _ := command(t, "--help"); exit != 0 || !strings.Contains(out, "serve") {
 		t.Errorf("--help = %d %s", exit, out)
 	}
-	if exit, out, _ := postern(t, "serve", "--help"); exit != 0 || !strings.Contains(out, "POSTERN_DATA_DIR") {
+	if exit, out, _ := command(t, "serve", "--help"); exit != 0 || !strings.Contains(out, "POSTERN_DATA_DIR") {
 		t.Errorf("serve --help = %d %s", exit, out)
 	}
-	if exit, out, _ := postern(t, "version"); exit != 0 || !strings.HasPrefix(out, "postern ") {
+	if exit, out, _ := command(t, "version"); exit != 0 || !strings.HasPrefix(out, "postern ") {
 		t.Errorf("version = %d %s", exit, out)
 	}
 }

@@ -95,6 +95,9 @@ func (a *App) open(ctx context.Context) error {
 	client := egress.NewClient(egress.Options{AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks})
 	a.gateway = gateway.New(gateway.Options{DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL})
 	a.engine = session.New(session.Options{DB: a.db, Gateway: a.gateway, Driver: driver, Log: a.log})
+	if err := a.engine.Prepare(ctx); err != nil {
+		return err
+	}
 	registry := obs.NewRegistry()
 	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version})
 	return a.listen(ctx, obs.OpsHandler(a.health, registry))

@@ -79,7 +79,7 @@ func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID
 		return "", postern.Errorf(postern.NumberTaken, "that sandbox number belongs to another workspace; take another one")
 	}
 	if err := g.sandbox.Scan(ctx, qr, number); err != nil {
-		return "", postern.Errorf(postern.NoOpenLink, "the code was replaced or the attempt has ended; try again")
+		return "", postern.Errorf(postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason")
 	}
 	return number, nil
 }

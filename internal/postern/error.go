@@ -56,7 +56,14 @@ type Error struct {
 	RetryAfter time.Duration // for RateLimited and Unavailable
 }
 
-func (e *Error) Error() string { return string(e.Reason) + ": " + e.Detail }
+// Error is the detail with the places that are wrong, for people.
+func (e *Error) Error() string {
+	text := e.Detail
+	for _, f := range e.Fields {
+		text += "; " + f.Pointer + ": " + f.Detail
+	}
+	return text
+}
 
 // Is matches another *Error of the same Reason, so that
 // errors.Is(err, &Error{Reason: NotFound}) works.
@@ -73,7 +80,7 @@ func Errorf(reason Reason, format string, args ...any) *Error {
 // Invalid makes a ValidationFailed error about one place in the body.
 func Invalid(pointer, format string, args ...any) *Error {
 	return &Error{
-		Reason: ValidationFailed, Detail: "the request has members that cannot be accepted; see errors",
+		Reason: ValidationFailed, Detail: "the request has members that cannot be accepted",
 		Fields: []Field{{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}},
 	}
 }

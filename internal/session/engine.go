@@ -52,6 +52,10 @@ func New(opts Options) *Engine {
 	}
 }
 
+// Prepare takes back what an earlier process claimed of its sessions. It comes
+// before the first request is served: none of them is live any more.
+func (e *Engine) Prepare(ctx context.Context) error { return e.db.ResetSessions(ctx) }
+
 // Run serves all devices until ctx is done, and returns when every session has
 // ended.
 func (e *Engine) Run(ctx context.Context) error {
@@ -78,9 +82,6 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 func (e *Engine) start(ctx context.Context) error {
-	if err := e.db.ResetSessions(ctx); err != nil {
-		return err
-	}
 	devices, err := e.db.DevicesAtWork(ctx)
 	for _, d := range devices {
 		e.supervise(ctx, d.ID)

@@ -69,6 +69,9 @@ func (w *world) boot() {
 	}
 	w.db, w.g = db, gateway.New(gateway.Options{DB: db, Box: box, Log: log})
 	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log})
+	if err := e.Prepare(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()

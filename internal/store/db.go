@@ -26,6 +26,7 @@ type DB struct {
 	read    *sql.DB
 	stmts   sync.Map // query → *sql.Stmt of the read pool
 	hub     *hub
+	close   func() error // once
 }
 
 // Options configure Open.
@@ -52,6 +53,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{lock: l, hub: newHub()}
+	db.close = sync.OnceValue(db.shut)
 	if err := db.open(ctx, filepath.Join(opts.Dir, "postern.db"), opts.Log); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -109,7 +111,10 @@ func (db *DB) Version(ctx context.Context) (v int64, err error) {
 }
 
 // Close writes what waits, closes the database and lets go of the directory.
-func (db *DB) Close() error {
+// Closing twice is no error.
+func (db *DB) Close() error { return db.close() }
+
+func (db *DB) shut() error {
 	var errs []error
 	if db.writer != nil {
 		db.writer.close()

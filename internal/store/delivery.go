@@ -35,19 +35,30 @@ type DueDelivery struct {
 	Body []byte
 }
 
+const dueDeliveries = `SELECT d.id, d.endpoint_id, d.event_id, d.type, d.device_id, d.status, d.attempts, d.last_status, d.last_reason,
+	d.created_at, d.first_attempt_at, d.last_attempt_at, d.due_at, d.completed_at, e.body
+	FROM delivery d JOIN event e ON e.position = d.position`
+
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
-func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) (list []DueDelivery, err error) {
-	err = db.rows(ctx, `SELECT d.id, d.endpoint_id, d.event_id, d.type, d.device_id, d.status, d.attempts, d.last_status, d.last_reason,
-		d.created_at, d.first_attempt_at, d.last_attempt_at, d.due_at, d.completed_at, e.body
-		FROM delivery d JOIN event e ON e.position = d.position
-		WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3`,
-		[]any{endpoint, now, limit}, func(r *sql.Rows) error {
-			var d DueDelivery
-			one, err := scanDelivery(withTail{r, []any{&d.Body}})
-			d.Delivery = one
-			list = append(list, d)
-			return err
-		})
+func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) ([]DueDelivery, error) {
+	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3`, endpoint, now, limit)
+}
+
+// FirstDeliveries gives the deliveries of an endpoint that were not attempted
+// yet and became due between from and now, oldest first. A later from spares
+// it the walk over older retries.
+func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
+	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4`, endpoint, from, now, limit)
+}
+
+func (db *DB) dueDeliveries(ctx context.Context, query string, args ...any) (list []DueDelivery, err error) {
+	err = db.rows(ctx, query, args, func(r *sql.Rows) error {
+		var d DueDelivery
+		one, err := scanDelivery(withTail{r, []any{&d.Body}})
+		d.Delivery = one
+		list = append(list, d)
+		return err
+	})
 	return list, err
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"postern/internal/postern"
 )
@@ -78,14 +79,18 @@ func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id pos
 	}))
 }
 
-// EndpointForDelivery finds an endpoint by its id alone; sql.ErrNoRows when it
-// is gone. For the dispatcher, which serves all workspaces.
+// EndpointForDelivery finds an endpoint by its id alone. For the dispatcher,
+// which serves all workspaces.
 func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
 	s, err := db.stmt(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`)
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
-	return scanEndpoint(s.QueryRowContext(ctx, id))
+	e, err := scanEndpoint(s.QueryRowContext(ctx, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+	}
+	return e, err
 }
 
 // PendingHandshakes lists, over all workspaces, the endpoints whose handshake
@@ -121,6 +126,9 @@ func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.T
 		var more bool
 		err := db.do(ctx, opFunc(func(t *tx) (err error) {
 			more, err = catchUp(t, id, now)
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil // deleted, or decided about, in the meantime
+			}
 			if err != nil || more {
 				return err
 			}
@@ -137,7 +145,7 @@ func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.T
 func catchUp(t *tx, id postern.EndpointID, now postern.Time) (more bool, err error) {
 	var since int64
 	ep := postern.Endpoint{ID: id}
-	err = t.row(`SELECT workspace_id, events, devices, since FROM endpoint WHERE id = $1`, []any{id}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &since)
+	err = t.row(`SELECT workspace_id, events, devices, since FROM endpoint WHERE id = $1 AND status = 'pending'`, []any{id}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &since)
 	if err != nil {
 		return false, err
 	}

@@ -100,6 +100,10 @@ func (db *DB) FinishOutbound(ctx context.Context, o FinishOutbound) error { retu
 // their unit given back, when no frame ever left; failed and unconfirmed
 // otherwise. It says how many.
 func (db *DB) ExpireOutbound(ctx context.Context, now postern.Time, limit int) (n int, err error) {
+	due, err := db.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
+	if err != nil || !due {
+		return 0, err // the common case costs no write
+	}
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		due, err := overdue(t, now, limit)
 		n = len(due)

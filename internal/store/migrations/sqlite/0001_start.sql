@@ -113,6 +113,7 @@ CREATE INDEX message_workspace ON message (workspace_id, n);
 CREATE INDEX message_device ON message (device_id, n);
 CREATE UNIQUE INDEX message_network ON message (device_id, network_id, sender);
 CREATE INDEX message_queue ON message (device_id, n) WHERE status IN ('queued', 'sending');
+CREATE INDEX message_expiry ON message (expires_at) WHERE status IN ('queued', 'sending');
 
 -- The log of events. Its order is that of position, fixed at commit: one
 -- writer hands positions out.

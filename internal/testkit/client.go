@@ -1,0 +1,143 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// Client calls the API with one key.
+type Client struct {
+	kit       *Kit
+	Workspace postern.WorkspaceID
+	Key       string
+}
+
+// Answer is an answer of the API.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// JSON reads the body into v.
+func (a Answer) JSON(k *Kit, v any) {
+	k.t.Helper()
+	if err := json.Unmarshal(a.Body, v); err != nil {
+		k.t.Fatalf("%d %s: %v", a.Status, a.Body, err)
+	}
+}
+
+// Do makes a request; body is encoded as JSON unless it is nil or a string.
+// Header holds names and values in turn.
+func (c *Client) Do(method, path string, body any, header ...string) Answer {
+	c.kit.t.Helper()
+	var r io.Reader = http.NoBody
+	switch b := body.(type) {
+	case nil:
+	case string:
+		r = bytes.NewReader([]byte(b))
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			c.kit.t.Fatal(err)
+		}
+		r = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(c.kit.t.Context(), method, c.kit.URL()+path, r)
+	if err != nil {
+		c.kit.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Key)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return c.answer(req)
+}
+
+func (c *Client) answer(req *http.Request) Answer {
+	c.kit.t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		c.kit.t.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // it is read to its end
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.kit.t.Fatal(err)
+	}
+	return Answer{res.StatusCode, res.Header, text}
+}
+
+// Call makes a request that must answer with the status, and reads the answer
+// into out unless that is nil.
+func (c *Client) Call(method, path string, body any, status int, out any) {
+	c.kit.t.Helper()
+	a := c.Do(method, path, body)
+	if a.Status != status {
+		c.kit.t.Fatalf("%s %s = %d %s, want %d", method, path, a.Status, a.Body, status)
+	}
+	if out != nil {
+		a.JSON(c.kit, out)
+	}
+}
+
+// Link makes a device and links it to the simulated phone of a number.
+func (c *Client) Link(number string) postern.Device {
+	c.kit.t.Helper()
+	var d postern.Device
+	c.Call("POST", "/v1/devices", map[string]any{"name": "support"}, 201, &d)
+	c.Call("POST", "/v1/devices/"+string(d.ID)+"/link", nil, 201, nil)
+	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/scan", map[string]any{"phoneNumber": number}, 200, nil)
+	return c.Await(d.ID, postern.Connected)
+}
+
+// Await waits until the device has the status.
+func (c *Client) Await(id postern.DeviceID, status postern.Status) (d postern.Device) {
+	c.kit.t.Helper()
+	Eventually(c.kit.t, "device "+string(status), func() (bool, any) {
+		c.Call("GET", "/v1/devices/"+string(id), nil, 200, &d)
+		return d.Status == status, d.Status
+	})
+	return d
+}
+
+// AwaitMessage waits until the message has the status.
+func (c *Client) AwaitMessage(id postern.MessageID, status postern.MessageStatus) (m postern.Message) {
+	c.kit.t.Helper()
+	Eventually(c.kit.t, "message "+string(status), func() (bool, any) {
+		m = postern.Message{}
+		c.Call("GET", "/v1/messages/"+string(id), nil, 200, &m)
+		return m.Status == status, m.Status
+	})
+	return m
+}
+
+// TB is what Eventually needs of a test.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Eventually asks until the answer is yes; got is shown when it never is.
+func Eventually(t TB, what string, ask func() (ok bool, got any)) {
+	t.Helper()
+	deadline := time.Now().Add(Wait)
+	for {
+		ok, got := ask()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s; last: %v", what, got)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}

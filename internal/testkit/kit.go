@@ -1,0 +1,174 @@
+// Package testkit starts the whole gateway on loopback, with the real database,
+// the real protocol library, the simulated vendor and a webhook receiver. Tests
+// and benchmarks drive it as a customer would: over HTTP.
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/app"
+	"postern/internal/config"
+	"postern/internal/gateway"
+	"postern/internal/obs"
+	"postern/internal/postern"
+	"postern/vendorsim"
+)
+
+// Wait bounds every wait of a test. It is generous: a loaded machine is slow,
+// and a wait ends with its event.
+const Wait = 30 * time.Second
+
+// vendorKeys are one vendor's keys for all kits of a process: the protocol
+// library keeps the vendor's root key in a variable of its own.
+//
+//nolint:gochecknoglobals // see above
+var vendorKeys = sync.OnceValue(vendorsim.NewKeys)
+
+// Kit is a running gateway with all that is around it.
+type Kit struct {
+	t      testing.TB
+	Config config.Server
+	Vendor *vendorsim.Vendor
+	Log    *Log
+
+	app     *app.App
+	stop    context.CancelFunc
+	stopped chan error
+}
+
+// Start starts a gateway in the sandbox, on free ports, in a directory of its
+// own. It stops with the test.
+func Start(t testing.TB) *Kit {
+	t.Helper()
+	vendor, err := vendorsim.Open(vendorsim.Options{Keys: vendorKeys()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Kit{t: t, Vendor: vendor, Log: &Log{}, Config: config.Server{
+		Data: config.Data{Dir: dir(t)}, Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
+	}}
+	t.Cleanup(func() {
+		k.Stop()
+		if err := vendor.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			k.Log.keep(t)
+		}
+	})
+	k.Boot()
+	return k
+}
+
+// dir is short enough for a socket, unlike t.TempDir under a long test name.
+func dir(t testing.TB) string {
+	t.Helper()
+	d, err := os.MkdirTemp("", "postern") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(d); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// Boot starts the gateway again on the same directory and vendor.
+func (k *Kit) Boot() {
+	k.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	a, err := app.New(ctx, k.Config, app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Vendor})
+	if err != nil {
+		stop()
+		k.t.Fatal(err)
+	}
+	k.app, k.stop, k.stopped = a, stop, make(chan error, 1)
+	go func() { k.stopped <- a.Run(ctx) }()
+}
+
+// Stop drains and stops the gateway.
+func (k *Kit) Stop() {
+	k.t.Helper()
+	if k.stop == nil {
+		return
+	}
+	k.stop()
+	select {
+	case err := <-k.stopped:
+		if err != nil {
+			k.t.Errorf("the gateway stopped with: %v", err)
+		}
+	case <-time.After(Wait):
+		k.t.Error("the gateway did not stop")
+	}
+	k.stop = nil
+}
+
+// URL is where the API is. It changes with Boot.
+func (k *Kit) URL() string { return k.app.URL() }
+
+// OpsURL is where metrics and health are. It changes with Boot.
+func (k *Kit) OpsURL() string { return k.app.OpsURL() }
+
+// Workspace makes a workspace and a key with every scope.
+func (k *Kit) Workspace(plan string) *Client {
+	k.t.Helper()
+	ws, err := k.app.Gateway().CreateWorkspace(k.t.Context(), "acme", plan)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return k.Key(ws.ID, gateway.NewKey{Name: "test"})
+}
+
+// Key makes a key.
+func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
+	k.t.Helper()
+	_, secret, err := k.app.Gateway().CreateKey(k.t.Context(), ws, in)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return &Client{kit: k, Workspace: ws, Key: secret}
+}
+
+// Log gathers what the gateway logs.
+type Log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write takes a line.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// String is everything so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+const logTail = 8 << 10
+
+// keep shows the end of the log of a failed test, and where the whole is.
+func (l *Log) keep(t testing.TB) {
+	t.Helper()
+	text := l.String()
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("postern-%d.log", time.Now().UnixNano()))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Log(err)
+	}
+	t.Logf("gateway log (whole in %s):\n%s", path, text[max(0, len(text)-logTail):])
+}

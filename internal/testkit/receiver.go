@@ -1,0 +1,172 @@
+package testkit
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// Delivery is one POST that a receiver got; its signature verified.
+type Delivery struct {
+	Header http.Header
+	Body   []byte
+	Event  map[string]any
+}
+
+// Sequence is the event's place among those of its device.
+func (d Delivery) Sequence() int {
+	n, _ := d.Event["sequence"].(float64)
+	return int(n)
+}
+
+// Type is the kind of the event.
+func (d Delivery) Type() postern.EventType {
+	s, _ := d.Event["type"].(string)
+	return postern.EventType(s)
+}
+
+// Receiver is a webhook receiver that checks every signature with the official
+// library and can be down.
+type Receiver struct {
+	kit      *Kit
+	Endpoint gateway.EndpointWithSecret
+	server   *httptest.Server
+
+	mu         sync.Mutex
+	check      *standardwebhooks.Webhook
+	down       int // status to answer with; 0 is up
+	refused    int // deliveries answered while down
+	deliveries []Delivery
+	changed    chan struct{}
+}
+
+// Receive starts a receiver, registers it and waits until it is active.
+func (c *Client) Receive(events ...string) *Receiver {
+	c.kit.t.Helper()
+	r := &Receiver{kit: c.kit, changed: make(chan struct{})}
+	r.server = httptest.NewServer(r)
+	c.kit.t.Cleanup(r.server.Close)
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=" //nolint:gosec // of the test
+	var err error
+	if r.check, err = standardwebhooks.NewWebhook(secret); err != nil {
+		c.kit.t.Fatal(err)
+	}
+	body := map[string]any{"url": r.server.URL + "/hook", "secret": secret}
+	if len(events) > 0 {
+		body["events"] = events
+	}
+	c.Call("POST", "/v1/webhooks", body, 201, &r.Endpoint)
+	Eventually(c.kit.t, "an active endpoint", func() (bool, any) {
+		var e postern.Endpoint
+		c.Call("GET", "/v1/webhooks/"+string(r.Endpoint.ID), nil, 200, &e)
+		return e.Status == postern.EndpointActive, e.StatusReason
+	})
+	return r
+}
+
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the sender went away
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.wake()
+	if r.down != 0 {
+		r.refused++
+		w.WriteHeader(r.down)
+		return
+	}
+	d := Delivery{Header: req.Header, Body: body}
+	if err := r.check.Verify(body, req.Header); err != nil {
+		r.kit.t.Errorf("a delivery does not verify: %v", err)
+	}
+	if err := json.Unmarshal(body, &d.Event); err != nil {
+		r.kit.t.Errorf("a delivery is not JSON: %v", err)
+	}
+	r.deliveries = append(r.deliveries, d)
+	json.NewEncoder(w).Encode(map[string]any{"received": true, "challenge": d.Event["challenge"]}) //nolint:errcheck,errchkjson // the sender tries again
+}
+
+func (r *Receiver) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Down makes the receiver answer with a status; 0 brings it back.
+func (r *Receiver) Down(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = status
+}
+
+// AwaitRefused waits until it refused so many deliveries while down.
+func (r *Receiver) AwaitRefused(n int) {
+	r.kit.t.Helper()
+	r.await("refused deliveries", func() bool { return r.refused >= n })
+}
+
+// Await waits until, of each kind named, as many deliveries arrived as it is
+// named times, and returns all deliveries of these kinds by their sequence:
+// the order of arrival means nothing.
+func (r *Receiver) Await(kinds ...postern.EventType) (list []Delivery) {
+	r.kit.t.Helper()
+	r.await("the webhooks "+join(kinds), func() bool {
+		list = slices.DeleteFunc(slices.Clone(r.deliveries), func(d Delivery) bool { return !slices.Contains(kinds, d.Type()) })
+		missing := slices.Clone(kinds)
+		for _, d := range list {
+			if i := slices.Index(missing, d.Type()); i >= 0 {
+				missing = slices.Delete(missing, i, i+1)
+			}
+		}
+		return len(missing) == 0
+	})
+	slices.SortStableFunc(list, func(a, b Delivery) int { return a.Sequence() - b.Sequence() })
+	return list
+}
+
+func join(kinds []postern.EventType) (s string) {
+	for _, k := range kinds {
+		s += " " + string(k)
+	}
+	return s
+}
+
+// await waits until ok, which is asked with the lock held.
+func (r *Receiver) await(what string, ok func() bool) {
+	r.kit.t.Helper()
+	deadline := time.After(Wait)
+	for {
+		r.mu.Lock()
+		done, changed := ok(), r.changed
+		var got []postern.EventType
+		for _, d := range r.deliveries {
+			got = append(got, d.Type())
+		}
+		r.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			r.kit.t.Fatalf("waited in vain for %s; got%s", what, join(got))
+		}
+	}
+}
+
+// All gives every delivery so far.
+func (r *Receiver) All() []Delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.deliveries)
+}
