@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"postern/vendorsim"
 	"slices"
 	"sync"
 	"testing"
+
+	"postern/vendorsim"
 
 	"go.mau.fi/util/random"
 	"go.mau.fi/whatsmeow"

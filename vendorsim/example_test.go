@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
 	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow"

@@ -3,10 +3,11 @@ package vendorsim_test
 import (
 	"context"
 	"errors"
-	"postern/vendorsim"
 	"slices"
 	"testing"
 	"time"
+
+	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types"

@@ -4,11 +4,12 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
-	"postern/vendorsim"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"

@@ -6,9 +6,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"postern/vendorsim"
 	"strings"
 	"testing"
+
+	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"

@@ -3,9 +3,10 @@ package vendorsim_test
 import (
 	"errors"
 	"os"
-	"postern/vendorsim"
 	"slices"
 	"testing"
+
+	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow/types/events"
 )

@@ -3,10 +3,11 @@ package vendorsim_test
 import (
 	"errors"
 	"fmt"
-	"postern/vendorsim"
 	"slices"
 	"strconv"
 	"testing"
+
+	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"

@@ -23,23 +23,23 @@ func (d data) with(ctx context.Context, do func(*app.Commands) error) error {
 }
 
 // print shows one value: v as JSON for programs, or the line for people.
-func (d data) print(io streams, v any, format string, args ...any) error {
+func (d data) print(std streams, v any, format string, args ...any) error {
 	if d.JSON {
-		return json.NewEncoder(io.out).Encode(v)
+		return json.NewEncoder(std.out).Encode(v)
 	}
-	_, err := fmt.Fprintf(io.out, format+"\n", args...)
+	_, err := fmt.Fprintf(std.out, format+"\n", args...)
 	return err
 }
 
 // table shows a list: as JSON for programs, or in columns for people.
-func table[T any](d data, io streams, list []T, header string, row func(T) string) error {
+func table[T any](d data, std streams, list []T, header string, row func(T) string) error {
 	if d.JSON {
 		if list == nil {
 			list = []T{}
 		}
-		return json.NewEncoder(io.out).Encode(map[string]any{"data": list})
+		return json.NewEncoder(std.out).Encode(map[string]any{"data": list})
 	}
-	w := tabwriter.NewWriter(io.out, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, header)
 	for _, v := range list {
 		fmt.Fprintln(w, row(v))
@@ -61,26 +61,26 @@ type workspaceCreateCmd struct {
 }
 
 // Run adds a workspace.
-func (c *workspaceCreateCmd) Run(ctx context.Context, io streams) error {
+func (c *workspaceCreateCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		ws, err := s.CreateWorkspace(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err
 		}
-		return c.print(io, map[string]any{"id": ws.ID}, "workspace %s (%s)", ws.ID, ws.Plan)
+		return c.print(std, map[string]any{"id": ws.ID}, "workspace %s (%s)", ws.ID, ws.Plan)
 	})
 }
 
 type workspaceListCmd struct{ data }
 
 // Run lists workspaces.
-func (c *workspaceListCmd) Run(ctx context.Context, io streams) error {
+func (c *workspaceListCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		list, err := s.Workspaces(ctx)
 		if err != nil {
 			return err
 		}
-		return table(c.data, io, list, "ID\tNAME\tPLAN\tCREATED", func(w postern.Workspace) string {
+		return table(c.data, std, list, "ID\tNAME\tPLAN\tCREATED", func(w postern.Workspace) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s", w.ID, w.Name, w.Plan, w.CreatedAt)
 		})
 	})
@@ -94,12 +94,12 @@ type workspaceSetPlanCmd struct {
 }
 
 // Run changes a plan.
-func (c *workspaceSetPlanCmd) Run(ctx context.Context, io streams) error {
+func (c *workspaceSetPlanCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		if err := s.SetPlan(ctx, c.Workspace, c.Plan); err != nil {
 			return err
 		}
-		return c.print(io, map[string]string{"id": c.Workspace, "plan": c.Plan}, "workspace %s has the plan %s now", c.Workspace, c.Plan)
+		return c.print(std, map[string]string{"id": c.Workspace, "plan": c.Plan}, "workspace %s has the plan %s now", c.Workspace, c.Plan)
 	})
 }
 
@@ -121,7 +121,7 @@ type keyCreateCmd struct {
 }
 
 // Run makes a key.
-func (c *keyCreateCmd) Run(ctx context.Context, io streams) error {
+func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 	in := gateway.NewKey{Name: c.Name, Environment: c.Environment}
 	for _, s := range c.Scope {
 		in.Scopes = append(in.Scopes, postern.Scope(s))
@@ -137,7 +137,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, io streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(io, map[string]any{"id": key.ID, "key": key.Secret}, "key %s\n%s\nKeep it now: it cannot be shown again.", key.ID, key.Secret)
+		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret}, "key %s\n%s\nKeep it now: it cannot be shown again.", key.ID, key.Secret)
 	})
 }
 
@@ -148,13 +148,13 @@ type keyListCmd struct {
 }
 
 // Run lists keys.
-func (c *keyListCmd) Run(ctx context.Context, io streams) error {
+func (c *keyListCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		list, err := s.Keys(ctx, c.Workspace)
 		if err != nil {
 			return err
 		}
-		return table(c.data, io, list, "ID\tNAME\tENVIRONMENT\tENDS IN\tCREATED\tLAST USED\tEXPIRES\tREVOKED", func(k postern.Key) string {
+		return table(c.data, std, list, "ID\tNAME\tENVIRONMENT\tENDS IN\tCREATED\tLAST USED\tEXPIRES\tREVOKED", func(k postern.Key) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.ID, k.Name, k.Environment, k.LastFour, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 		})
 	})
@@ -168,12 +168,12 @@ type keyRevokeCmd struct {
 }
 
 // Run revokes a key.
-func (c *keyRevokeCmd) Run(ctx context.Context, io streams) error {
+func (c *keyRevokeCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		if err := s.RevokeKey(ctx, c.Workspace, c.Key); err != nil {
 			return err
 		}
-		return c.print(io, map[string]string{"id": c.Key}, "key %s is revoked", c.Key)
+		return c.print(std, map[string]string{"id": c.Key}, "key %s is revoked", c.Key)
 	})
 }
 
@@ -189,13 +189,13 @@ type deviceListCmd struct {
 }
 
 // Run lists devices.
-func (c *deviceListCmd) Run(ctx context.Context, io streams) error {
+func (c *deviceListCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		list, err := s.Devices(ctx, c.Workspace)
 		if err != nil {
 			return err
 		}
-		return table(c.data, io, list, "ID\tNAME\tSTATUS\tREASON\tNUMBER\tCONNECTED", func(d postern.Device) string {
+		return table(c.data, std, list, "ID\tNAME\tSTATUS\tREASON\tNUMBER\tCONNECTED", func(d postern.Device) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", d.ID, d.Name, d.Status, d.StatusReason, d.PhoneNumber, d.ConnectedAt)
 		})
 	})
@@ -215,13 +215,13 @@ type webhookAddCmd struct {
 }
 
 // Run registers an endpoint.
-func (c *webhookAddCmd) Run(ctx context.Context, io streams) error {
+func (c *webhookAddCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		e, err := s.AddWebhook(ctx, c.Workspace, gateway.NewEndpoint{URL: c.URL, Events: c.Event})
 		if err != nil {
 			return err
 		}
-		return c.print(io, map[string]any{"id": e.ID, "secret": e.Secret}, "webhook %s (%s until it answers the handshake)\n%s\nKeep the secret now.", e.ID, e.Status, e.Secret)
+		return c.print(std, map[string]any{"id": e.ID, "secret": e.Secret}, "webhook %s (%s until it answers the handshake)\n%s\nKeep the secret now.", e.ID, e.Status, e.Secret)
 	})
 }
 
@@ -232,13 +232,13 @@ type webhookListCmd struct {
 }
 
 // Run lists endpoints.
-func (c *webhookListCmd) Run(ctx context.Context, io streams) error {
+func (c *webhookListCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		list, err := s.Webhooks(ctx, c.Workspace)
 		if err != nil {
 			return err
 		}
-		return table(c.data, io, list, "ID\tURL\tSTATUS\tREASON\tEVENTS", func(e postern.Endpoint) string {
+		return table(c.data, std, list, "ID\tURL\tSTATUS\tREASON\tEVENTS", func(e postern.Endpoint) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%v", e.ID, e.URL, e.Status, e.StatusReason, e.Events)
 		})
 	})

@@ -16,11 +16,11 @@ type demoCmd struct {
 }
 
 // Run shows the demo.
-func (c *demoCmd) Run(ctx context.Context, io streams) error {
+func (c *demoCmd) Run(ctx context.Context, std streams) error {
 	return demo.Run(ctx, demo.Options{
 		Server: config.Server{
 			Data: config.Data{Dir: c.Dir}, Addr: c.Addr, OpsAddr: c.OpsAddr, Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern demo", LogLevel: "info",
 		},
-		LogFile: filepath.Join(c.Dir, "postern.log"), Version: version, Once: c.Once, Out: io.out,
+		LogFile: filepath.Join(c.Dir, "postern.log"), Version: version, Once: c.Once, Out: std.out,
 	})
 }

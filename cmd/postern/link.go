@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mdp/qrterminal/v3"
-
 	"postern/internal/app"
 	"postern/internal/postern"
+
+	"github.com/mdp/qrterminal/v3"
 )
 
 type deviceLinkCmd struct {
@@ -22,7 +22,7 @@ type deviceLinkCmd struct {
 
 // Run shows QR codes in the terminal until a phone scanned one and the device
 // is connected.
-func (c *deviceLinkCmd) Run(ctx context.Context, io streams) error {
+func (c *deviceLinkCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		if s.Alone {
 			return errors.New("no server runs on this data directory; start one with \"postern serve\"")
@@ -31,14 +31,14 @@ func (c *deviceLinkCmd) Run(ctx context.Context, io streams) error {
 		if err != nil {
 			return err
 		}
-		if err := c.show(ctx, s, io, id); err != nil {
+		if err := c.show(ctx, s, std, id); err != nil {
 			return err
 		}
 		d, err := c.connected(ctx, s, id)
 		if err != nil {
 			return err
 		}
-		return c.print(io, map[string]any{"id": d.ID, "phoneNumber": d.PhoneNumber}, "device %s is connected as %s", d.ID, d.PhoneNumber)
+		return c.print(std, map[string]any{"id": d.ID, "phoneNumber": d.PhoneNumber}, "device %s is connected as %s", d.ID, d.PhoneNumber)
 	})
 }
 
@@ -58,7 +58,7 @@ func (c *deviceLinkCmd) open(ctx context.Context, s *app.Commands) (id string, e
 const pollEvery = 300 * time.Millisecond
 
 // show prints each new code until the attempt ends.
-func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, io streams, id string) error {
+func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, id string) error {
 	var shown postern.Maybe
 	for {
 		l, err := s.Link(ctx, c.Workspace, id)
@@ -71,8 +71,8 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, io streams, i
 			return fmt.Errorf("the attempt ended: %s", l.Reason)
 		case l.QR != "" && l.QR != shown:
 			shown = l.QR
-			fmt.Fprintf(io.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
-			qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, io.err)
+			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
+			qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, std.err)
 		}
 		if err := wait(ctx); err != nil {
 			return err

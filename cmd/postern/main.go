@@ -10,13 +10,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/alecthomas/kong"
-
 	"postern/internal/config"
+
+	"github.com/alecthomas/kong"
 )
 
 // version is set at build time.
-var version = "0.1.0-dev" //nolint:gochecknoglobals // the linker's -X needs a variable
+var version = "0.1.0-dev"
 
 // cli is the command line. Its exit status is 0, 1 (failed) or 2 (usage).
 type cli struct {
@@ -46,14 +46,14 @@ const (
 	exitUsage  = 2
 )
 
-func run(ctx context.Context, args []string, io streams) (exit int) {
+func run(ctx context.Context, args []string, std streams) (exit int) {
 	var c cli
 	left := -1 // what help asks for
 	parser, err := kong.New(&c, kong.Name("postern"), kong.Description("An open-source messaging gateway: link accounts by QR code, send and receive over REST, learn of everything by signed webhooks."),
-		kong.Configuration(kong.JSON), kong.Writers(io.out, io.err), kong.UsageOnError(), kong.Exit(func(code int) { left = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io))
+		kong.Configuration(kong.JSON), kong.Writers(std.out, std.err), kong.UsageOnError(), kong.Exit(func(code int) { left = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
 	if err != nil {
-		fmt.Fprintln(io.err, "postern:", err)
+		fmt.Fprintln(std.err, "postern:", err)
 		return exitFailed
 	}
 	if len(args) == 0 {
@@ -64,12 +64,12 @@ func run(ctx context.Context, args []string, io streams) (exit int) {
 		return left
 	}
 	if err != nil {
-		fmt.Fprintln(io.err, "postern:", err)
-		fmt.Fprintln(io.err, "Run \"postern --help\" to see the commands.")
+		fmt.Fprintln(std.err, "postern:", err)
+		fmt.Fprintln(std.err, "Run \"postern --help\" to see the commands.")
 		return exitUsage
 	}
 	if err := kctx.Run(); err != nil {
-		fmt.Fprintln(io.err, "postern:", err)
+		fmt.Fprintln(std.err, "postern:", err)
 		return exitFailed
 	}
 	return 0
@@ -78,8 +78,8 @@ func run(ctx context.Context, args []string, io streams) (exit int) {
 type versionCmd struct{}
 
 // Run prints the version.
-func (versionCmd) Run(io streams) error {
-	_, err := fmt.Fprintln(io.out, "postern", version)
+func (versionCmd) Run(std streams) error {
+	_, err := fmt.Fprintln(std.out, "postern", version)
 	return err
 }
 

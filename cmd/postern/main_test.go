@@ -20,7 +20,7 @@ const asProgram = "POSTERN_TEST_AS_PROGRAM"
 // TestMain lets this test binary be the program: the protocol library allows
 // one vendor in a process, and a real process is what users run.
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" { //nolint:forbidigo // see above
+	if os.Getenv(asProgram) != "" {
 		main()
 	}
 	os.Exit(m.Run())

@@ -10,9 +10,8 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"postern/internal/api"
 	"postern/internal/config"
@@ -25,6 +24,8 @@ import (
 	"postern/internal/store"
 	"postern/internal/webhook"
 	"postern/vendorsim"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -223,7 +224,7 @@ func (a *App) Run(ctx context.Context) error {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
 	a.health.Set("")
-	a.log.Info("serving", "url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
+	a.log.InfoContext(ctx, "serving", "url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
 	select {
 	case <-ctx.Done():
 	case <-failed.Done():
@@ -253,7 +254,7 @@ func (a *App) drain(ctx context.Context) {
 		group.Go(func() error { return s.http.Shutdown(ctx) })
 	}
 	if err := group.Wait(); err != nil {
-		a.log.Warn("requests did not end in time", "error", err)
+		a.log.WarnContext(ctx, "requests did not end in time", "error", err)
 	}
 }
 
@@ -264,8 +265,8 @@ func (a *App) Close() error {
 		a.streams()
 	}
 	var errs []error
-	for i := len(a.closers) - 1; i >= 0; i-- {
-		errs = append(errs, a.closers[i]())
+	for _, closer := range slices.Backward(a.closers) {
+		errs = append(errs, closer())
 	}
 	a.closers = nil
 	return errors.Join(errs...)

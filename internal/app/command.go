@@ -31,8 +31,7 @@ type Commands struct {
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	alone := true
 	stop, err := serveCommands(ctx, cfg)
-	var locked *store.LockedError
-	if errors.As(err, &locked) {
+	if _, locked := errors.AsType[*store.LockedError](err); locked {
 		stop, err, alone = func() error { return nil }, nil, false // a server runs: its socket answers
 	}
 	if err != nil {
@@ -161,7 +160,7 @@ func (c *Commands) call(ctx context.Context, method, path string, in, out any) e
 	if err != nil {
 		return fmt.Errorf("reach the running server: %w", err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read to its end
+	defer res.Body.Close()
 	if res.StatusCode == http.StatusOK {
 		if out == nil {
 			return nil
@@ -173,7 +172,7 @@ func (c *Commands) call(ctx context.Context, method, path string, in, out any) e
 
 func readError(res *http.Response) error {
 	var e postern.Error
-	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Reason == "" {
+	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Reason == "" { //nolint:musttag // both ends are this program
 		return fmt.Errorf("the server answered %s", res.Status)
 	}
 	return &e

@@ -51,7 +51,7 @@ func (a *App) sandbox() gateway.Sandbox {
 }
 
 func (s simulated) Inbound(ctx context.Context, account, from, body string) (string, error) {
-	return s.Vendor.Send(ctx, account, from, body)
+	return s.Send(ctx, account, from, body)
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {

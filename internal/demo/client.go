@@ -47,7 +47,7 @@ func (c *client) do(ctx context.Context, method, path string, in, out any) error
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it was read to its end
+	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		return errors.Join(err, fmt.Errorf("%s %s: %s %s", method, path, res.Status, answer))

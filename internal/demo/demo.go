@@ -13,13 +13,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/mdp/qrterminal/v3"
-
 	"postern/internal/app"
 	"postern/internal/config"
 	"postern/internal/gateway"
 	"postern/internal/obs"
 	"postern/internal/postern"
+
+	"github.com/mdp/qrterminal/v3"
 )
 
 // Options say how the demo runs.
@@ -65,7 +65,7 @@ func show(ctx context.Context, a *app.App, opts Options) error {
 	d := &demo{out: opts.Out, gateway: a.Gateway()}
 	if err := d.play(ctx, a, opts.LogFile); err != nil {
 		if ctx.Err() != nil {
-			return nil // it was told to stop
+			return nil //nolint:nilerr // it was told to stop
 		}
 		return err
 	}

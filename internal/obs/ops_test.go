@@ -1,6 +1,7 @@
 package obs
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 	srv := OpsHandler(h, NewRegistry())
 	get := func(path string) (int, string) {
 		rec := httptest.NewRecorder()
-		srv.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+		srv.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 		return rec.Code, rec.Body.String()
 	}
 	if code, body := get("/readyz"); code != 503 || !strings.Contains(body, "starting") {

@@ -3,6 +3,7 @@ package postern
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -58,18 +59,18 @@ type Error struct {
 
 // Error is the detail with the places that are wrong, for people.
 func (e *Error) Error() string {
-	text := e.Detail
+	text := []string{e.Detail}
 	for _, f := range e.Fields {
-		text += "; " + f.Pointer + ": " + f.Detail
+		text = append(text, f.Pointer+": "+f.Detail)
 	}
-	return text
+	return strings.Join(text, "; ")
 }
 
 // Is matches another *Error of the same Reason, so that
 // errors.Is(err, &Error{Reason: NotFound}) works.
 func (e *Error) Is(target error) bool {
-	var t *Error
-	return errors.As(target, &t) && t.Reason == e.Reason
+	t, ok := errors.AsType[*Error](target)
+	return ok && t.Reason == e.Reason
 }
 
 // Errorf makes an Error. The text must not hold what the caller sent.
@@ -87,8 +88,7 @@ func Invalid(pointer, format string, args ...any) *Error {
 
 // ReasonOf gives the Reason of err: Internal for anything that is not an Error.
 func ReasonOf(err error) Reason {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
 	}
 	return Internal

@@ -20,7 +20,7 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 		return e.ended(ctx, s, d, &network.Ended{Status: postern.LoggedOut, Reason: "keys-lost"})
 	}
 	if err != nil {
-		e.log.Warn("open a session", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "open a session", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
 	release, err := e.admit(ctx)
@@ -53,11 +53,11 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err
 	var end *network.Ended
 	if !errors.As(err, &end) {
 		end = &network.Ended{Status: postern.Disconnected, Reason: "error"}
-		e.log.Error("a session ended with an error", "device", d.ID, "error", err)
+		e.log.ErrorContext(ctx, "a session ended with an error", "device", d.ID, "error", err)
 	}
-	e.log.Info("session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
+	e.log.InfoContext(ctx, "session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
 	if err := e.g.SetSession(ctx, d.ID, gateway.SessionState{Status: end.Status, Reason: describe(end)}); err != nil {
-		e.log.Warn("record the end of a session", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "record the end of a session", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	return e.wait(ctx, s, d, end)
@@ -75,7 +75,7 @@ func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end 
 	switch end.Status {
 	case postern.LoggedOut, postern.Banned:
 		if err := e.driver.Forget(ctx, d.Account); err != nil {
-			e.log.Warn("forget an account", "device", d.ID, "error", err)
+			e.log.WarnContext(ctx, "forget an account", "device", d.ID, "error", err)
 		}
 		return 0
 	case postern.Restricted:
@@ -135,7 +135,7 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 		return err
 	}
 	h.proven()
-	h.e.log.Info("device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
+	h.e.log.InfoContext(ctx, "device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
 	h.e.goLive(h.d.ID, h.session)
 	return nil
 }

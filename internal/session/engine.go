@@ -13,12 +13,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Options configure an Engine.
@@ -128,7 +128,7 @@ func (e *Engine) keepHouse(ctx context.Context) error {
 		select {
 		case <-tick.C:
 			if err := e.tidyOnce(ctx); err != nil && ctx.Err() == nil {
-				e.log.Warn("house keeping", "error", err)
+				e.log.WarnContext(ctx, "house keeping", "error", err)
 			}
 		case <-ctx.Done():
 			return nil

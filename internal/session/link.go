@@ -16,7 +16,7 @@ import (
 func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	l, open, err := e.g.OpenLinkOf(ctx, d)
 	if err != nil {
-		e.log.Warn("read a link attempt", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "read a link attempt", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	if !open {
@@ -42,7 +42,7 @@ func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkR
 		err = e.g.EndLink(ctx, d, postern.LinkFailed, "interrupted")
 	}
 	if err != nil {
-		e.log.Warn("resume a link attempt", "device", d.ID, "link", l.ID, "error", err)
+		e.log.WarnContext(ctx, "resume a link attempt", "device", d.ID, "link", l.ID, "error", err)
 		return storeRetryWait
 	}
 	return 0
@@ -50,7 +50,7 @@ func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkR
 
 func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, err error) time.Duration {
 	if err == nil {
-		e.log.Info("device linked", "device", d.ID, "workspace", d.WorkspaceID, "link", h.link.ID)
+		e.log.InfoContext(ctx, "device linked", "device", d.ID, "workspace", d.WorkspaceID, "link", h.link.ID)
 		return 0
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -69,9 +69,9 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 			status = postern.LinkExpired
 		}
 	}
-	e.log.Info("link attempt ended", "device", d.ID, "link", h.link.ID, "reason", reason)
+	e.log.InfoContext(ctx, "link attempt ended", "device", d.ID, "link", h.link.ID, "reason", reason)
 	if err := e.g.EndLink(context.WithoutCancel(ctx), d, status, reason); err != nil { // its deadline may be over
-		e.log.Warn("end a link attempt", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "end a link attempt", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	return 0
@@ -94,8 +94,7 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 		return nil
 	case network.Scanned:
 		err := h.e.g.Scanned(ctx, h.d, h.link, u.Account, u.Number)
-		var refused gateway.RefusedError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[gateway.RefusedError](err); ok {
 			h.refused = string(refused)
 		}
 		return err

@@ -129,7 +129,6 @@ func (l *liveSession) drain() {
 		switch {
 		case err != nil:
 			l.later(storeRetryWait, err)
-			n = 0
 		case n > 0:
 			continue
 		}

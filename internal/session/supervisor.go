@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"postern/internal/postern"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // supervisor is the one goroutine that acts for a device. It does one thing at
@@ -100,7 +100,7 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	version := s.seen()
 	d, err := e.db.DeviceForEngine(ctx, s.id)
 	if err != nil {
-		e.log.Warn("read a device", "device", s.id, "error", err)
+		e.log.WarnContext(ctx, "read a device", "device", s.id, "error", err)
 		return e.pause(ctx, storeRetryWait)
 	}
 	if d.Desired == postern.WantIdle {
@@ -134,7 +134,7 @@ func (e *Engine) rest(s *supervisor, version int) (more bool) {
 func (e *Engine) act(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.log.Error("a session panicked", "device", d.ID, "panic", fmt.Sprintf("%T", p))
+			e.log.ErrorContext(ctx, "a session panicked", "device", d.ID, "panic", fmt.Sprintf("%T", p))
 			wait = s.backoff.NextBackOff()
 		}
 	}()

@@ -13,14 +13,14 @@ import (
 // vendor has answered.
 func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
 	if err := e.dissolve(ctx, d); err != nil {
-		e.log.Warn("unlink a device", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "unlink a device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
 	if err := e.g.Unlinked(ctx, d); err != nil {
-		e.log.Warn("record that a device is unlinked", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "record that a device is unlinked", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
-	e.log.Info("device unlinked", "device", d.ID, "workspace", d.WorkspaceID)
+	e.log.InfoContext(ctx, "device unlinked", "device", d.ID, "workspace", d.WorkspaceID)
 	return 0
 }
 
@@ -28,16 +28,16 @@ func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) ti
 // all it holds. done is true when nothing is left.
 func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
 	if err := e.dissolve(ctx, d); err != nil {
-		e.log.Warn("unlink a deleted device", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "unlink a deleted device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff(), false
 	}
 	gone, err := e.db.PurgeDevice(ctx, d.ID)
 	switch {
 	case err != nil:
-		e.log.Warn("purge a deleted device", "device", d.ID, "error", err)
+		e.log.WarnContext(ctx, "purge a deleted device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff(), false
 	case gone:
-		e.log.Info("device deleted", "device", d.ID, "workspace", d.WorkspaceID)
+		e.log.InfoContext(ctx, "device deleted", "device", d.ID, "workspace", d.WorkspaceID)
 		return 0, true
 	}
 	// What is left waits for deliveries; most end within seconds.
@@ -73,7 +73,7 @@ func leave(ctx context.Context, conn network.Session) error {
 	case <-h:
 		err := conn.Unlink(ctx)
 		cancel()
-		<-ended
+		<-ended //nolint:errcheck // the answer to Unlink is what counts
 		return err
 	case err := <-ended:
 		return gone(err)

@@ -135,14 +135,14 @@ func (db *DB) do(ctx context.Context, o op) error { return db.writer.do(ctx, o) 
 
 func (db *DB) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s, ok := db.stmts.Load(query); ok {
-		return s.(*sql.Stmt), nil //nolint:forcetypeassert // only *sql.Stmt is ever put in
+		return s.(*sql.Stmt), nil //nolint:errcheck // only *sql.Stmt is ever put in
 	}
 	s, err := db.read.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	if old, loaded := db.stmts.LoadOrStore(query, s); loaded {
-		return old.(*sql.Stmt), s.Close() //nolint:forcetypeassert // as above
+		return old.(*sql.Stmt), s.Close() //nolint:errcheck // as above
 	}
 	return s, nil
 }

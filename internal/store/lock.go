@@ -26,7 +26,7 @@ type lock struct{ file *os.File }
 
 func takeLock(dir string) (*lock, error) {
 	path := filepath.Join(dir, "postern.lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator names the directory
 	if err != nil {
 		return nil, fmt.Errorf("the data directory cannot be written: %w", err)
 	}
@@ -49,7 +49,7 @@ func writePID(f *os.File) error {
 }
 
 func readPID(path string) int {
-	b, err := os.ReadFile(path)
+	b, err := os.ReadFile(path) //nolint:gosec // as above
 	if err != nil {
 		return 0
 	}

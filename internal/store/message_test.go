@@ -117,8 +117,8 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 	dark := inboundOf(d, "A", "lid:1", "")
 	dark.Type, dark.Undecryptable, dark.Message.Type = postern.MessageUndecryptable, true, postern.TypeUnsupported
-	clear := inboundOf(d, "A", "lid:1", "now it can be read")
-	for _, o := range []RecordInbound{dark, dark, clear, clear, dark} {
+	readable := inboundOf(d, "A", "lid:1", "now it can be read")
+	for _, o := range []RecordInbound{dark, dark, readable, readable, dark} {
 		if err := db.RecordInbound(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"postern/internal/postern"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"postern/internal/postern"
+
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
-
-	"postern/internal/postern"
 )
 
 // op is one write: it runs its statements in the transaction it is given and
@@ -249,7 +249,7 @@ func (t *tx) rows(query string, args []any, scan func(*sql.Rows) error) error {
 }
 
 func each(rows *sql.Rows, scan func(*sql.Rows) error) error {
-	defer rows.Close() //nolint:errcheck // rows.Err below reports what went wrong
+	defer rows.Close() // rows.Err below reports what went wrong
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err

@@ -68,7 +68,7 @@ func (c *Client) answer(req *http.Request) Answer {
 	if err != nil {
 		c.kit.t.Fatal(err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it is read to its end
+	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		c.kit.t.Fatal(err)

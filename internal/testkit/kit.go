@@ -46,22 +46,22 @@ type Kit struct {
 
 // Start starts a gateway in the sandbox, on free ports, in a directory of its
 // own. It stops with the test.
-func Start(t testing.TB) *Kit {
-	t.Helper()
+func Start(tb testing.TB) *Kit {
+	tb.Helper()
 	vendor, err := vendorsim.Open(vendorsim.Options{Keys: vendorKeys()})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	k := &Kit{t: t, Vendor: vendor, Log: &Log{}, Config: config.Server{
-		Data: config.Data{Dir: dir(t)}, Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
+	k := &Kit{t: tb, Vendor: vendor, Log: &Log{}, Config: config.Server{
+		Data: config.Data{Dir: dir(tb)}, Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 	}}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		k.Stop()
 		if err := vendor.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
-		if t.Failed() {
-			k.Log.keep(t)
+		if tb.Failed() {
+			k.Log.keep(tb)
 		}
 	})
 	k.Boot()
@@ -69,15 +69,15 @@ func Start(t testing.TB) *Kit {
 }
 
 // dir is short enough for a socket, unlike t.TempDir under a long test name.
-func dir(t testing.TB) string {
-	t.Helper()
+func dir(tb testing.TB) string {
+	tb.Helper()
 	d, err := os.MkdirTemp("", "postern") //nolint:usetesting // see above
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := os.RemoveAll(d); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return d
@@ -163,12 +163,12 @@ func (l *Log) String() string {
 const logTail = 8 << 10
 
 // keep shows the end of the log of a failed test, and where the whole is.
-func (l *Log) keep(t testing.TB) {
-	t.Helper()
+func (l *Log) keep(tb testing.TB) {
+	tb.Helper()
 	text := l.String()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("postern-%d.log", time.Now().UnixNano()))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Log(err)
+		tb.Log(err)
 	}
-	t.Logf("gateway log (whole in %s):\n%s", path, text[max(0, len(text)-logTail):])
+	tb.Logf("gateway log (whole in %s):\n%s", path, text[max(0, len(text)-logTail):])
 }

@@ -16,12 +16,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Options configure New.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"postern/internal/postern"
 	"postern/internal/store"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // soon makes gaps of the schedule a hundredth of what they are.

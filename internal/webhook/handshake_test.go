@@ -35,7 +35,10 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 		{"JSON", answerJSON, ""},
 		{"bare text", func(w http.ResponseWriter, g got) { io.WriteString(w, g.event.Challenge) }, ""},
 		{"text with spaces around", func(w http.ResponseWriter, g got) { io.WriteString(w, "\r\n "+g.event.Challenge+" \n") }, ""},
-		{"201", func(w http.ResponseWriter, g got) { w.WriteHeader(201); io.WriteString(w, g.event.Challenge) }, ""},
+		{"201", func(w http.ResponseWriter, g got) {
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, g.event.Challenge)
+		}, ""},
 		{"nothing", func(http.ResponseWriter, got) {}, "challenge"},
 		{"another challenge", func(w http.ResponseWriter, _ got) { io.WriteString(w, `{"challenge":"AAAA"}`) }, "challenge"},
 		{"no string", func(w http.ResponseWriter, _ got) { io.WriteString(w, `{"challenge":true}`) }, "challenge"},
@@ -43,8 +46,14 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 		{"echo of everything", func(w http.ResponseWriter, g got) { io.WriteString(w, g.body) }, "challenge"},
 		{"challenge in a page", func(w http.ResponseWriter, g got) { io.WriteString(w, "<html>"+g.event.Challenge) }, "challenge"},
 		{"too long", func(w http.ResponseWriter, g got) { io.WriteString(w, g.event.Challenge+strings.Repeat(" ", 2000)) }, "challenge"},
-		{"challenge with an error", func(w http.ResponseWriter, g got) { w.WriteHeader(500); io.WriteString(w, g.event.Challenge) }, "status"},
-		{"redirect", func(w http.ResponseWriter, _ got) { w.Header().Set("Location", "/ok"); w.WriteHeader(308) }, "redirect"},
+		{"challenge with an error", func(w http.ResponseWriter, g got) {
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, g.event.Challenge)
+		}, "status"},
+		{"redirect", func(w http.ResponseWriter, _ got) {
+			w.Header().Set("Location", "/ok")
+			w.WriteHeader(http.StatusPermanentRedirect)
+		}, "redirect"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +113,7 @@ func TestEndpointThatAnswersALaterTryIsActivated(t *testing.T) {
 	r := newReceiver(t, func(w http.ResponseWriter, g got) {
 		if fail {
 			fail = false
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
 		answerJSON(w, g)

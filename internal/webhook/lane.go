@@ -258,6 +258,7 @@ func (l *lane) land(r report) {
 		l.width = min(l.width+1, l.bound())
 	case egress.Timeout:
 		l.width = max(l.width/2, 1)
+	default: // it was quick: no slot is wasted on it
 	}
 	l.due = min(l.due, r.due)
 }

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-
 	"postern/internal/postern"
 	"postern/internal/seal"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 // signer signs for one endpoint.

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-	"go.uber.org/goleak"
-
 	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +33,7 @@ const (
 // world is a store with a device, and a dispatcher that can be stopped and
 // started again.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	db     *store.DB
 	box    *seal.Box
@@ -42,7 +42,7 @@ type world struct {
 	stop   func() // of the dispatcher that runs
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	box, err := seal.NewBox(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
@@ -185,8 +185,12 @@ type got struct {
 	header http.Header
 	body   string
 	event  struct {
-		EventID, Type, Timestamp, DeviceID, Challenge string
-		Message                                       struct{ Body string }
+		EventID   string `json:"eventId"`
+		Type      string `json:"type"`
+		Challenge string `json:"challenge"`
+		Message   struct {
+			Body string `json:"body"`
+		} `json:"message"`
 	}
 }
 

@@ -26,6 +26,7 @@ type conn struct {
 	host  network.Host
 	log   *slog.Logger
 	out   outgoing
+	keys  *guard // nil while linking
 
 	updates sync.Mutex // the host gets one update at a time
 
@@ -37,7 +38,7 @@ type conn struct {
 // connect makes a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	c := &conn{wire: &wire{target: d.target}, calls: &gate{}, host: host, log: d.log}
-	protect(device, c.calls, func() { c.end(disconnected("store-unavailable")) })
+	c.keys = protect(device, c.calls, func() { c.end(disconnected("store-unavailable")) })
 	log := newTap(d.log)
 	log.received, log.sent = c.sawReceived, c.out.saw
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, d.http)
@@ -93,6 +94,9 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 	cancel()
 	if !c.calls.wait(drainTimeout) {
 		c.log.WarnContext(ctx, "a call outlives its connection")
+	}
+	if c.keys != nil && !c.keys.isBroken() {
+		c.keys.clearHandled(context.WithoutCancel(ctx))
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -27,13 +27,18 @@ func (u unavailable) Is(target error) bool { return target == context.Canceled |
 // nothing is decrypted, sent or acknowledged on half of the keys: whatsmeow only
 // logs some failures and goes on.
 //
-// It also remembers which identities are stored already; whatsmeow writes the
-// same one again with every message.
+// It also saves writes: it remembers which identities are stored already, which
+// whatsmeow writes again with every message, and clears the plaintexts of handled
+// messages together, in the transaction of the next one (see plaintext.go).
 type guard struct {
 	store.AllSessionSpecificStores
 	lids  store.LIDStore
 	calls *gate
 	fail  func() // ends the connection
+
+	// prekeys is held while prekeys are made. The SQL store locks first and then
+	// takes the one database connection; in a transaction it is the other way round.
+	prekeys sync.Mutex
 
 	mu         sync.Mutex // guards what follows
 	broken     bool
@@ -41,21 +46,24 @@ type guard struct {
 	migrated   map[types.JID]bool // phone numbers whose sessions were moved to their LID
 	salt       []byte
 	salted     bool
+	handled    map[[32]byte]bool // ciphertexts whose plaintext is to be cleared
+	clearing   bool              // a timer will clear them
 }
 
 // protect puts a guard between the device and its stores. The device was loaded
 // from the key store, so one SQL store stands behind all of its fields.
-func protect(device *store.Device, calls *gate, fail func()) {
+func protect(device *store.Device, calls *gate, fail func()) *guard {
 	inner, ok := device.Identities.(store.AllSessionSpecificStores)
 	if !ok {
-		return // a device that is not linked yet has no stores
+		return nil // a device that is not linked yet has no stores
 	}
 	g := &guard{
 		AllSessionSpecificStores: inner, lids: device.LIDs, calls: calls, fail: fail,
-		identities: make(map[string][32]byte), migrated: make(map[types.JID]bool),
+		identities: make(map[string][32]byte), migrated: make(map[types.JID]bool), handled: make(map[[32]byte]bool),
 	}
 	device.SetAllStores(g)
 	device.LIDs = guardedLIDs{g}
+	return g
 }
 
 // ask makes one call to the store behind g.
@@ -96,38 +104,8 @@ func (g *guard) isBroken() bool {
 	return g.broken
 }
 
-// DoDecryptionTxn runs fn in a transaction. What fn says about the message is
-// passed on; that the transaction did not begin or commit is the store's failure.
-func (g *guard) DoDecryptionTxn(ctx context.Context, fn func(context.Context) error) error {
-	if g.isBroken() || !g.calls.enter() {
-		return unavailable{errStore}
-	}
-	defer g.calls.leave()
-	var verdict error
-	err := g.AllSessionSpecificStores.DoDecryptionTxn(ctx, func(ctx context.Context) error {
-		verdict = fn(ctx)
-		return verdict
-	})
-	if err == nil {
-		return nil
-	}
-	g.forgetIdentities() // what was written is rolled back
-	if verdict != nil {
-		return err //nolint:wrapcheck // whatsmeow's own error, back to whatsmeow
-	}
-	return g.judge(ctx, err)
-}
-
-func (g *guard) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
-	return ask(ctx, g, func() (*store.BufferedEvent, error) { return g.AllSessionSpecificStores.GetBufferedEvent(ctx, hash) })
-}
-
 func (g *guard) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, at time.Time) error {
 	return tell(ctx, g, func() error { return g.AllSessionSpecificStores.PutBufferedEvent(ctx, hash, plaintext, at) })
-}
-
-func (g *guard) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte) error {
-	return tell(ctx, g, func() error { return g.AllSessionSpecificStores.ClearBufferedEventPlaintext(ctx, hash) })
 }
 
 func (g *guard) GetSession(ctx context.Context, address string) ([]byte, error) {
@@ -177,11 +155,23 @@ func (g *guard) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	return tell(ctx, g, func() error { return g.AllSessionSpecificStores.MigratePNToLID(ctx, pn, lid) })
 }
 
-func (g *guard) GetOrGenPreKeys(ctx context.Context, count uint32) ([]*keys.PreKey, error) {
-	return ask(ctx, g, func() ([]*keys.PreKey, error) { return g.AllSessionSpecificStores.GetOrGenPreKeys(ctx, count) })
+// GetOrGenPreKeys makes keys in one transaction; the SQL store commits each of
+// the 812 of a new link by itself.
+func (g *guard) GetOrGenPreKeys(ctx context.Context, count uint32) (made []*keys.PreKey, err error) {
+	g.prekeys.Lock()
+	defer g.prekeys.Unlock()
+	err = tell(ctx, g, func() error {
+		return g.AllSessionSpecificStores.DoDecryptionTxn(ctx, func(ctx context.Context) error {
+			made, err = g.AllSessionSpecificStores.GetOrGenPreKeys(ctx, count)
+			return err //nolint:wrapcheck // whatsmeow's own error, back to whatsmeow
+		})
+	})
+	return made, err
 }
 
 func (g *guard) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
+	g.prekeys.Lock()
+	defer g.prekeys.Unlock()
 	return ask(ctx, g, func() (*keys.PreKey, error) { return g.AllSessionSpecificStores.GenOnePreKey(ctx) })
 }
 

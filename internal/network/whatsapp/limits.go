@@ -19,6 +19,9 @@ const (
 	unlinkTimeout = 20 * time.Second
 	// cleanupTimeout bounds removing keys that must not stay.
 	cleanupTimeout = 10 * time.Second
+	// clearDelay is how long the plaintext of a handled message waits for the
+	// next message, to be cleared with it.
+	clearDelay = time.Second
 	// lastWords is how long a closed socket may take to be explained by a stanza
 	// that came before it: whatsmeow reports both at the same time.
 	lastWords = 100 * time.Millisecond

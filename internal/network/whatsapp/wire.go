@@ -162,6 +162,15 @@ func (s *stream) Close() error {
 	return s.ReadWriteCloser.Close() //nolint:wrapcheck // whatsmeow ignores it
 }
 
+func (s *stream) closed() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Read passes on what the vendor sends.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.last != nil {
@@ -169,7 +178,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.ReadWriteCloser.Read(p)
 	closing := n > 0 && p[0] == 0x88 && !s.begun // a WebSocket close instead of an answer
-	if (err != nil && n == 0 || closing) && s.wire.waiting() {
+	if (err != nil && n == 0 || closing) && s.wire.waiting() && !s.closed() {
 		s.last = bytes.NewReader([]byte(emptyFrame))
 		return s.last.Read(p)
 	}
