@@ -18,6 +18,7 @@ const module = "postern/"
 // package is a decision and not an accident.
 var floors = map[string]string{
 	"cmd/postern":                  "internal/app internal/config internal/demo internal/gateway internal/obs internal/postern",
+	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
 	"internal/demo":                "*",

@@ -100,7 +100,7 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	registry := obs.NewRegistry()
-	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version})
+	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: registry})
 	return a.listen(ctx, obs.OpsHandler(a.health, registry))
 }
 

@@ -22,7 +22,7 @@ import (
 const (
 	defaultTimeout = 15 * time.Second // the contract's, body of the answer included
 	connectTimeout = 10 * time.Second // of a dial, and of a TLS handshake
-	defaultIdle    = 8                // connections kept for a host: an endpoint's default of deliveries at once
+	defaultIdle    = 64               // connections kept for a host: the most that one endpoint may use at once
 	maxIdle        = 1024             // connections kept for all hosts
 	idleTimeout    = 90 * time.Second
 
@@ -37,7 +37,7 @@ type Options struct {
 	AllowPrivate   bool           // for development: http, and every address
 	Networks       []netip.Prefix // private networks that may be reached, by https
 	Timeout        time.Duration  // of one exchange, the answer's body included; 0: 15 s
-	MaxIdlePerHost int            // connections kept open for a host; 0: 8
+	MaxIdlePerHost int            // connections kept open for a host; 0: 64
 }
 
 // Client posts to addresses that users name. It is safe for many goroutines and

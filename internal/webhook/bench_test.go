@@ -1,10 +1,14 @@
 package webhook
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,6 +110,60 @@ func BenchmarkOverdueRetries(b *testing.B) {
 					b.Fatal(len(list), err)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkIsolation is the time from an event to its arrival, 200 events a
+// second to 100 tenants, of whom some have a receiver that hangs.
+func BenchmarkIsolation(b *testing.B) {
+	const tenants, pace = 100, 5 * time.Millisecond
+	for _, hanging := range []int{0, 10, 50} {
+		b.Run(fmt.Sprintf("hanging=%d", hanging), func(b *testing.B) {
+			w := newWorld(b)
+			took := make(chan time.Duration, b.N)
+			release := make(chan struct{})
+			good := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				var e got
+				json.NewDecoder(r.Body).Decode(&e.event)
+				sent, _ := strconv.ParseInt(e.text(), 10, 64)
+				took <- time.Duration(time.Now().UnixNano() - sent)
+			}))
+			defer good.Close()
+			bad := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+			defer bad.Close()
+			devices := make([]postern.Device, tenants)
+			for i := range devices {
+				w.newTenant()
+				devices[i] = w.device
+				url := good.URL
+				if i < hanging {
+					url = bad.URL
+				}
+				w.active(url, nil)
+			}
+			w.start(w.dispatcher(Options{Drain: time.Millisecond}))
+			var all sync.WaitGroup
+			healthy := 0
+			for i := range b.N {
+				w.device = devices[i%tenants]
+				if i%tenants >= hanging {
+					healthy++
+				}
+				in := w.inbound(strconv.FormatInt(time.Now().UnixNano(), 10))
+				all.Go(func() { w.db.RecordInbound(context.Background(), in) })
+				time.Sleep(pace)
+			}
+			all.Wait()
+			list := make([]time.Duration, healthy)
+			for i := range list {
+				list[i] = <-took
+			}
+			slices.Sort(list)
+			b.ReportMetric(float64(list[healthy/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(list[healthy*99/100].Microseconds())/1000, "p99-ms")
+			close(release)
+			w.stop()
 		})
 	}
 }

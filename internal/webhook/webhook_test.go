@@ -50,10 +50,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w := &world{t: t, dir: t.TempDir(), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}), stop: func() {}}
 	w.open()
-	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: now()}
-	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: now()}
-	w.must(w.db.CreateWorkspace(t.Context(), ws))
-	w.must(w.db.CreateDevice(t.Context(), w.device, nil))
+	w.newTenant()
 	t.Cleanup(func() {
 		w.stop()
 		w.client.Close()
@@ -62,6 +59,16 @@ func newWorld(t testing.TB) *world {
 		}
 	})
 	return w
+}
+
+// newTenant adds a workspace with a device, which is the one that receives from
+// now on.
+func (w *world) newTenant() {
+	w.t.Helper()
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: now()}
+	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: now()}
+	w.must(w.db.CreateWorkspace(w.t.Context(), ws))
+	w.must(w.db.CreateDevice(w.t.Context(), w.device, nil))
 }
 
 // open opens the store, again when it was closed.
