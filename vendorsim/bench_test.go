@@ -2,6 +2,7 @@ package vendorsim_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"postern/vendorsim"
 
-	"go.mau.fi/util/random"
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
@@ -107,9 +107,11 @@ func newMemDevice() *store.Device {
 		prekeys: map[uint32]*keys.PreKey{}, lids: map[types.JID]types.JID{},
 	}
 	id := keys.NewKeyPair()
+	var secret [32]byte
+	rand.Read(secret[:])
 	return &store.Device{
 		NoiseKey: keys.NewKeyPair(), IdentityKey: id, RegistrationID: 1, SignedPreKey: id.CreateSignedPreKey(1),
-		AdvSecretKey: random.Bytes(32), Initialized: true,
+		AdvSecretKey: secret[:], Initialized: true,
 		Identities: m, Sessions: m, PreKeys: m, SenderKeys: m, AppStateKeys: m, AppState: m, Contacts: m,
 		ChatSettings: m, MsgSecrets: m, PrivacyTokens: m, NCTSalt: m, EventBuffer: m, LIDs: m, Container: m,
 	}
