@@ -247,3 +247,41 @@ func TestHelpAndVersion(t *testing.T) {
 		t.Errorf("version = %d %s", exit, out)
 	}
 }
+
+func TestDeviceIsLinkedFromTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	url := serve(t, dir, "--sandbox", "on")
+	at := "--data-dir=" + dir
+	ws := matched(t, `"(ws_[^"]+)"`, mustRun(t, "workspace", "create", "--name", "X", "--json", at))
+	key := matched(t, `"(pst_[^"]+)"`, mustRun(t, "key", "create", "--workspace", ws, "--name", "ci", "--json", at))
+	var out, errs output
+	cmd := program(t.Context(), &out, &errs, "device", "link", "--workspace", ws, "--name", "support", at)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(errs.String(), "▄"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("no code was shown\n%s", errs.String())
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	device := matched(t, `"id":"(dev_[^"]+)"`, mustRun(t, "device", "list", "--workspace", ws, "--json", at))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/sandbox/devices/"+device+"/scan", strings.NewReader(`{"phoneNumber":"+15550001111"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("scan = %d", res.StatusCode)
+	}
+	if err := cmd.Wait(); err != nil || out.String() != "device "+device+" is connected as +15550001111\n" {
+		t.Errorf("device link: %v, %q\n%s", err, out.String(), errs.String())
+	}
+}
