@@ -49,6 +49,27 @@ func webhook(t *tenant) string {
 	return a.member("id")
 }
 
+// delivery makes an active endpoint and an event for it.
+func delivery(t *tenant) string {
+	id, device := webhook(t), postern.DeviceID("")
+	list, err := t.g.Devices(t.t.Context(), t.caller(), gateway.Page{Limit: 1})
+	if err == nil {
+		device = list.Data[0].ID
+		err = t.db.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
+	}
+	if err == nil {
+		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hi", NetworkID: "n", Source: postern.FromContact}
+		err = t.g.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived)
+	}
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	if l := t.do("GET", "/v1/webhooks/"+id+"/deliveries?status=pending", "").list(); len(l.Data) != 1 {
+		t.t.Fatalf("%d deliveries", len(l.Data))
+	}
+	return id
+}
+
 func message(t *tenant) (device, id string) {
 	device = connected(t)
 	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
@@ -97,7 +118,7 @@ func routes() map[string]route {
 		}},
 		"getWebhook":       {"GET", 200, true, at(webhooks, webhook, "", "")},
 		"deleteWebhook":    {"DELETE", 204, true, at(webhooks, webhook, "", "")},
-		"listDeliveries":   {"GET", 200, true, at(webhooks, webhook, "/deliveries", "")},
+		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
 		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
 		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
 		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {
@@ -119,7 +140,7 @@ func TestEveryRouteIsInTheTableOfActors(t *testing.T) {
 	var doc struct {
 		Paths map[string]map[string]struct {
 			OperationID string `json:"operationId"`
-		}
+		} `json:"paths"`
 	}
 	if err := json.Unmarshal(spec, &doc); err != nil {
 		t.Fatal(err)

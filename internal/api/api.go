@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/gateway"
+	"postern/internal/postern"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/go-json-experiment/json"
-
-	"postern/internal/gateway"
-	"postern/internal/postern"
 )
 
 // API serves /v1 over one gateway.

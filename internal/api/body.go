@@ -3,16 +3,15 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // checkBody reads the body of an operation that takes one, refuses what is not
@@ -31,7 +30,11 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 	case len(body) == 0 && op.RequestBody.Required:
 		return hash, postern.Errorf(postern.MalformedRequest, "this route takes a JSON object as its body")
 	case len(body) > 0:
-		err = errors.Join(checkType(r.Header), a.checkJSON(body, op.RequestBody.Content[jsonType].Schema))
+		if err := checkType(r.Header); err != nil {
+			return hash, err
+		}
+		r.Header.Set("Content-Type", jsonType) // decided; huma knows this one spelling only
+		err = a.checkJSON(body, op.RequestBody.Content[jsonType].Schema)
 	}
 	return sha256.Sum256(body), err
 }

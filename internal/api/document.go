@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 const (
@@ -155,7 +155,7 @@ func (a *API) describe() ([]byte, error) {
 		}
 	}
 	for _, s := range doc.Components.Schemas.Map() {
-		allowNull(s)
+		tidy(s)
 	}
 	raw, err := json.Marshal(doc)
 	if err != nil {
@@ -217,12 +217,17 @@ func refusals(schemas huma.Registry) map[string]*huma.Response {
 	return list
 }
 
-// allowNull adds null to the values of members that may be null.
-func allowNull(s *huma.Schema) {
+// tidy leaves out what is so anyway, that an object may gain members, and adds
+// null to the values of members that may be null.
+func tidy(s *huma.Schema) {
+	if s.AdditionalProperties == true {
+		s.AdditionalProperties = nil
+	}
+	if s.Nullable && len(s.Enum) > 0 && !slices.Contains(s.Enum, nil) {
+		s.Enum = append(s.Enum, nil)
+	}
 	for _, p := range s.Properties {
-		if p.Nullable && len(p.Enum) > 0 && !slices.Contains(p.Enum, nil) {
-			p.Enum = append(p.Enum, nil)
-		}
+		tidy(p)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
 // guard runs before every operation: nothing of a request is looked at before
@@ -117,8 +117,7 @@ func merge(list []error) error {
 	all := postern.Invalid("", "")
 	all.Fields = nil
 	for _, err := range list {
-		var e *postern.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*postern.Error](err); ok {
 			all.Fields = append(all.Fields, e.Fields...)
 		}
 	}

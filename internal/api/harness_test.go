@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,16 +17,18 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const baseURL = "https://postern.test"
 
@@ -39,6 +42,12 @@ func (s *safeBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.Write(p)
+}
+
+func (s *safeBuffer) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.b.Reset()
 }
 
 func (s *safeBuffer) String() string {
@@ -56,8 +65,10 @@ func (fakeSandbox) Inbound(context.Context, string, string, string) (string, err
 }
 
 func (fakeSandbox) Receipt(context.Context, string, string, postern.MessageStatus) error { return nil }
-func (fakeSandbox) Fault(context.Context, string, string) error                          { return nil }
-func (fakeSandbox) Phone(string) []gateway.PhoneMessage                                  { return nil }
+
+func (fakeSandbox) Fault(context.Context, string, string) error { return nil }
+
+func (fakeSandbox) Phone(string) []gateway.PhoneMessage { return nil }
 
 // server is an API over a fresh store.
 type server struct {
@@ -71,35 +82,41 @@ type server struct {
 	closeStore func()
 }
 
-func newServer(t testing.TB) *server {
-	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+func newServer(tb testing.TB) *server {
+	tb.Helper()
+	return newServerWith(tb, fakeSandbox{})
+}
+
+// newServerWith makes a server for the real network when sandbox is nil.
+func newServerWith(tb testing.TB, sandbox gateway.Sandbox) *server {
+	tb.Helper()
+	db, err := store.Open(tb.Context(), store.Options{Dir: tb.TempDir()})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var once sync.Once
 	closeStore := func() {
 		once.Do(func() {
 			if err := db.Close(); err != nil {
-				t.Error(err)
+				tb.Error(err)
 			}
 		})
 	}
-	t.Cleanup(closeStore)
+	tb.Cleanup(closeStore)
 	box, err := seal.NewBox(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	s := &server{t: t, db: db, log: &safeBuffer{}, closeStore: closeStore}
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: fakeSandbox{}, CheckURL: func(u string) error {
+	s := &server{t: tb, db: db, log: &safeBuffer{}, closeStore: closeStore}
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, CheckURL: func(u string) error {
 		if !strings.HasPrefix(u, "https://") {
 			return errors.New("an endpoint's URL starts with https://")
 		}
 		return nil
 	}})
-	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Version: "0.0.1", Sandbox: true})
+	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Version: "0.0.1", Sandbox: sandbox != nil})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.handler = s.api.Handler()
 	return s
@@ -242,9 +259,13 @@ func (s *server) send(req *http.Request) *answerT {
 }
 
 type problem struct {
-	Type, Title, Detail, Code, RequestID string
-	Status                               int
-	Errors                               []postern.Field
+	Type      string          `json:"type"`
+	Title     string          `json:"title"`
+	Detail    string          `json:"detail"`
+	Code      string          `json:"code"`
+	RequestID string          `json:"requestId"`
+	Status    int             `json:"status"`
+	Errors    []postern.Field `json:"errors"`
 }
 
 // want checks the status and, of a problem, all members that follow from its
@@ -283,7 +304,7 @@ func (a *answerT) member(name string) string {
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := "testdata/" + name
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if *update {
 		if err := os.WriteFile(path, got, 0o600); err != nil {
 			t.Fatal(err)
 		}

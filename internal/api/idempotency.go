@@ -3,9 +3,9 @@ package api
 import (
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 const idempotencyHeader = "Idempotency-Key"

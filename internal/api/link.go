@@ -3,10 +3,10 @@ package api
 import (
 	"context"
 
-	"rsc.io/qr"
-
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"rsc.io/qr"
 )
 
 type linkInput struct {

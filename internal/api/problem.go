@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -13,7 +13,7 @@ import (
 )
 
 // Problem is the body of every refusal (RFC 9457).
-type Problem struct {
+type Problem struct { //nolint:errname // this is its name in the OpenAPI document
 	Type      string          `json:"type" format:"uri-reference" doc:"Ends in the precise reason, such as device-not-connected." example:"https://postern.example.com/problems/validation-failed"`
 	Title     string          `json:"title" doc:"The reason in words." example:"Validation failed"`
 	Status    int             `json:"status" doc:"The HTTP status." example:"422"`
@@ -104,8 +104,7 @@ func (a *API) problem(q *request, err error) *Problem {
 
 // refusal finds the words for err, and logs what nobody outside may read.
 func (a *API) refusal(q *request, err error) *postern.Error {
-	var e *postern.Error
-	known := errors.As(err, &e)
+	e, known := errors.AsType[*postern.Error](err)
 	if _, row := a.kinds[postern.ReasonOf(err)]; known && row && e.Reason != postern.Internal {
 		if e.Reason != postern.Unavailable {
 			return e
@@ -125,12 +124,10 @@ func (a *API) refusal(q *request, err error) *postern.Error {
 // refuse writes the problem for err.
 func (a *API) refuse(w http.ResponseWriter, q *request, err error) {
 	p := a.problem(q, err)
-	for name, values := range p.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), p.header)
 	body, err := postern.EncodeJSON(p)
 	if err != nil {
-		a.log.Error("encode a problem", "request_id", q.id, slog.Any("error", err))
+		a.log.Error("encode a problem", "request_id", q.id, "error", err)
 	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)

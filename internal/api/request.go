@@ -28,7 +28,7 @@ type requestKey struct{}
 
 // requestOf finds the request that ctx belongs to.
 func requestOf(ctx context.Context) *request {
-	q, _ := ctx.Value(requestKey{}).(*request) //nolint:errcheck // serve puts one into every request's context
+	q, _ := ctx.Value(requestKey{}).(*request) // serve puts one into every request's context
 	return q
 }
 
@@ -102,7 +102,7 @@ func (a *API) logRequest(r *http.Request, status int, q *request, took time.Dura
 	if q.reason != "" {
 		args = append(args, "reason", q.reason)
 	}
-	a.log.Info("request", args...)
+	a.log.InfoContext(r.Context(), "request", args...)
 }
 
 func knownMethod(m string) string {

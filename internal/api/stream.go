@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
+	"postern/internal/postern"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
-	"postern/internal/postern"
 )
 
 // streamLink follows a link attempt until it ends or the caller goes away. An
@@ -20,11 +20,11 @@ func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*hum
 	if err != nil {
 		return nil, err
 	}
-	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		r, w := humago.Unwrap(ctx)
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		r, w := humago.Unwrap(hc)
 		s := &stream{w: w, ctl: http.NewResponseController(w)}
 		if s.start(r) {
-			a.followLink(r.Context(), q, first, s)
+			a.followLink(ctx, q, first, s)
 			_ = s.ctl.SetWriteDeadline(time.Time{}) // the connection may serve more requests
 		}
 	}}, nil

@@ -6,10 +6,10 @@ import (
 	"io"
 	"strings"
 
+	"postern/internal/postern"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"postern/internal/postern"
 )
 
 // checkJSON walks over a body beside its schema. It refuses, as malformed, what
@@ -19,7 +19,10 @@ import (
 // repeats values, and loses its way at a member whose name has a dot.
 func (a *API) checkJSON(body []byte, s *huma.Schema) error {
 	w := walker{dec: jsontext.NewDecoder(bytes.NewReader(body)), registry: a.huma.OpenAPI().Components.Schemas}
-	if err := w.value(s, ""); err != nil {
+	switch err := w.value(s, ""); {
+	case errors.Is(err, errEnough):
+		return merge(w.bad)
+	case err != nil:
 		return malformed(err)
 	}
 	if _, err := w.dec.ReadToken(); !errors.Is(err, io.EOF) {
@@ -30,12 +33,10 @@ func (a *API) checkJSON(body []byte, s *huma.Schema) error {
 
 // malformed keeps our own words and replaces the decoder's, which quote.
 func malformed(err error) error {
-	var own *postern.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*postern.Error](err); ok {
 		return own
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return postern.Errorf(postern.MalformedRequest, "the body names a member twice, at byte %d", syntax.ByteOffset)
 		}

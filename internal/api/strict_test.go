@@ -108,8 +108,17 @@ func badBodies() []badBody {
 
 		{"text of 64 KiB and one", `{` + good + `,"body":"` + canary + strings.Repeat("a", 65_536-len(canary)+1) + `"}`, 413, postern.PayloadTooLarge, ""},
 		{"label of 501 bytes", `{` + good + `,"body":"b","metadata":{"a":"` + canary + strings.Repeat("a", 501) + `"}}`, 413, postern.PayloadTooLarge, ""},
+		{"a thousand labels and one", `{` + good + `,"body":"b","metadata":{` + labels(1001) + `"z":"` + canary + `"}}`, 413, postern.PayloadTooLarge, ""},
 		{"body over 1 MiB", `{` + good + `,"body":"` + canary + strings.Repeat("a", 1<<20) + `"}`, 413, postern.PayloadTooLarge, ""},
 	}
+}
+
+func labels(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"%d":"v",`, i)
+	}
+	return b.String()
 }
 
 func TestStrictInput(t *testing.T) {
@@ -199,6 +208,16 @@ func TestOtherBodies(t *testing.T) {
 		if !slices.ContainsFunc(p.Errors, func(f postern.Field) bool { return f.Pointer == tt.pointer }) {
 			t.Errorf("%s %s: %+v, want %s", tt.target, tt.body, p.Errors, tt.pointer)
 		}
+	}
+}
+
+func TestA422NamesTwentyPlacesAtMost(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	body := `{"metadata":{` + strings.ReplaceAll(labels(900), `"v"`, "0") + `"a":0}}`
+	p := mine.do("POST", "/v1/messages", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+	if len(p.Errors) != 20 {
+		t.Errorf("%d places", len(p.Errors))
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // fromHuma turns what huma found about parameters into ours. Its words come

@@ -1,16 +1,17 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"postern/internal/postern"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"postern/internal/postern"
 )
 
 // walker reads a body token by token and notes the places that its schema does
@@ -18,17 +19,21 @@ import (
 type walker struct {
 	dec      *jsontext.Decoder
 	registry huma.Registry
-	bad      []error // up to maxFields
+	bad      []error
 }
 
+// errEnough ends a walk that has found as many places as an answer names.
+var errEnough = errors.New("enough places are wrong")
+
 func (w *walker) invalid(pointer, format string, args ...any) {
-	if len(w.bad) < maxFields {
-		w.bad = append(w.bad, postern.Invalid(pointer, format, args...))
-	}
+	w.bad = append(w.bad, postern.Invalid(pointer, format, args...))
 }
 
 // value reads one value; s is nil where nothing is known about it.
 func (w *walker) value(s *huma.Schema, pointer string) error {
+	if len(w.bad) >= maxFields {
+		return errEnough
+	}
 	tok, err := w.dec.ReadToken()
 	if err != nil {
 		return err
@@ -52,6 +57,7 @@ func (w *walker) value(s *huma.Schema, pointer string) error {
 		return w.text(s, pointer, tok.String())
 	case jsontext.KindNumber:
 		w.number(s, pointer, tok.String())
+	default: // null, true and false say nothing more
 	}
 	return nil
 }
@@ -70,8 +76,9 @@ func fits(k jsontext.Kind, schemaType string) bool {
 		return schemaType == huma.TypeInteger
 	case jsontext.KindTrue, jsontext.KindFalse:
 		return schemaType == huma.TypeBoolean
+	default:
+		return false
 	}
-	return false
 }
 
 func typeName(schemaType string) string {
@@ -137,7 +144,10 @@ func (w *walker) object(s *huma.Schema, pointer string) error {
 			missing[name] = true
 		}
 	}
-	for w.dec.PeekKind() != jsontext.KindEndObject {
+	for n := 0; w.dec.PeekKind() != jsontext.KindEndObject; n++ {
+		if n == maxMembers {
+			return postern.Errorf(postern.PayloadTooLarge, "an object has at most %d members", maxMembers)
+		}
 		tok, err := w.dec.ReadToken()
 		if err != nil {
 			return err

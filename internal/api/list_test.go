@@ -1,0 +1,175 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// TestDeviceListIsAsTheInterfaceSays pins the bytes of the answer.
+func TestDeviceListIsAsTheInterfaceSays(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("growth")
+	a := mine.do("GET", "/v1/devices", "", "Accept", "application/json")
+	a.want(http.StatusOK, "")
+	if got := a.Body.String(); got != `{"data":[],"nextCursor":null}` || a.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("no devices: %s of type %s", got, a.Header().Get("Content-Type"))
+	}
+	const day = postern.Time(1795251600000)
+	for _, d := range []postern.Device{
+		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", Name: "Support <1> & \"Co\"", Mode: "live", Status: postern.Connected, PhoneNumber: "+15550001111", DisplayName: "Acme", Metadata: map[string]string{"team": "b"}, CreatedAt: day, LinkedAt: day.Add(1e9), ConnectedAt: day.Add(2e9), LastSeenAt: day.Add(3e9)},
+		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FB", Name: "New", Mode: "live", Status: postern.Unlinked, Metadata: map[string]string{}, CreatedAt: day},
+	} {
+		d.WorkspaceID, d.Desired = mine.ws, postern.WantIdle
+		if err := s.db.CreateDevice(t.Context(), d, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a = mine.do("GET", "/v1/devices", "")
+	a.want(http.StatusOK, "")
+	golden(t, "devices.json", a.Body.Bytes())
+}
+
+type list struct {
+	Data []struct {
+		ID string `json:"id"`
+	} `json:"data"`
+	NextCursor *string `json:"nextCursor"`
+}
+
+func (a *answerT) list() (l list) {
+	a.t.Helper()
+	a.want(http.StatusOK, "")
+	if err := json.Unmarshal(a.Body.Bytes(), &l); err != nil || l.Data == nil {
+		a.t.Fatalf("%s: %v in %s", a.what, err, a.Body)
+	}
+	return l
+}
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine, other := s.tenant("enterprise"), s.tenant("enterprise")
+	var want []string
+	for i := range 7 {
+		want = append(want, string(mine.device(fmt.Sprint(i), postern.Unlinked)))
+		other.device("x", postern.Unlinked)
+	}
+	slices.Sort(want) // ids tell the millisecond; within one their order is chance
+	slices.Reverse(want)
+	var got []string
+	target, cursor := "/v1/devices?limit=3", ""
+	for range 10 {
+		l := mine.do("GET", target, "").list()
+		for _, d := range l.Data {
+			got = append(got, d.ID)
+		}
+		if l.NextCursor == nil {
+			break
+		}
+		cursor = *l.NextCursor
+		target = "/v1/devices?limit=3&cursor=" + cursor
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("pages give %v, want %v", got, want)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw { // no byte of it may be changed
+		changed := append([]byte(nil), raw...)
+		changed[i] ^= 1
+		mine.do("GET", "/v1/devices?cursor="+base64.RawURLEncoding.EncodeToString(changed), "").want(http.StatusBadRequest, postern.MalformedRequest)
+	}
+	other.do("GET", "/v1/devices?cursor="+cursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
+	mine.do("GET", "/v1/messages?cursor="+cursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
+	mine.do("GET", "/v1/webhooks?cursor="+cursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	a, b := connected(mine), connected(mine)
+	for _, device := range []string{a, a, b} {
+		mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted, "")
+	}
+	for query, want := range map[string]int{
+		"": 3, "deviceId=" + a: 2, "deviceId=" + b + "&direction=outbound&status=queued": 1, "chatId=%2B15551234567": 3, "chatId=%2B15550000000": 0,
+		"direction=inbound": 0, "since=2020-01-01T00:00:00Z": 3, "until=2020-01-01T00:00:00Z": 0, "since=1969-01-01T00:00:00Z&until=9999-12-31T23:59:59Z": 3, "limit=2": 2,
+	} {
+		if l := mine.do("GET", "/v1/messages?"+query, "").list(); len(l.Data) != want {
+			t.Errorf("%s: %d messages, want %d", query, len(l.Data), want)
+		}
+	}
+}
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("starter")
+	device := connected(mine)
+	caller := mine.caller()
+	var wg sync.WaitGroup
+	for range 30 {
+		wg.Go(func() {
+			for range 100 {
+				if _, err := s.g.Send(t.Context(), caller, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567", Body: "x"}, nil); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p := mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key", "k").want(http.StatusForbidden, postern.QuotaExhausted)
+	if p.Detail == "" {
+		t.Error("no word of when the month ends")
+	}
+	// What is wrong with a request is told before the quota.
+	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"x","body":"x"}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+	if err := s.g.SetPlan(t.Context(), mine.ws, "growth"); err != nil {
+		t.Fatal(err)
+	}
+	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key", "k").want(http.StatusAccepted, "")
+}
+
+func TestLimitsOfAPlan(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("starter")
+	linking(mine)
+	second := mine.device("second", postern.Unlinked)
+	mine.do("POST", "/v1/devices/"+string(second)+"/link", "").want(http.StatusForbidden, postern.DeviceLimit)
+	for i := range 5 {
+		mine.do("POST", "/v1/webhooks", fmt.Sprintf(`{"url":"https://hooks.test/%d"}`, i)).want(http.StatusCreated, "")
+	}
+	mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/6"}`).want(http.StatusForbidden, postern.EndpointLimit)
+}
+
+func TestStates(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	id := string(mine.device("d", postern.Unlinked))
+	mine.do("POST", "/v1/devices/"+id+"/unlink", "").want(http.StatusConflict, postern.NotLinked)
+	mine.do("DELETE", "/v1/devices/"+id+"/link", "").want(http.StatusConflict, postern.NoOpenLink)
+	mine.do("GET", "/v1/devices/"+id+"/link", "").want(http.StatusNotFound, postern.NotFound)
+	mine.do("GET", "/v1/devices/"+id+"/link/stream", "").want(http.StatusNotFound, postern.NotFound)
+	mine.do("POST", "/v1/sandbox/devices/"+id+"/inbound", `{"from":"+15551234567","body":"x"}`).want(http.StatusConflict, postern.NotLinked)
+	mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusConflict, postern.DeviceNotConnected)
+	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusCreated, "")
+	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusConflict, postern.LinkAlreadyOpen)
+	mine.do("GET", "/v1/devices/"+id+"/link/qr.svg", "").want(http.StatusNotFound, postern.NotFound)
+	mine.do("DELETE", "/v1/devices/"+id+"/link", "").want(http.StatusNoContent, "")
+	mine.set(postern.DeviceID(id), postern.Connected)
+	mine.do("POST", "/v1/devices/"+id+"/link", "").want(http.StatusConflict, postern.DeviceAlreadyLinked)
+	mine.do("DELETE", "/v1/devices/"+id, "").want(http.StatusNoContent, "")
+	mine.do("GET", "/v1/devices/"+id, "").want(http.StatusNotFound, postern.NotFound)
+}

@@ -1,0 +1,188 @@
+package api_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// follower reads a stream over a real connection.
+type follower struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	resp  *http.Response
+}
+
+func follow(t *testing.T, mine *tenant, srv *httptest.Server, id postern.DeviceID) *follower {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/devices/"+string(id)+"/link/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+mine.key)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
+	}
+	return &follower{t, bufio.NewScanner(resp.Body), resp}
+}
+
+// next gives the next event, or "" at the end.
+func (f *follower) next() (name string, l postern.Link) {
+	f.t.Helper()
+	for f.lines.Scan() {
+		line := f.lines.Text()
+		if n, ok := strings.CutPrefix(line, "event: "); ok {
+			name = n
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if err := json.Unmarshal([]byte(data), &l); err != nil {
+				f.t.Fatal(err)
+			}
+			return name, l
+		}
+	}
+	return "", l
+}
+
+func (f *follower) wants(name, code string, status postern.LinkStatus, reason string) {
+	f.t.Helper()
+	got, l := f.next()
+	if got != name || string(l.QR) != code || l.Status != status || string(l.Reason) != reason {
+		f.t.Fatalf("got %q %+v, want %s %q %s %q", got, l, name, code, status, reason)
+	}
+}
+
+func (f *follower) wantsEnd() {
+	f.t.Helper()
+	if name, l := f.next(); name != "" || f.lines.Err() != nil {
+		f.t.Fatalf("after the end: %q %+v %v", name, l, f.lines.Err())
+	}
+}
+
+func serveTest(t *testing.T) (*httptest.Server, *tenant, postern.DeviceID) {
+	t.Helper()
+	s := newServer(t)
+	s.api.SetPulse(10 * time.Millisecond)
+	srv := httptest.NewServer(s.handler)
+	t.Cleanup(srv.Close)
+	mine := s.tenant("starter")
+	id := mine.device("d", postern.Unlinked)
+	mine.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
+	return srv, mine, id
+}
+
+func TestStreamOfCodes(t *testing.T) {
+	t.Parallel()
+	srv, mine, id := serveTest(t)
+	f := follow(t, mine, srv, id)
+	for _, code := range []string{"2@first", "2@second", "2@<third>"} {
+		mine.showCode(id, code, time.Now().Add(time.Minute))
+		f.wants("code", code, postern.LinkPending, "")
+	}
+	late := follow(t, mine, srv, id)
+	late.wants("code", "2@<third>", postern.LinkPending, "")
+
+	d, err := mine.g.Device(t.Context(), mine.caller(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.g.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*follower{f, late} {
+		f.wants("ended", "", postern.LinkLinked, "")
+		f.wantsEnd()
+	}
+	after := follow(t, mine, srv, id)
+	after.wants("ended", "", postern.LinkLinked, "")
+	after.wantsEnd()
+	if strings.Contains(mine.log.String(), "2@") {
+		t.Error("the log shows a code")
+	}
+}
+
+func TestStreamLivesWhileNothingHappens(t *testing.T) {
+	t.Parallel()
+	srv, mine, id := serveTest(t)
+	f := follow(t, mine, srv, id)
+	for range 3 {
+		if !f.lines.Scan() || !strings.HasPrefix(f.lines.Text(), ":") && f.lines.Text() != "" {
+			t.Fatalf("no heartbeat: %q %v", f.lines.Text(), f.lines.Err())
+		}
+	}
+}
+
+func TestStreamEnds(t *testing.T) {
+	t.Parallel()
+	t.Run("canceled", func(t *testing.T) {
+		t.Parallel()
+		srv, mine, id := serveTest(t)
+		f := follow(t, mine, srv, id)
+		mine.do("DELETE", "/v1/devices/"+string(id)+"/link", "").want(http.StatusNoContent, "")
+		f.wants("ended", "", postern.LinkFailed, "canceled")
+		f.wantsEnd()
+	})
+	t.Run("deleted", func(t *testing.T) {
+		t.Parallel()
+		srv, mine, id := serveTest(t)
+		f := follow(t, mine, srv, id)
+		mine.do("DELETE", "/v1/devices/"+string(id), "").want(http.StatusNoContent, "")
+		f.wants("ended", "", postern.LinkFailed, "deleted")
+		f.wantsEnd()
+	})
+	t.Run("key revoked", func(t *testing.T) {
+		t.Parallel()
+		srv, mine, id := serveTest(t)
+		other := mine.with(mine.newKey(gateway.NewKey{}))
+		f := follow(t, other, srv, id)
+		if err := mine.g.RevokeKey(t.Context(), mine.ws, other.caller().Key.ID); err != nil {
+			t.Fatal(err)
+		}
+		f.wantsEnd()
+	})
+	t.Run("caller gone", func(t *testing.T) {
+		t.Parallel()
+		srv, mine, id := serveTest(t)
+		f := follow(t, mine, srv, id)
+		f.resp.Body.Close()
+		srv.Close() // waits for the handler
+		if !strings.Contains(mine.log.String(), `"route":"/v1/devices/{id}/link/stream","status":200`) {
+			t.Errorf("log: %s", mine.log.String())
+		}
+	})
+}
+
+// TestStreamOutlivesTheServersTimeouts: those are meant for requests.
+func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.api.SetPulse(20 * time.Millisecond)
+	srv := httptest.NewUnstartedServer(s.handler)
+	srv.Config.ReadTimeout = 50 * time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	mine := s.tenant("starter")
+	id := mine.device("d", postern.Unlinked)
+	mine.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
+	f := follow(t, mine, srv, id)
+	for beats, end := 0, time.Now().Add(200*time.Millisecond); time.Now().Before(end); beats++ {
+		if !f.lines.Scan() {
+			t.Fatalf("the stream ended after %d lines: %v", beats, f.lines.Err())
+		}
+	}
+	mine.showCode(id, "2@late", time.Now().Add(time.Minute))
+	f.wants("code", "2@late", postern.LinkPending, "")
+}
