@@ -45,13 +45,15 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /receipts", control(func(ctx context.Context, in struct {
 		Account, NetworkID string
 		Status             ReceiptKind
-	}) (any, error) {
+	},
+	) (any, error) {
 		return struct{}{}, v.Receipt(ctx, in.Account, in.NetworkID, in.Status)
 	}))
 	mux.HandleFunc("POST /faults", control(func(ctx context.Context, in struct {
 		Account string
 		Kind    Fault
-	}) (any, error) {
+	},
+	) (any, error) {
 		return struct{}{}, v.Fault(ctx, in.Account, in.Kind)
 	}))
 	mux.HandleFunc("GET /accounts", func(w http.ResponseWriter, _ *http.Request) {

@@ -87,7 +87,7 @@ func TestAccept(t *testing.T) {
 		{"/v1/devices", "Application/JSON; charset=utf-8", 200},
 		{"/v1/devices", "text/html, application/*;q=0.1", 200},
 		{"/v1/devices", "*/*", 200},
-		{"/v1/devices", "application/json;,", 200},
+		{"/v1/devices", "application/json;,a", 200},
 		{"/v1/devices", "*/*;q", 200},
 		{"/v1/devices", "a;", 406},
 		{"/v1/devices", ";,;q=,", 406},
@@ -193,6 +193,9 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("RateLimit: %s", got)
 	}
 	second := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}))
+	if got := mine.with(mine.newKey(gateway.NewKey{})).do("GET", "/v1/devices", "").Header().Get("RateLimit"); !strings.HasPrefix(got, `"default";r=298;`) {
+		t.Errorf("RateLimit of another key of the workspace: %s", got)
+	}
 	limited := 0
 	for range 320 { // a few more become free while this runs
 		if a := mine.do("GET", "/v1/devices", ""); a.Code == http.StatusTooManyRequests {

@@ -40,6 +40,19 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
+func TestIdempotencyKeysBelongToAPath(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	for range 2 {
+		id := string(mine.device("d", postern.Unlinked))
+		a := mine.do("POST", "/v1/devices/"+id+"/link", "", "Idempotency-Key", "k")
+		a.want(http.StatusCreated, "")
+		if a.member("deviceId") != id {
+			t.Errorf("the link attempt of %s is %s", id, a.Body)
+		}
+	}
+}
+
 // TestARefusalMayBeRetried shows that only what happened is remembered.
 func TestARefusalMayBeRetried(t *testing.T) {
 	t.Parallel()

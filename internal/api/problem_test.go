@@ -69,6 +69,27 @@ func TestAPanicIsAnswered(t *testing.T) {
 	}
 }
 
+type brokenWriter struct{ *httptest.ResponseRecorder }
+
+func (brokenWriter) Write([]byte) (int, error) { panic("broken") }
+
+// TestAPanicInAnAnswerCutsIt: what was sent must not look like a whole answer.
+func TestAPanicInAnAnswerCutsIt(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("starter")
+	defer func() {
+		if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // net/http compares so
+			t.Errorf("the handler ended with %v", p)
+		}
+		if !strings.Contains(mine.log.String(), `"msg":"panic"`) {
+			t.Errorf("log: %s", mine.log)
+		}
+	}()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/devices", nil)
+	req.Header.Set("Authorization", "Bearer "+mine.key)
+	mine.handler.ServeHTTP(brokenWriter{httptest.NewRecorder()}, req)
+}
+
 // TestAStoppingServerAsksToTryAgain ends the context that all requests share,
 // as the server does when it stops.
 func TestAStoppingServerAsksToTryAgain(t *testing.T) {

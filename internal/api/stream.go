@@ -25,7 +25,6 @@ func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*hum
 		s := &stream{w: w, ctl: http.NewResponseController(w)}
 		if s.start(r) {
 			a.followLink(ctx, q, first, s)
-			_ = s.ctl.SetWriteDeadline(time.Time{}) // the connection may serve more requests
 		}
 	}}, nil
 }
@@ -82,7 +81,6 @@ type stream struct {
 
 // start sends the headers; it tells whether a body may follow.
 func (s *stream) start(r *http.Request) bool {
-	_ = s.ctl.SetReadDeadline(time.Time{}) // the server's own is meant for requests, and would end the stream
 	s.w.Header().Set("Content-Type", streamType)
 	s.w.WriteHeader(http.StatusOK)
 	return r.Method != http.MethodHead && s.ctl.Flush() == nil

@@ -118,7 +118,9 @@ func TestStreamLivesWhileNothingHappens(t *testing.T) {
 	t.Parallel()
 	srv, mine, id := serveTest(t)
 	f := follow(t, mine, srv, id)
-	for range 3 {
+	mine.showCode(id, "2@once", time.Now().Add(time.Minute))
+	f.wants("code", "2@once", postern.LinkPending, "")
+	for range 6 { // a code is not repeated
 		if !f.lines.Scan() || !strings.HasPrefix(f.lines.Text(), ":") && f.lines.Text() != "" {
 			t.Fatalf("no heartbeat: %q %v", f.lines.Text(), f.lines.Err())
 		}
