@@ -81,11 +81,12 @@ type LinkRow struct {
 	Number         string // once scanned
 }
 
-// LatestLink finds the newest link attempt of a device; ok is false when there
-// was none.
+// LatestLink finds the open link attempt of a device, or else the newest; ok is
+// false when there was none.
 func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
 	err = db.row(ctx, `SELECT id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, expires_at
-		FROM link WHERE workspace_id = $1 AND device_id = $2 ORDER BY id DESC LIMIT 1`, []any{ws, id},
+		FROM link WHERE workspace_id = $1 AND device_id = $2
+		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, []any{ws, id},
 		&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
