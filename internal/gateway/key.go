@@ -26,31 +26,45 @@ func (c Caller) Workspace() postern.WorkspaceID { return c.Key.WorkspaceID }
 type keyCache struct {
 	changed *store.Listener
 
-	mu     sync.Mutex
-	byHash map[[32]byte]Caller
-	used   map[postern.KeyID]time.Time
+	mu      sync.Mutex
+	version int // grows with every change
+	byHash  map[[32]byte]Caller
+	used    map[postern.KeyID]time.Time
 }
 
-func (k *keyCache) find(hash [32]byte) (Caller, bool) {
+// find looks a key up. The version is for put.
+func (k *keyCache) find(hash [32]byte) (c Caller, version int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	select {
-	case <-k.changed.C():
-		k.changed.Take()
-		clear(k.byHash)
-	default:
+	k.refresh()
+	c, ok = k.byHash[hash]
+	return c, k.version, ok
+}
+
+// put remembers what was read since find gave the version, unless a key or a
+// plan has changed in between: then it may be out of date already.
+func (k *keyCache) put(hash [32]byte, c Caller, version int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refresh()
+	if k.version != version {
+		return
 	}
-	c, ok := k.byHash[hash]
-	return c, ok
-}
-
-func (k *keyCache) put(hash [32]byte, c Caller) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	if len(k.byHash) >= keysCached {
 		clear(k.byHash)
 	}
 	k.byHash[hash] = c
+}
+
+// refresh forgets everything after a change; k.mu is held.
+func (k *keyCache) refresh() {
+	select {
+	case <-k.changed.C():
+		k.changed.Take()
+		clear(k.byHash)
+		k.version++
+	default:
+	}
 }
 
 // touch tells whether the key's use is worth writing down now.
@@ -80,10 +94,10 @@ func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Calle
 		return Caller{}, unauthorized()
 	}
 	hash := postern.HashKey(secret)
-	c, known := g.keys.find(hash)
+	c, version, known := g.keys.find(hash)
 	if !known {
 		var err error
-		if c, err = g.loadKey(ctx, hash); err != nil {
+		if c, err = g.loadKey(ctx, hash, version); err != nil {
 			return Caller{}, err
 		}
 	}
@@ -97,7 +111,7 @@ func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Calle
 	return c, nil
 }
 
-func (g *Gateway) loadKey(ctx context.Context, hash [32]byte) (Caller, error) {
+func (g *Gateway) loadKey(ctx context.Context, hash [32]byte, version int) (Caller, error) {
 	key, planName, ok, err := g.db.KeyByHash(ctx, hash)
 	if err != nil {
 		return Caller{}, err
@@ -107,7 +121,7 @@ func (g *Gateway) loadKey(ctx context.Context, hash [32]byte) (Caller, error) {
 		return Caller{}, unauthorized()
 	}
 	c := Caller{key, plan}
-	g.keys.put(hash, c)
+	g.keys.put(hash, c, version)
 	return c, nil
 }
 
