@@ -35,11 +35,6 @@ type PhoneMessage struct {
 	At   postern.Time `json:"at" format:"date-time" example:"2026-11-21T09:00:00.000Z"`
 }
 
-// SandboxFaults are the kinds of faults the sandbox routes take.
-func SandboxFaults() []string {
-	return []string{"drop", "logout", "ban", "restrict", "conflict", "silence"}
-}
-
 func (g *Gateway) sandboxDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
 	if g.sandbox == nil {
 		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
