@@ -56,8 +56,8 @@ func (t *tap) Debugf(format string, args ...any) {
 // Infof is chatter too.
 func (t *tap) Infof(format string, _ ...any) { t.print(slog.LevelDebug, format) }
 
-// Warnf says that something did not go as whatsmeow wishes.
-func (t *tap) Warnf(format string, _ ...any) { t.print(slog.LevelWarn, format) }
+// Warnf says that something did not go as whatsmeow wishes: every ended connection does.
+func (t *tap) Warnf(format string, _ ...any) { t.print(slog.LevelDebug, format) }
 
 // Errorf is a warning to us: what follows from it is decided elsewhere.
 func (t *tap) Errorf(format string, _ ...any) { t.print(slog.LevelWarn, format) }
