@@ -4,6 +4,10 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LONG     ?= 60s
 
+# go.mau.fi/util/exsync sets a flag under a read lock (docs/decisions/0003): the
+# detector would report that in our tests, at random.
+RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false
+
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
@@ -26,7 +30,7 @@ deps: ## what tests need beside Go: installed when root, named otherwise
 
 test: deps ## run every test, with the race detector on our packages
 	$(GO) vet ./...
-	CGO_ENABLED=1 $(GO) test -race -timeout 9m ./...
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
 	$(MAKE) --no-print-directory demo-check
 	@echo "ok: all tests passed"
 
@@ -36,7 +40,7 @@ demo-check: build
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
 test-long: deps ## repeat the end-to-end tests and fuzz each parser (LONG=60s each)
-	CGO_ENABLED=1 $(GO) test -race -timeout 60m -count=20 ./internal/testkit/
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/ ./cmd/postern/
 	./scripts/fuzz $(LONG)
 
 lint: ## vet and golangci-lint, pinned
