@@ -36,6 +36,7 @@ type cli struct {
 type streams struct{ out, err io.Writer }
 
 func main() {
+	syscall.Umask(0o077) // what we write holds keys and conversations: for its owner only
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // stop has nothing left to do

@@ -235,6 +235,25 @@ func TestWhatIsWrongAtStartIsNamed(t *testing.T) {
 	}
 }
 
+func TestDataIsForItsOwnerOnly(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, dir, "--sandbox", "on")
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) < 5 {
+		t.Fatal(entries, err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v (%v)", e.Name(), info.Mode(), err)
+		}
+	}
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	if exit, out, _ := command(t, "--help"); exit != 0 || !strings.Contains(out, "serve") {
