@@ -20,7 +20,7 @@ func scanDelivery(s scanner) (d postern.Delivery, err error) {
 // the id of the last one seen.
 func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, status string, p Page) (list []postern.Delivery, err error) {
 	err = db.rows(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
-		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4)) ORDER BY n DESC LIMIT $5`,
+		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4)) ORDER BY n DESC LIMIT $5 + 0`,
 		[]any{ws, endpoint, status, p.After, p.Limit}, func(r *sql.Rows) error {
 			d, err := scanDelivery(r)
 			list = append(list, d)
@@ -41,14 +41,14 @@ const dueDeliveries = `SELECT d.id, d.endpoint_id, d.event_id, d.type, d.device_
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
 func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3`, endpoint, now, limit)
+	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit)
 }
 
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
 // yet and became due between from and now, oldest first. A later from spares
 // it the walk over older retries.
 func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4`, endpoint, from, now, limit)
+	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
 }
 
 func (db *DB) dueDeliveries(ctx context.Context, query string, args ...any) (list []DueDelivery, err error) {

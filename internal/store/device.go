@@ -38,7 +38,7 @@ type Page struct {
 // ids when it is not nil.
 func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) (list []postern.Device, err error) {
 	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
-		AND ($3 = 'null' OR id IN `+inList(3)+`) ORDER BY id DESC LIMIT $4`,
+		AND ($3 = 'null' OR id IN `+inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
 		[]any{ws, p.After, asJSON(only), p.Limit}, func(r *sql.Rows) error {
 			d, err := scanDevice(r)
 			list = append(list, d)
@@ -189,12 +189,12 @@ func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id post
 // are left for a later call.
 func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (done bool, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2)`, id, purgeChunk)
+		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
 			return err
 		}
 		n, err = t.changed(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
-			AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND d.status = 'pending') LIMIT $2)`, id, purgeChunk, []byte{})
+			AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND d.status = 'pending') LIMIT $2 + 0)`, id, purgeChunk, []byte{})
 		if err != nil || n > 0 {
 			return err
 		}

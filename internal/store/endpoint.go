@@ -40,7 +40,7 @@ func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int,
 
 // Endpoints lists a workspace's endpoints, newest first.
 func (db *DB) Endpoints(ctx context.Context, ws postern.WorkspaceID, p Page) ([]postern.Endpoint, error) {
-	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3`, ws, p.After, p.Limit)
+	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, ws, p.After, p.Limit)
 }
 
 func (db *DB) endpoints(ctx context.Context, query string, args ...any) (list []postern.Endpoint, err error) {
@@ -170,7 +170,7 @@ type loggedEvent struct {
 
 func missedEvents(t *tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
 	last = since
-	err = t.rows(`SELECT position, id, device_id, type FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4`,
+	err = t.rows(`SELECT position, id, device_id, type FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
 		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
 			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type)

@@ -59,7 +59,7 @@ func (db *DB) ForgetAnswers(ctx context.Context, before postern.Time) (n int64, 
 	}
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		n, err = t.changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
-			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2)`, before, purgeChunk)
+			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2 + 0)`, before, purgeChunk)
 		return err
 	}))
 	return n, err

@@ -119,7 +119,7 @@ func (db *DB) Messages(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 	err = db.rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
 		AND ($3 = 'null' OR device_id IN `+inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
-		AND ($7 = 0 OR created_at >= $7) AND ($8 = 0 OR created_at < $8) ORDER BY n DESC LIMIT $9`,
+		AND ($7 = 0 OR created_at >= $7) AND ($8 = 0 OR created_at < $8) ORDER BY n DESC LIMIT $9 + 0`,
 		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit}, func(r *sql.Rows) error {
 			m, err := scanMessage(r)
 			list = append(list, m)

@@ -18,7 +18,7 @@ type QueuedMessage struct {
 
 // NextOutbound gives the oldest messages that a device still has to send.
 func (db *DB) NextOutbound(ctx context.Context, device postern.DeviceID, limit int) (list []QueuedMessage, err error) {
-	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message WHERE device_id = $1 AND status IN ('queued', 'sending') ORDER BY n LIMIT $2`,
+	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message WHERE device_id = $1 AND status IN ('queued', 'sending') ORDER BY n LIMIT $2 + 0`,
 		[]any{device, limit}, func(r *sql.Rows) error {
 			var q QueuedMessage
 			m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
@@ -118,7 +118,7 @@ func (db *DB) ExpireOutbound(ctx context.Context, now postern.Time, limit int) (
 }
 
 func overdue(t *tx, now postern.Time, limit int) (list []QueuedMessage, err error) {
-	err = t.rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1 LIMIT $2`, []any{now, limit}, func(r *sql.Rows) error {
+	err = t.rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1 LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
 		var q QueuedMessage
 		err := r.Scan(&q.ID, &q.FrameLeft)
 		list = append(list, q)

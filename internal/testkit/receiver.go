@@ -170,3 +170,17 @@ func (r *Receiver) All() []Delivery {
 	defer r.mu.Unlock()
 	return slices.Clone(r.deliveries)
 }
+
+// AwaitCount waits until so many deliveries of a kind arrived.
+func (r *Receiver) AwaitCount(kind postern.EventType, n int) {
+	r.kit.t.Helper()
+	r.await(string(kind), func() bool {
+		got := 0
+		for _, d := range r.deliveries {
+			if d.Type() == kind {
+				got++
+			}
+		}
+		return got >= n
+	})
+}
