@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"postern/internal/postern"
@@ -53,7 +54,7 @@ func (db *DB) Device(ctx context.Context, ws postern.WorkspaceID, id postern.Dev
 	if err != nil {
 		return postern.Device{}, err
 	}
-	d, err := scanDevice(s.QueryRowContext(ctx, ws, id))
+	d, err := scanDevice(s.QueryRowContext(unending(ctx), ws, id))
 	return d, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
@@ -82,7 +83,11 @@ func (db *DB) DeviceForEngine(ctx context.Context, id postern.DeviceID) (postern
 	if err != nil {
 		return postern.Device{}, err
 	}
-	return scanDevice(s.QueryRowContext(ctx, id))
+	d, err := scanDevice(s.QueryRowContext(unending(ctx), id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return d, postern.Errorf(postern.NotFound, "there is no such device")
+	}
+	return d, err
 }
 
 // LinkedDevices counts, over all workspaces, the devices that hold a link.
@@ -114,17 +119,19 @@ type SetDeviceState struct {
 	DropAccount bool            // the link is gone
 	FailQueued  bool            // what was still to be sent fails
 	From        []postern.Status
+	FromDesired postern.Desired // ""; or what must be desired still
 	At          postern.Time
 	Event       *postern.Event
 }
 
 func (o SetDeviceState) apply(t *tx) error {
 	var have postern.Status
-	err := t.row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have)
+	var desired postern.Desired
+	err := t.row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have, &desired)
 	if err != nil {
 		return err
 	}
-	if o.From != nil && !slices.Contains(o.From, have) {
+	if o.From != nil && !slices.Contains(o.From, have) || o.FromDesired != "" && o.FromDesired != desired {
 		return nil // someone else decided in the meantime
 	}
 	if o.FailQueued {
@@ -183,32 +190,42 @@ func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id post
 	}))
 }
 
+// Purged says how far the purge of a deleted device got.
+type Purged int
+
+// The outcomes of PurgeDevice.
+const (
+	PurgeMore  Purged = iota // a chunk was deleted; call again
+	PurgeWaits               // the rest is needed by deliveries
+	PurgeDone                // nothing is left, the device's row is gone
+)
+
 // PurgeDevice deletes a chunk of what a deleted device held: messages, then
-// the content of its events, of which only ids stay. done is true when nothing
-// is left and the device's row is gone too. Events that a delivery still needs
-// are left for a later call.
-func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (done bool, err error) {
+// the content of its events, of which only ids stay. Events that an active
+// endpoint still waits for are left for a later call.
+func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
 			return err
 		}
 		n, err = t.changed(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
-			AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND d.status = 'pending') LIMIT $2 + 0)`, id, purgeChunk, []byte{})
+			AND NOT EXISTS (SELECT 1 FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.event_id = e.id AND d.status = 'pending' AND p.status = 'active') LIMIT $2 + 0)`, id, purgeChunk, []byte{})
 		if err != nil || n > 0 {
 			return err
 		}
-		return purgeRow(t, id, &done)
+		return purgeRow(t, id, &purged)
 	}))
-	return done, err
+	return purged, err
 }
 
-func purgeRow(t *tx, id postern.DeviceID, done *bool) error {
+func purgeRow(t *tx, id postern.DeviceID, purged *Purged) error {
 	var left int
 	if err := t.row(`SELECT count(*) FROM event WHERE device_id = $1 AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
+		*purged = PurgeWaits
 		return err
 	}
-	*done = true
+	*purged = PurgeDone
 	if err := t.exec(`DELETE FROM link WHERE device_id = $1`, id); err != nil {
 		return err
 	}

@@ -58,25 +58,35 @@ func (db *DB) Endpoint(ctx context.Context, ws postern.WorkspaceID, id postern.E
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
-	e, err := scanEndpoint(s.QueryRowContext(ctx, ws, id))
+	e, err := scanEndpoint(s.QueryRowContext(unending(ctx), ws, id))
 	return e, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
 }
 
 // DeleteEndpoint removes an endpoint, what still waits for it, and its log.
 func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		for _, q := range []string{
-			`DELETE FROM attempt WHERE delivery_id IN (SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2)`,
-			`DELETE FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2`,
-			`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`,
-		} {
-			if err := t.exec(q, ws, id); err != nil {
-				return err
-			}
-		}
+	err := db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(EndpointChanged, string(id))
-		return nil
+		return t.exec(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)
 	}))
+	for left := true; left && err == nil; {
+		left, err = db.dropDeliveries(ctx, ws, id)
+	}
+	return err
+}
+
+// dropDeliveries deletes a chunk of an endpoint's log and queue: one operation
+// for all would make everybody wait.
+func (db *DB) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (left bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 LIMIT $3 + 0`
+		if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
+			return err
+		}
+		n, err := t.changed(`DELETE FROM delivery WHERE id IN (`+chunk+`)`, ws, id, purgeChunk)
+		left = n == purgeChunk
+		return err
+	}))
+	return left, err
 }
 
 // EndpointForDelivery finds an endpoint by its id alone. For the dispatcher,
@@ -86,7 +96,7 @@ func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (p
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
-	e, err := scanEndpoint(s.QueryRowContext(ctx, id))
+	e, err := scanEndpoint(s.QueryRowContext(unending(ctx), id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
 	}

@@ -46,7 +46,7 @@ func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k postern.Key, plan
 	if err != nil {
 		return k, "", false, err
 	}
-	k, err = scanKey(withTail{s.QueryRowContext(ctx, hash[:]), []any{&plan}})
+	k, err = scanKey(withTail{s.QueryRowContext(unending(ctx), hash[:]), []any{&plan}})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, "", false, nil
 	}

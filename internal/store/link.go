@@ -150,10 +150,11 @@ func (o FinishLink) apply(t *tx) error {
 func (db *DB) FinishLink(ctx context.Context, o FinishLink) error { return db.do(ctx, o) }
 
 // EndLink ends the open attempt of a device without a link and gives the slot
-// back. It does nothing when none is open.
-func (db *DB) EndLink(ctx context.Context, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) (ended bool, err error) {
+// back. With an id it ends that attempt only, without one whichever is open. It
+// does nothing when there is none.
+func (db *DB) EndLink(ctx context.Context, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string, at postern.Time) (ended bool, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
-		ended, err = endLink(t, device, status, reason, at)
+		ended, err = endLink(t, device, only, status, reason, at)
 		if err != nil || !ended {
 			return err
 		}
@@ -163,12 +164,12 @@ func (db *DB) EndLink(ctx context.Context, device postern.DeviceID, status poste
 }
 
 func endOpenLink(t *tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) error {
-	_, err := endLink(t, device, status, reason, at)
+	_, err := endLink(t, device, "", status, reason, at)
 	return err
 }
 
-func endLink(t *tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) (bool, error) {
-	n, err := t.changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1 AND status = 'pending'`, device, status, reason, at, []byte{})
+func endLink(t *tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string, at postern.Time) (bool, error) {
+	n, err := t.changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1 AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
 	if n > 0 {
 		t.wake(LinkChanged, string(device))
 		t.wake(DeviceChanged, string(device))

@@ -49,13 +49,16 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 	if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
 		t.Errorf("a second attempt = %v, want link-already-open", err)
 	}
-	ended, err := db.EndLink(t.Context(), d.ID, postern.LinkExpired, "timeout", testNow)
+	ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkExpired, "timeout", testNow)
 	if !ended || err != nil {
 		t.Fatalf("EndLink = %v, %v", ended, err)
 	}
 	second := openLinkOf(d, 1) // the slot was given back
 	if err := db.OpenLink(t.Context(), second); err != nil {
 		t.Fatal(err)
+	}
+	if ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkFailed, "late", testNow); ended || err != nil {
+		t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 	}
 	if err := db.LinkScanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
 		t.Errorf("scanning an ended attempt = %v, want no-open-link", err)

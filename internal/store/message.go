@@ -99,7 +99,7 @@ func (db *DB) Message(ctx context.Context, ws postern.WorkspaceID, id postern.Me
 	if err != nil {
 		return postern.Message{}, err
 	}
-	m, err := scanMessage(s.QueryRowContext(ctx, ws, id))
+	m, err := scanMessage(s.QueryRowContext(unending(ctx), ws, id))
 	return m, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 

@@ -188,11 +188,11 @@ func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 		t.Errorf("a deleted device can be read: %v", err)
 	}
 	for i := 0; ; i++ {
-		done, err := db.PurgeDevice(t.Context(), d.ID)
+		purged, err := db.PurgeDevice(t.Context(), d.ID)
 		if err != nil || i > 10 {
 			t.Fatalf("PurgeDevice, round %d: %v", i, err)
 		}
-		if done {
+		if purged == PurgeDone {
 			break
 		}
 	}

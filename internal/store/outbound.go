@@ -230,7 +230,7 @@ func (db *DB) OutboundByNetworkID(ctx context.Context, device postern.DeviceID, 
 	if err != nil {
 		return m, false, err
 	}
-	m, err = scanMessage(s.QueryRowContext(ctx, device, networkID))
+	m, err = scanMessage(s.QueryRowContext(unending(ctx), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

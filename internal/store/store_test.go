@@ -318,3 +318,51 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
 	}
 }
+
+func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	var pages int
+	if err := db.row(t.Context(), `PRAGMA page_count`, nil, &pages); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.do(t.Context(), opFunc(func(tx *tx) error {
+		var n int
+		return tx.row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+8), nil, &n)
+	})); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, size int) op {
+		return opFunc(func(tx *tx) error {
+			return tx.exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name, strings.Repeat("x", size))
+		})
+	}
+	// One group by hand: a small row, one that does not fit, a small row.
+	group := []request{{put("a", 1), make(chan error, 1)}, {put("b", 1<<20), make(chan error, 1)}, {put("c", 1), make(chan error, 1)}}
+	if err := db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	hold := make(chan struct{})
+	db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
+	for _, r := range group {
+		db.writer.in <- r
+	}
+	close(hold)
+	for i, r := range group {
+		name := string(rune('a' + i))
+		err := <-r.done
+		stored, readErr := db.Setting(t.Context(), name)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		if (err == nil) != (stored != "") {
+			t.Errorf("%s was answered %v, and stored: %v", name, err, stored != "")
+		}
+		if err != nil && postern.ReasonOf(err) != postern.Unavailable {
+			t.Errorf("%s was answered %v, want unavailable", name, err)
+		}
+	}
+	if err := db.do(t.Context(), put("d", 1)); err != nil {
+		t.Errorf("the writer does not go on: %v", err)
+	}
+}

@@ -41,16 +41,35 @@ func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern
 	return ws, err
 }
 
-// SetPlan changes what a workspace is entitled to.
-func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan string) error {
+// SetPlan changes what a workspace is entitled to. Without webhooks its
+// endpoints are paused; with them those are asked again to prove that they want
+// events, and catch up from the pause.
+func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan)
+		n, err := t.changed(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan.Name)
 		if err == nil && n == 0 {
 			return postern.Errorf(postern.NotFound, "there is no such workspace")
 		}
+		if err != nil {
+			return err
+		}
 		t.wake(KeyChanged, string(id))
-		return err
+		return switchEndpoints(t, id, plan.API, at)
 	}))
+}
+
+func switchEndpoints(t *tx, id postern.WorkspaceID, on bool, at postern.Time) error {
+	query := `UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0, since = CASE WHEN status = 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END
+		WHERE workspace_id = $1 AND status IN ('active', 'pending') AND $2 >= 0 RETURNING id`
+	if on {
+		query = `UPDATE endpoint SET status = 'pending', status_reason = '', attempts = 0, due_at = $2 WHERE workspace_id = $1 AND status = 'paused' AND status_reason = 'plan' RETURNING id`
+	}
+	return t.rows(query, []any{id, at}, func(r *sql.Rows) error {
+		var endpoint string
+		err := r.Scan(&endpoint)
+		t.wake(EndpointChanged, endpoint)
+		return err
+	})
 }
 
 // Setting reads a value that the program remembers; "" when it was never set.

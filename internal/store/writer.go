@@ -64,6 +64,11 @@ func (w *writer) do(ctx context.Context, o op) error {
 	case err := <-r.done:
 		return err
 	case <-w.ended:
+	}
+	select {
+	case err := <-r.done: // it was written in the last group
+		return err
+	default:
 		return errClosed()
 	}
 }
@@ -154,14 +159,12 @@ func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes
 		return nil, unavailable(err)
 	}
 	for i, r := range group {
-		if savepoints {
-			errs[i] = t.guarded(r.op)
-		} else if err := t.guardPanic(r.op); err != nil {
+		if err := t.run(r.op, savepoints, &errs[i]); err != nil {
 			return nil, errors.Join(err, t.exec("ROLLBACK"))
 		}
 	}
 	if err := t.exec("COMMIT"); err != nil {
-		return nil, errors.Join(unavailable(err), t.exec("ROLLBACK"))
+		return nil, errors.Join(postern.Errorf(postern.Unavailable, "the storage cannot be written now"), err, t.exec("ROLLBACK"))
 	}
 	return t.wakes, nil
 }
@@ -173,17 +176,34 @@ type tx struct {
 	wakes []Wake
 }
 
-func (t *tx) guarded(o op) error {
+// run applies one op. Without savepoints its failure ends the group; with
+// them it is the op's own outcome.
+func (t *tx) run(o op, savepoints bool, outcome *error) (err error) {
+	if !savepoints {
+		return t.guardPanic(o)
+	}
+	*outcome, err = t.guarded(o)
+	return err
+}
+
+// guarded applies an op between savepoints. When the op cannot be taken back
+// alone, the transaction is lost: a full disk makes SQLite roll all of it back
+// by itself (sqlite.org/lang_transaction, 3.1), and then nothing of the group
+// may be committed or said to be.
+func (t *tx) guarded(o op) (outcome, lost error) {
 	if err := t.exec("SAVEPOINT op"); err != nil {
-		return unavailable(err)
+		return nil, unavailable(err)
 	}
 	before := len(t.wakes)
-	err := t.guardPanic(o)
-	if err != nil {
+	outcome = t.guardPanic(o)
+	if outcome != nil {
 		t.wakes = t.wakes[:before]
-		err = errors.Join(err, t.exec("ROLLBACK TO op"))
+		lost = t.exec("ROLLBACK TO op")
 	}
-	return errors.Join(err, t.exec("RELEASE op"))
+	if lost = errors.Join(lost, t.exec("RELEASE op")); lost != nil {
+		return nil, errors.Join(postern.Errorf(postern.Unavailable, "the storage cannot be written now"), lost, outcome)
+	}
+	return outcome, nil
 }
 
 // guardPanic keeps a mistake in one op from ending the only writer.
