@@ -84,6 +84,6 @@ func (g *Gateway) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (po
 		return d, err
 	}
 	return d, g.db.RequestUnlink(ctx, store.SetDeviceState{
-		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, At: g.time(), Event: &e,
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: g.time(), Event: &e,
 	})
 }

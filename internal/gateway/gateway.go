@@ -79,7 +79,8 @@ func (g *Gateway) SetPlan(ctx context.Context, id postern.WorkspaceID, plan stri
 	if err := checkPlan(plan); err != nil {
 		return err
 	}
-	return g.db.SetPlan(ctx, id, plan)
+	p, _ := postern.PlanByName(plan)
+	return g.db.SetPlan(ctx, id, p, g.time())
 }
 
 func checkPlan(plan string) error {

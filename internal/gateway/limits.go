@@ -22,6 +22,8 @@ const (
 	linkTime = 3 * time.Minute
 	// codeWait is how long a sandbox scan waits for the first code.
 	codeWait = 10 * time.Second
+	// linkedWait is how long it waits for the device to be connected.
+	linkedWait = 2 * time.Second
 
 	defaultInFlight = 8
 	maxInFlight     = 64

@@ -75,7 +75,7 @@ func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID)
 	if _, err := g.Device(ctx, c, id); err != nil {
 		return err
 	}
-	ended, err := g.db.EndLink(ctx, id, postern.LinkFailed, "canceled", g.time())
+	ended, err := g.db.EndLink(ctx, id, "", postern.LinkFailed, "canceled", g.time())
 	if err == nil && !ended {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
 	}
@@ -136,7 +136,7 @@ func (g *Gateway) Linked(ctx context.Context, d postern.Device, l store.LinkRow,
 }
 
 // EndLink ends an attempt without a link.
-func (g *Gateway) EndLink(ctx context.Context, d postern.Device, status postern.LinkStatus, reason string) error {
-	_, err := g.db.EndLink(ctx, d.ID, status, reason, g.time())
+func (g *Gateway) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
+	_, err := g.db.EndLink(ctx, l.DeviceID, l.ID, status, reason, g.time())
 	return err
 }

@@ -76,7 +76,28 @@ func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID
 	if err := g.sandbox.Scan(ctx, qr, number); err != nil {
 		return "", postern.Errorf(postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason")
 	}
-	return number, nil
+	return number, g.awaitLinked(ctx, c, id)
+}
+
+// awaitLinked waits a moment until the device is connected, so that the next
+// request can send. One that takes longer is no error.
+func (g *Gateway) awaitLinked(ctx context.Context, c Caller, id postern.DeviceID) error {
+	ctx, cancel := context.WithTimeout(ctx, linkedWait)
+	defer cancel()
+	changes := g.db.Listen(store.DeviceChanged, string(id))
+	defer changes.Close()
+	for {
+		d, err := g.Device(context.WithoutCancel(ctx), c, id)
+		if err != nil || d.Status != postern.Linking && d.Status != postern.Connecting {
+			return err
+		}
+		select {
+		case <-changes.C():
+			changes.Take()
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 func sandboxNumber(d postern.Device, number string) (string, error) {

@@ -81,7 +81,7 @@ func (g *Gateway) deviceEvent(d postern.Device, s SessionState, at postern.Time,
 func (g *Gateway) Unlinked(ctx context.Context, d postern.Device) error {
 	return g.db.SetDeviceState(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Reason: "unlinked", Desired: postern.WantIdle, DropAccount: true,
-		From: []postern.Status{postern.Unlinked}, At: g.time(),
+		FromDesired: postern.WantUnlink, At: g.time(),
 	})
 }
 

@@ -36,9 +36,13 @@ func (g *Gateway) CreateEndpoint(ctx context.Context, c Caller, in NewEndpoint, 
 		return Created[EndpointWithSecret]{}, err
 	}
 	in.DeviceIDs = devices
-	return create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+	made, err := create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
 		return g.buildEndpoint(ctx, c, in)
 	})
+	if err == nil && !c.sees(made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
+		return Created[EndpointWithSecret]{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+	}
+	return made, err
 }
 
 // endpointDevices keeps an endpoint within the key's list of devices: without

@@ -79,7 +79,10 @@ func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end 
 		}
 		return 0
 	case postern.Restricted:
-		return max(time.Until(end.Until), retryFirst)
+		if end.Until.IsZero() {
+			return conflictWait // the vendor did not say: do not knock
+		}
+		return max(time.Until(end.Until), s.backoff.NextBackOff())
 	case postern.Conflict:
 		return conflictWait
 	default:
@@ -94,6 +97,9 @@ type host struct {
 	session network.Session
 	opened  func() // gives the place among the opening connections back
 	proven  func() // the connection works: the next retry is quick again
+
+	mu     sync.Mutex
+	closed bool // the connection has ended: it must not go live any more
 }
 
 // Update takes in what happened. It returns nil only when it is durable.
@@ -134,6 +140,11 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 	if err != nil {
 		return err
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.New("the connection has ended")
+	}
 	h.proven()
 	h.e.log.InfoContext(ctx, "device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
 	h.e.goLive(h.d.ID, h.session)
@@ -141,7 +152,12 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 }
 
 // close ends the sending of the connection.
-func (h *host) close() { h.e.goDark(h.d.ID) }
+func (h *host) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.e.goDark(h.d.ID)
+}
 
 // Outbound finds a message for a recipient who asks for it again.
 func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool) {

@@ -109,15 +109,22 @@ func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
 	if err != nil {
 		return // deleted, or the store is away: the supervisor reads for itself
 	}
-	e.mu.Lock()
-	s := e.supervisors[id]
-	e.mu.Unlock()
-	switch {
-	case s != nil:
-		s.desire(d.Desired)
-	case d.Desired != postern.WantIdle:
+	if !e.tell(id, d.Desired) && d.Desired != postern.WantIdle {
 		e.supervise(ctx, id)
 	}
+}
+
+// tell hands what is desired to the device's supervisor, if it has one. The
+// lock is held throughout, so that the supervisor cannot come to rest in
+// between.
+func (e *Engine) tell(id postern.DeviceID, desired postern.Desired) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.supervisors[id]
+	if s != nil {
+		s.desire(desired)
+	}
+	return s != nil
 }
 
 // keepHouse ends messages whose time is over and forgets old answers.

@@ -487,3 +487,59 @@ func TestWhatArrivesWhileTheGatewayIsAwayComesOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestWaitingMessageDoesNotKeepADeviceFromBeingUnlinked(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.fault(networktest.FaultRefuse)
+		w.fault(networktest.FaultDrop)
+		w.settle(time.Millisecond)
+		if _, err := w.net.Send(t.Context(), account, customer, "waiting"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Minute)
+		if list, err := w.net.Accounts(t.Context()); len(list) != 0 || err != nil {
+			t.Errorf("keys of %v are kept (%v)", list, err)
+		}
+	})
+}
+
+func TestAttemptOpenedRightAfterACancelIsServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.openLink()
+		for range 20 {
+			if err := w.g.CancelLink(t.Context(), w.caller, d.ID); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(time.Second)
+			if l := w.link(d); l.Status != postern.LinkPending || l.QR == "" {
+				t.Fatalf("the new attempt = %+v", l)
+			}
+		}
+	})
+}
+
+func TestDeleteIsNotUndoneByAnUnlinkThatEndsLater(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.g.DeleteDevice(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.g.Unlinked(t.Context(), d); err != nil { // as a late engine would
+			t.Fatal(err)
+		}
+		w.settle(time.Minute)
+		if _, err := w.db.DeviceForEngine(t.Context(), d.ID); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("the deleted device is still there: %v", err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"postern/internal/gateway"
@@ -27,8 +28,35 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	}
 	ctx, cancel := context.WithDeadline(ctx, l.ExpiresAt.Std())
 	defer cancel()
+	var watching sync.WaitGroup
+	watching.Go(func() { e.whilePending(ctx, d, l, cancel) })
 	h := &linkHost{e: e, d: d, link: l}
-	return e.linkEnded(ctx, d, h, e.driver.Link(ctx, h))
+	err = e.driver.Link(ctx, h)
+	wait := e.linkEnded(ctx, d, h, err)
+	cancel()
+	watching.Wait()
+	return wait
+}
+
+// whilePending ends the attempt's work when the attempt itself was ended, even
+// if another was opened at once. One that was linked ends by itself: the
+// network must hear our last word of it.
+func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelFunc) {
+	changes := e.g.WatchLink(d.ID)
+	defer changes.Close()
+	for {
+		now, open, err := e.g.OpenLinkOf(ctx, d)
+		if err == nil && now.ID != l.ID || err == nil && !open && now.Status != postern.LinkLinked {
+			end()
+			return
+		}
+		select {
+		case <-changes.C():
+			changes.Take()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // resumeLink finishes an attempt that a crash interrupted after the scan: when
@@ -39,7 +67,7 @@ func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkR
 	case err == nil:
 		err = e.g.Linked(ctx, d, l, l.Account, l.Number, "")
 	case errors.Is(err, network.ErrUnknownAccount):
-		err = e.g.EndLink(ctx, d, postern.LinkFailed, "interrupted")
+		err = e.g.EndLink(ctx, l, postern.LinkFailed, "interrupted")
 	}
 	if err != nil {
 		e.log.WarnContext(ctx, "resume a link attempt", "device", d.ID, "link", l.ID, "error", err)
@@ -70,7 +98,7 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 		}
 	}
 	e.log.InfoContext(ctx, "link attempt ended", "device", d.ID, "link", h.link.ID, "reason", reason)
-	if err := e.g.EndLink(context.WithoutCancel(ctx), d, status, reason); err != nil { // its deadline may be over
+	if err := e.g.EndLink(context.WithoutCancel(ctx), h.link, status, reason); err != nil { // its deadline may be over
 		e.log.WarnContext(ctx, "end a link attempt", "device", d.ID, "error", err)
 		return storeRetryWait
 	}

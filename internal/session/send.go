@@ -158,6 +158,7 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	l.forget(list)
 	for _, m := range list {
 		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
 			continue
@@ -168,6 +169,21 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 		}
 	}
 	return tried, nil
+}
+
+// forget drops what is noted of messages that have ended meanwhile. The list
+// holds all that wait for a repetition: they are the oldest.
+func (l *liveSession) forget(list []store.QueuedMessage) {
+	if len(l.retry) == 0 {
+		return
+	}
+	kept := map[postern.MessageID]resend{}
+	for _, m := range list {
+		if r, ok := l.retry[m.ID]; ok {
+			kept[m.ID] = r
+		}
+	}
+	l.retry = kept
 }
 
 // sendOne makes one attempt. An error means that the store did not take the

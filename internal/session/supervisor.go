@@ -99,6 +99,9 @@ func (e *Engine) dismiss(s *supervisor) {
 func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	version := s.seen()
 	d, err := e.db.DeviceForEngine(ctx, s.id)
+	if postern.ReasonOf(err) == postern.NotFound {
+		return e.rest(s, version) // it was deleted
+	}
 	if err != nil {
 		e.log.WarnContext(ctx, "read a device", "device", s.id, "error", err)
 		return e.pause(ctx, storeRetryWait)

@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // unlink removes a device's link at the vendor, again and again until the
@@ -31,12 +32,14 @@ func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (w
 		e.log.WarnContext(ctx, "unlink a deleted device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff(), false
 	}
-	gone, err := e.db.PurgeDevice(ctx, d.ID)
+	purged, err := e.db.PurgeDevice(ctx, d.ID)
 	switch {
 	case err != nil:
 		e.log.WarnContext(ctx, "purge a deleted device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff(), false
-	case gone:
+	case purged == store.PurgeMore:
+		return 0, false
+	case purged == store.PurgeDone:
 		e.log.InfoContext(ctx, "device deleted", "device", d.ID, "workspace", d.WorkspaceID)
 		return 0, true
 	}
@@ -97,15 +100,15 @@ func gone(err error) error {
 // readable once the connection is live.
 type leaving chan struct{}
 
-// Update waits for the connection to be live. What arrives meanwhile is not
-// for us any more, and is not acknowledged.
+// Update waits for the connection to be live. What waited at the network comes
+// first; it is taken and dropped, since the owner has given the link up, and a
+// refusal would end the connection before it can be used to say goodbye.
 func (l leaving) Update(_ context.Context, u network.Update) error {
-	if _, live := u.(network.Live); !live {
-		return errors.New("the device is being unlinked")
-	}
-	select {
-	case l <- struct{}{}:
-	default:
+	if _, live := u.(network.Live); live {
+		select {
+		case l <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }
