@@ -129,6 +129,9 @@ func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 	for _, id := range c.Device {
 		in.Devices = append(in.Devices, postern.DeviceID(id))
 	}
+	if c.Expires < 0 {
+		return errors.New("--expires is a time from now, such as 720h")
+	}
 	if c.Expires > 0 {
 		in.ExpiresAt = postern.TimeOf(time.Now().Add(c.Expires))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 type demoCmd struct {
-	Dir     string `env:"POSTERN_DATA_DIR" default:"./data/demo" placeholder:"DIR" help:"Where the demo keeps its data (${default})."`
+	Dir     string `default:"./data/demo" placeholder:"DIR" help:"Where the demo keeps its data (${default})."`
 	Addr    string `env:"POSTERN_ADDR" default:"127.0.0.1:8080" help:"Address of the API (${default})."`
 	OpsAddr string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of metrics and health (${default})."`
 	Once    bool   `help:"Show the loop once and exit: 0 when everything arrived, 1 with the reason otherwise."`

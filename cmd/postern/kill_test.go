@@ -263,7 +263,8 @@ func TestKillUnderBacklogLosesNothingAndDoublesNothing(t *testing.T) {
 		k.await("a backlog", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return len(sent) > (2*cycle+1)*devices*burst/4/2 && len(written) > cycle*devices*burst
+			due := cycle*devices*burst + devices*burst/4
+			return len(sent) > due && len(written) > due
 		})
 		k.kill()
 		k.boot()

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,7 @@ const (
 	readTimeout       = 30 * time.Second // header and body
 	idleTimeout       = 2 * time.Minute
 	drainTimeout      = 10 * time.Second // for requests in flight when the server stops
+	streamGrace       = 2 * time.Second  // then streams, which never finish, are cut
 )
 
 // App is a server that was opened: it holds the data directory and its ports.
@@ -251,7 +253,7 @@ func (a *App) drain(ctx context.Context) {
 	defer cancel()
 	var group errgroup.Group
 	for _, s := range a.servers {
-		s.http.RegisterOnShutdown(a.streams)
+		s.http.RegisterOnShutdown(func() { time.AfterFunc(streamGrace, a.streams) })
 		group.Go(func() error { return s.http.Shutdown(ctx) })
 	}
 	if err := group.Wait(); err != nil {
@@ -289,8 +291,28 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, err
 		return core{}, errors.Join(err, db.Close())
 	}
 	box, err := seal.NewBox(key)
+	if err == nil {
+		err = checkKey(ctx, db, box)
+	}
 	if err != nil {
 		return core{}, errors.Join(err, db.Close())
 	}
 	return core{db, box}, nil
+}
+
+// checkKey refuses a secret key that is not the one this database was sealed
+// with: nothing in it could be opened.
+func checkKey(ctx context.Context, db *store.DB, box *seal.Box) error {
+	const setting = "secret_key_check"
+	now := hex.EncodeToString(box.MAC("key check", "postern"))
+	before, err := db.Setting(ctx, setting)
+	switch {
+	case err != nil:
+		return err
+	case before == "":
+		return db.SetSetting(ctx, setting, now)
+	case before != now:
+		return errors.New("the secret key is not the one this database was sealed with; restore secret.key, or name it by POSTERN_SECRET_KEY_FILE")
+	}
+	return nil
 }

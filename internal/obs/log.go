@@ -2,6 +2,7 @@
 package obs
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"regexp"
@@ -35,8 +36,11 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 	case slog.KindString:
 		return slog.String(a.Key, shapes.ReplaceAllString(a.Value.String(), hidden))
 	case slog.KindAny:
+		if text := fmt.Sprint(a.Value.Any()); shapes.MatchString(text) {
+			return slog.String(a.Key, shapes.ReplaceAllString(text, hidden))
+		}
 		if err, ok := a.Value.Any().(error); ok {
-			return slog.String(a.Key, shapes.ReplaceAllString(err.Error(), hidden))
+			return slog.String(a.Key, err.Error())
 		}
 	case slog.KindBool, slog.KindDuration, slog.KindFloat64, slog.KindInt64, slog.KindTime, slog.KindUint64, slog.KindGroup, slog.KindLogValuer:
 	}

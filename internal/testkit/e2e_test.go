@@ -378,6 +378,39 @@ func awaitNotLinked(t *testing.T, k *testkit.Kit, number string) {
 	})
 }
 
+func TestPlanWithoutWebhooksPausesThemAndTheyCatchUp(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("starter")
+	hooks := c.Receive("message.received")
+	c.Link(phone)
+	k.SetPlan(c.Workspace, "free")
+	if a := c.Do("GET", "/v1/devices", nil); a.Status != 403 {
+		t.Errorf("on the plan free: %d, want 403", a.Status)
+	}
+	if _, err := k.Vendor.Send(t.Context(), phone, customer, "while it was paused"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the message to be acknowledged", func() (bool, any) {
+		for _, e := range k.Vendor.Ledger(0, 0) {
+			if e.Direction == vendorsim.Inbound && e.AckedAt != nil {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	for _, d := range hooks.All() {
+		if d.Type() == postern.MessageReceived {
+			t.Error("a webhook came on the plan free")
+		}
+	}
+	k.SetPlan(c.Workspace, "starter")
+	got := hooks.Await(postern.MessageReceived)
+	if message, _ := got[0].Event["message"].(map[string]any); message["body"] != "while it was paused" {
+		t.Errorf("message.received = %s", got[0].Body)
+	}
+}
+
 // TestLogsShowNoSecret plants canaries in everything that must not be shown,
 // runs the loop, and looks for them in all that was logged.
 func TestLogsShowNoSecret(t *testing.T) {

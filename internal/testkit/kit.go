@@ -48,11 +48,12 @@ type Kit struct {
 // own. It stops with the test.
 func Start(tb testing.TB) *Kit {
 	tb.Helper()
-	vendor, err := vendorsim.Open(vendorsim.Options{Keys: vendorKeys()})
+	log := &Log{}
+	vendor, err := vendorsim.Open(vendorsim.Options{Keys: vendorKeys(), Log: obs.NewLogger(log, slog.LevelDebug)})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	k := &Kit{t: tb, Vendor: vendor, Log: &Log{}, Config: config.Server{
+	k := &Kit{t: tb, Vendor: vendor, Log: log, Config: config.Server{
 		Data: config.Data{Dir: dir(tb)}, Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 	}}
 	tb.Cleanup(func() {
@@ -128,6 +129,14 @@ func (k *Kit) Workspace(plan string) *Client {
 		k.t.Fatal(err)
 	}
 	return k.Key(ws.ID, gateway.NewKey{Name: "test"})
+}
+
+// SetPlan changes a workspace's plan.
+func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
+	k.t.Helper()
+	if err := k.app.Gateway().SetPlan(k.t.Context(), ws, plan); err != nil {
+		k.t.Fatal(err)
+	}
 }
 
 // Key makes a key.

@@ -46,13 +46,14 @@ type Receiver struct {
 	down       int // status to answer with; 0 is up
 	refused    int // deliveries answered while down
 	deliveries []Delivery
+	counts     map[postern.EventType]int
 	changed    chan struct{}
 }
 
 // Receive starts a receiver, registers it and waits until it is active.
 func (c *Client) Receive(events ...string) *Receiver {
 	c.kit.t.Helper()
-	r := &Receiver{kit: c.kit, changed: make(chan struct{})}
+	r := &Receiver{kit: c.kit, counts: map[postern.EventType]int{}, changed: make(chan struct{})}
 	r.server = httptest.NewServer(r)
 	c.kit.t.Cleanup(r.server.Close)
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=" //nolint:gosec // of the test
@@ -94,6 +95,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.kit.t.Errorf("a delivery is not JSON: %v", err)
 	}
 	r.deliveries = append(r.deliveries, d)
+	r.counts[d.Type()]++
 	json.NewEncoder(w).Encode(map[string]any{"received": true, "challenge": d.Event["challenge"]}) //nolint:errcheck,gosec // the sender tries again
 }
 
@@ -148,10 +150,6 @@ func (r *Receiver) await(what string, ok func() bool) {
 	for {
 		r.mu.Lock()
 		done, changed := ok(), r.changed
-		var got []postern.EventType
-		for _, d := range r.deliveries {
-			got = append(got, d.Type())
-		}
 		r.mu.Unlock()
 		if done {
 			return
@@ -159,6 +157,10 @@ func (r *Receiver) await(what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-deadline:
+			var got []postern.EventType
+			for _, d := range r.All() {
+				got = append(got, d.Type())
+			}
 			r.kit.t.Fatalf("waited in vain for %s; got%s", what, join(got))
 		}
 	}
@@ -174,13 +176,5 @@ func (r *Receiver) All() []Delivery {
 // AwaitCount waits until so many deliveries of a kind arrived.
 func (r *Receiver) AwaitCount(kind postern.EventType, n int) {
 	r.kit.t.Helper()
-	r.await(string(kind), func() bool {
-		got := 0
-		for _, d := range r.deliveries {
-			if d.Type() == kind {
-				got++
-			}
-		}
-		return got >= n
-	})
+	r.await(string(kind), func() bool { return r.counts[kind] >= n })
 }

@@ -1,0 +1,113 @@
+package bare
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/store/sqlstore"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+	waLog "go.mau.fi/whatsmeow/util/log"
+	"google.golang.org/protobuf/proto"
+
+	"postern/vendorsim"
+)
+
+// Clients are plain whatsmeow clients on one sqlstore with an fsync at every
+// commit: what a program without a gateway would run.
+type Clients struct {
+	vendor    *vendorsim.Vendor
+	db        *sql.DB
+	container *sqlstore.Container
+	list      []*whatsmeow.Client
+
+	mu       sync.Mutex
+	received int
+}
+
+// OpenClients makes the key store in dir.
+func OpenClients(ctx context.Context, v *vendorsim.Vendor, dir string) (*Clients, error) {
+	q := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "keys.db")+"?"+q.Encode())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	container := sqlstore.NewWithDB(db, "sqlite", waLog.Noop)
+	return &Clients{vendor: v, db: db, container: container}, container.Upgrade(ctx)
+}
+
+// Link links one more client to a number and waits until it is connected.
+func (c *Clients) Link(ctx context.Context, number string) error {
+	cli := whatsmeow.NewClient(c.container.NewDevice(), waLog.Noop)
+	cli.SetPreLoginHTTPClient(c.vendor.HTTPClient())
+	cli.SetWebsocketHTTPClient(c.vendor.HTTPClient())
+	connected := make(chan struct{}, 1)
+	cli.AddEventHandler(func(e any) {
+		switch e.(type) {
+		case *events.Connected:
+			connected <- struct{}{}
+		case *events.Message:
+			c.mu.Lock()
+			c.received++
+			c.mu.Unlock()
+		}
+	})
+	codes, err := cli.GetQRChannel(ctx)
+	if err != nil {
+		return err
+	}
+	if err := cli.Connect(); err != nil {
+		return err
+	}
+	if err := c.vendor.Scan(ctx, (<-codes).Code, number); err != nil {
+		return err
+	}
+	select {
+	case <-connected:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.list = append(c.list, cli)
+	return nil
+}
+
+// Send sends a text from client n and waits for the vendor's answer.
+func (c *Clients) Send(ctx context.Context, n int, digits, body string) error {
+	_, err := c.list[n].SendMessage(ctx, types.NewJID(digits, types.DefaultUserServer), &waE2E.Message{Conversation: proto.String(body)})
+	return err
+}
+
+// AwaitReceived waits until so many messages arrived over all clients.
+func (c *Clients) AwaitReceived(ctx context.Context, n int) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		c.mu.Lock()
+		done := c.received >= n
+		c.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("messages are missing")
+		}
+	}
+}
+
+// Close disconnects all clients.
+func (c *Clients) Close() error {
+	for _, cli := range c.list {
+		cli.Disconnect()
+	}
+	return c.db.Close()
+}

@@ -1,0 +1,355 @@
+// Package bench measures Postern beside bare limits, in the same run: the ratio
+// is what counts, since the machine's speed drifts.
+package bench
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"postern/bench/bare"
+	"postern/internal/postern"
+	"postern/internal/testkit"
+)
+
+var (
+	run   = flag.Bool("figures", false, "measure the figures")
+	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver or memory")
+	out   = flag.String("out", "", "write the table to this file")
+	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
+)
+
+const rounds = 5 // samples of each figure; the median is quoted
+
+// figure is one line of the table.
+type figure struct {
+	name  string
+	unit  string
+	ours  []float64
+	bare  []float64
+	extra string // what else was seen, such as a percentile
+	floor float64
+}
+
+func median(list []float64) float64 {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
+
+func (f figure) String() string {
+	ours := median(f.ours)
+	line := fmt.Sprintf("| %s | %.0f %s |", f.name, ours, f.unit)
+	if len(f.bare) > 0 {
+		return line + fmt.Sprintf(" %.0f | %.2f | %s |", median(f.bare), ours/median(f.bare), f.extra)
+	}
+	return line + fmt.Sprintf(" – | – | %s |", f.extra)
+}
+
+// TestFigures measures what -only names, or everything.
+func TestFigures(t *testing.T) {
+	if !*run {
+		t.Log("figures are measured with -figures; see make bench")
+		return
+	}
+	var table strings.Builder
+	fmt.Fprintf(&table, "%s, %d cores, %s, kernel %s, load at start %s\n\n| figure | Postern | bare limit | ratio | beside it |\n|---|---|---|---|---|\n",
+		time.Now().UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(), runtime.Version(), kernel(), load())
+	for _, m := range []struct {
+		name    string
+		measure func(*testing.T) []figure
+	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"memory", memory}} {
+		if *only != "" && *only != m.name {
+			continue
+		}
+		for _, f := range m.measure(t) {
+			fmt.Fprintln(&table, f)
+			if f.floor > 0 && median(f.ours)/median(f.bare) < f.floor {
+				t.Errorf("%s is at %.2f of its bare limit, want %.2f", f.name, median(f.ours)/median(f.bare), f.floor)
+			}
+		}
+	}
+	fmt.Fprintf(&table, "\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit.\n", load(), rounds)
+	t.Log("\n" + table.String())
+	if *out != "" {
+		if err := os.WriteFile(*out, []byte("# Figures\n\n"+table.String()), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func kernel() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "?"
+	}
+	return strings.Join(strings.Fields(string(b))[:2], " ")
+}
+
+// pound calls do from so many goroutines for a while and gives calls a second
+// and the 99th percentile of a call.
+func pound(t *testing.T, callers int, do func() error) (rate float64, p99 time.Duration) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []time.Duration
+	var group sync.WaitGroup
+	start := time.Now()
+	for range callers {
+		group.Go(func() {
+			var mine []time.Duration
+			for time.Since(start) < *short {
+				at := time.Now()
+				if err := do(); err != nil {
+					t.Error(err)
+					return
+				}
+				mine = append(mine, time.Since(at))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+		})
+	}
+	group.Wait()
+	if len(all) == 0 {
+		t.Fatal("nothing was measured")
+	}
+	rate = float64(len(all)) / time.Since(start).Seconds()
+	slices.Sort(all)
+	return rate, all[len(all)*99/100]
+}
+
+// caller makes one request after another over kept connections.
+func caller(c *testkit.Client, method, url, body string, want int) func() error {
+	transport := &http.Transport{MaxIdleConnsPerHost: 256}
+	return func() error {
+		req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+c.Key)
+		if body != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			return err
+		}
+		if res.StatusCode != want {
+			return fmt.Errorf("%s %s = %d", method, url, res.StatusCode)
+		}
+		return nil
+	}
+}
+
+// devices measures GET /v1/devices with five devices over 16 connections.
+func devices(t *testing.T) []figure {
+	k := testkit.Start(t)
+	c := fiveDevices(k)
+	body := c.Do("GET", "/v1/devices", nil).Body
+	plain := httptest.NewServer(bare.Handler(body))
+	defer plain.Close()
+	f := figure{name: "GET /v1/devices, 5 devices, 16 connections", unit: "requests/s", floor: 0.5}
+	for range rounds {
+		rate, _ := pound(t, 16, spread(k))
+		f.ours = append(f.ours, rate)
+		rate, _ = pound(t, 16, caller(c, "GET", plain.URL, "", 200))
+		f.bare = append(f.bare, rate)
+	}
+	return []figure{f}
+}
+
+// spread asks for the devices of several workspaces in turn: one alone would
+// use up its plan's 30,000 requests a minute.
+func spread(k *testkit.Kit) func() error {
+	var calls []func() error
+	for range 4 {
+		calls = append(calls, caller(fiveDevices(k), "GET", k.URL()+"/v1/devices", "", 200))
+	}
+	var n atomic.Int64
+	return func() error { return calls[int(n.Add(1))%len(calls)]() }
+}
+
+func fiveDevices(k *testkit.Kit) *testkit.Client {
+	c := k.Workspace("enterprise")
+	for range 5 {
+		c.Call("POST", "/v1/devices", map[string]any{"name": "support"}, 201, nil)
+	}
+	return c
+}
+
+// accept measures POST /v1/messages from 64 callers, durable, while the device
+// sends what was accepted. Each sample has a workspace of its own, because of
+// the plan's rate.
+func accept(t *testing.T) []figure {
+	k := testkit.Start(t)
+	f := figure{name: "messages accepted, 64 callers, fsynced", unit: "/s", floor: 0.05}
+	var p99s []float64
+	for n := range rounds {
+		c := k.Workspace("enterprise")
+		d := c.Link(fmt.Sprintf("+1555000%04d", n))
+		rate, p99 := pound(t, 64, caller(c, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(d.ID)+`","to":"+15005550002","body":"A message of ordinary length, as people write them."}`, 202))
+		f.ours, p99s = append(f.ours, rate), append(p99s, float64(p99.Microseconds())/1000)
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/unlink", nil, 200, nil) // what waits is not sent into the next sample
+		f.bare = append(f.bare, bareCommits(t))
+	}
+	f.extra = fmt.Sprintf("p99 %.1f ms (goal 5,000/s, 25 ms); bare: group commit of one 500-byte row, no HTTP", median(p99s))
+	return []figure{f}
+}
+
+func bareCommits(t *testing.T) float64 {
+	t.Helper()
+	commits, err := bare.OpenCommits(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := strings.Repeat("x", 500)
+	rate, _ := pound(t, 64, func() error { return commits.Write(row) })
+	if err := commits.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return rate
+}
+
+const (
+	fleet     = 50 // devices in traffic
+	perDevice = 40 // messages of each in a sample
+)
+
+// traffic measures texts through 50 devices: sent until the vendor has
+// confirmed, and received until a webhook receiver has answered, beside plain
+// clients that do nothing but send and decrypt.
+func traffic(t *testing.T) []figure {
+	k := testkit.Start(t)
+	c := k.Workspace("enterprise")
+	hooks := c.Receive("message.received")
+	var list []postern.Device
+	for n := range fleet {
+		list = append(list, c.Link(fmt.Sprintf("+1555000%04d", n)))
+	}
+	clients := bareClients(t, k)
+	sends := figure{name: "texts sent, 50 devices", unit: "/s", extra: "accepted to confirmed by the vendor (peers: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync"}
+	inbound := figure{name: "texts received, 50 devices", unit: "/s", extra: "written to answered by the webhook receiver (peers: 850 to 1,130/s, not durable); bare: whatsmeow, decrypted and dropped"}
+	const total = fleet * perDevice
+	for round := range rounds {
+		sends.ours = append(sends.ours, timed(total, func() { sendAll(t, c, k, list) }))
+		sends.bare = append(sends.bare, timed(total, func() {
+			inParallel(fleet, func(n int) error {
+				for range perDevice {
+					if err := clients.Send(t.Context(), n, "15005550002", "A message of ordinary length."); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, t)
+		}))
+		inbound.ours = append(inbound.ours, timed(total, func() {
+			write(t, k, "+1555000%04d")
+			hooks.AwaitCount(postern.MessageReceived, (round+1)*total)
+		}))
+		inbound.bare = append(inbound.bare, timed(total, func() {
+			write(t, k, "+1555900%04d")
+			if err := clients.AwaitReceived(t.Context(), (round+1)*total); err != nil {
+				t.Fatal(err)
+			}
+		}))
+	}
+	return []figure{sends, inbound}
+}
+
+func timed(n int, do func()) float64 {
+	at := time.Now()
+	do()
+	return float64(n) / time.Since(at).Seconds()
+}
+
+func inParallel(n int, do func(int) error, t *testing.T) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			if err := do(i); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func bareClients(t *testing.T, k *testkit.Kit) *bare.Clients {
+	t.Helper()
+	clients, err := bare.OpenClients(t.Context(), k.Vendor, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := clients.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for n := range fleet {
+		if err := clients.Link(t.Context(), fmt.Sprintf("+1555900%04d", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return clients
+}
+
+// write has a contact write to every account of the fleet.
+func write(t *testing.T, k *testkit.Kit, number string) {
+	t.Helper()
+	inParallel(fleet, func(n int) error {
+		for range perDevice {
+			if _, err := k.Vendor.Send(t.Context(), fmt.Sprintf(number, n), "+15551234567", "A message of ordinary length."); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, t)
+}
+
+// sendAll has every device send, and waits until the vendor has confirmed all.
+func sendAll(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Device) {
+	t.Helper()
+	inParallel(len(list), func(n int) error {
+		call := caller(c, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(list[n].ID)+`","to":"+15005550002","body":"A message of ordinary length."}`, 202)
+		for range perDevice {
+			if err := call(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, t)
+	testkit.Eventually(t, "all messages to be sent", func() (bool, any) {
+		var left struct{ Data []postern.Message }
+		for _, status := range []string{"queued", "sending"} {
+			c.Call("GET", "/v1/messages?limit=1&status="+status, nil, 200, &left)
+			if len(left.Data) > 0 {
+				return false, status
+			}
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,226 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fleetOf measures the gateway's process with the simulated vendor in a process
+// of its own, over TLS.
+type fleetOf struct {
+	t       *testing.T
+	dir     string
+	bin     string
+	network []string // the gateway's flags for the vendor
+	control string
+	gateway *exec.Cmd
+	url     string
+	keys    []string // one workspace holds 50 devices
+	devices int
+}
+
+func newFleet(t *testing.T) *fleetOf {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fleet") //nolint:usetesting // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	f := &fleetOf{t: t, dir: dir, bin: t.TempDir()}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.bin, "postern/cmd/postern", "postern/cmd/vendorsim")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	f.startVendor()
+	return f
+}
+
+func (f *fleetOf) startVendor() {
+	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "vendorsim"), "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--state", filepath.Join(f.dir, "vendor"))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var ready struct{ URL, RootKey, CA, Control string }
+	if err := json.Unmarshal(line, &ready); err != nil {
+		f.t.Fatal(err)
+	}
+	f.control = ready.Control
+	f.network = []string{"--network-url", ready.URL, "--network-root-key", ready.RootKey, "--network-ca", ready.CA}
+}
+
+func (f *fleetOf) boot() {
+	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append([]string{"serve", "--data-dir", filepath.Join(f.dir, "data"), "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, f.network...)...)
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	lines := bufio.NewReader(errs)
+	at := regexp.MustCompile(`"msg":"serving","url":"([^"]+)"`)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			f.t.Fatalf("the gateway did not start: %v", err)
+		}
+		if m := at.FindStringSubmatch(line); m != nil {
+			f.gateway, f.url = cmd, m[1]
+			break
+		}
+	}
+	go io.Copy(io.Discard, lines)
+}
+
+func (f *fleetOf) kill() {
+	f.gateway.Process.Kill()
+	f.gateway.Wait()
+}
+
+func (f *fleetOf) postern(args ...string) string {
+	f.t.Helper()
+	out, err := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append(args, "--json", "--data-dir", filepath.Join(f.dir, "data"))...).Output()
+	if err != nil {
+		f.t.Fatalf("postern %v: %v", args, err)
+	}
+	return string(out)
+}
+
+func (f *fleetOf) call(method, url, key string, in, out any) int {
+	f.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(context.Background(), method, url, bytes.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if in == nil {
+		req.Body, req.ContentLength = http.NoBody, 0
+	} else {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+		f.t.Fatalf("%s %s = %d: %v", method, url, res.StatusCode, err)
+	}
+	return res.StatusCode
+}
+
+// grow links devices until there are n.
+func (f *fleetOf) grow(n int) {
+	f.t.Helper()
+	for f.devices < n {
+		if f.devices%50 == 0 {
+			ws := regexp.MustCompile(`ws_[0-9A-Z]+`).FindString(f.postern("workspace", "create", "--name", "x", "--plan", "enterprise"))
+			f.keys = append(f.keys, regexp.MustCompile(`pst_[0-9A-Za-z]+`).FindString(f.postern("key", "create", "--workspace", ws, "--name", "x")))
+		}
+		key := f.keys[len(f.keys)-1]
+		var d, l struct{ ID, QR string }
+		f.call("POST", f.url+"/v1/devices", key, map[string]string{"name": "d"}, &d)
+		f.call("POST", f.url+"/v1/devices/"+d.ID+"/link", key, nil, &l)
+		for l.QR == "" {
+			f.call("GET", f.url+"/v1/devices/"+d.ID+"/link", key, nil, &l)
+		}
+		var none map[string]any
+		if status := f.call("POST", f.control+"/scan", "", map[string]string{"qr": l.QR, "phoneNumber": fmt.Sprintf("+1555000%04d", f.devices)}, &none); status != 200 {
+			f.t.Fatal(none)
+		}
+		f.devices++
+	}
+	f.awaitConnected()
+}
+
+func (f *fleetOf) awaitConnected() {
+	f.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		connected := 0
+		for _, key := range f.keys {
+			var list struct{ Data []struct{ Status string } }
+			f.call("GET", f.url+"/v1/devices?limit=200", key, nil, &list)
+			for _, d := range list.Data {
+				if d.Status == "connected" {
+					connected++
+				}
+			}
+		}
+		if connected == f.devices {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%d of %d devices are connected", connected, f.devices)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// resident is the gateway's resident memory in kB after it has settled.
+func (f *fleetOf) resident() float64 {
+	f.t.Helper()
+	<-time.After(3 * time.Second) // not waited for: the runtime returns memory by itself
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.gateway.Process.Pid))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kB, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			return kB
+		}
+	}
+	f.t.Fatal("no VmRSS")
+	return 0
+}
+
+// memory measures what an idle linked device costs after a restart, and how
+// long 500 take to be connected again.
+func memory(t *testing.T) []figure {
+	f := newFleet(t)
+	f.boot()
+	empty := f.resident()
+	var list []figure
+	for _, n := range []int{1, 100, 500} {
+		f.grow(n)
+		f.kill() // what linking left behind is not what an idle device costs
+		at := time.Now()
+		f.boot()
+		f.awaitConnected()
+		again := time.Since(at)
+		rss := f.resident()
+		list = append(list, figure{
+			name: fmt.Sprintf("resident memory, %d idle devices over TLS", n), unit: "kB", ours: []float64{rss},
+			extra: fmt.Sprintf("%.0f kB a device above the %.0f kB of an empty gateway (goal 200, at most 250); all connected %.2f s after kill -9 and start (goal 10 s for 500)", (rss-empty)/float64(n), empty, again.Seconds()),
+		})
+	}
+	return list
+}
