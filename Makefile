@@ -47,8 +47,9 @@ lint: ## vet and golangci-lint, pinned
 	$(GO) vet ./...
 	$(GO) run $(LINT) run ./...
 
-bench: ## benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|memory for one)
+	@mkdir -p bench/results
+	$(GO) test ./bench -count=1 -run TestFigures -figures -only "$(BENCH)" -out "$(CURDIR)/bench/results/$$(date -u +%F)$(if $(BENCH),-$(BENCH)).md" -timeout 20m -v
 
 fmt: ## format
 	gofmt -w $$(git ls-files '*.go')

@@ -15,7 +15,6 @@ import (
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 	waLog "go.mau.fi/whatsmeow/util/log"
-	"google.golang.org/protobuf/proto"
 
 	"postern/vendorsim"
 )
@@ -81,7 +80,7 @@ func (c *Clients) Link(ctx context.Context, number string) error {
 
 // Send sends a text from client n and waits for the vendor's answer.
 func (c *Clients) Send(ctx context.Context, n int, digits, body string) error {
-	_, err := c.list[n].SendMessage(ctx, types.NewJID(digits, types.DefaultUserServer), &waE2E.Message{Conversation: proto.String(body)})
+	_, err := c.list[n].SendMessage(ctx, types.NewJID(digits, types.DefaultUserServer), &waE2E.Message{Conversation: new(body)})
 	return err
 }
 
