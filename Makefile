@@ -39,8 +39,9 @@ demo-check: build
 	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
-test-long: deps ## repeat the end-to-end tests and fuzz each parser (LONG=60s each)
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/ ./cmd/postern/
+test-long: deps ## repeat the end-to-end and kill tests, and fuzz each parser (LONG=60s each)
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=5 ./cmd/postern/
 	./scripts/fuzz $(LONG)
 
 lint: ## vet and golangci-lint, pinned

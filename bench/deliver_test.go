@@ -88,7 +88,7 @@ func (b *backlog) dispatch(t *testing.T) (stop func()) {
 // deliver measures a backlog flat out to one fast receiver beside a bare loop
 // of POSTs, and the time from commit to receipt at 100 events a second.
 func deliver(t *testing.T) []figure {
-	f := figure{name: "webhook deliveries flat out, one receiver, 64 in flight", unit: "/s", floor: 0.25, extra: "signed, recorded; receiver in the same process; bare: POSTs of the same bytes, nothing recorded"}
+	f := figure{name: "webhook deliveries flat out, one receiver, 64 in flight", unit: "/s", extra: "signed, recorded (goal 5,000/s); receiver in the same process; bare: POSTs of the same bytes, nothing recorded"}
 	for range rounds {
 		f.ours = append(f.ours, flatOut(t))
 		f.bare = append(f.bare, barePosts(t))
