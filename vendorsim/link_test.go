@@ -187,9 +187,6 @@ func TestNumbersAreLookedUp(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("looks at the goroutines of the whole process")
-	}
 	before := goleak.IgnoreCurrent()
 	v, err := vendorsim.Open(vendorsim.Options{Keys: testKeys})
 	if err != nil {

@@ -103,7 +103,7 @@ func TestFormatsOfWhatsmeowAreConstants(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "go.mau.fi/whatsmeow").Output()
 	if err != nil {
-		t.Skip("no module cache to look at")
+		t.Fatal(err)
 	}
 	dynamic := regexp.MustCompile(`[lL]og\.(Debug|Info|Warn|Error)f\(\s*[^"\s]`)
 	found := 0
