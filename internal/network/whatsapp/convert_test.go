@@ -118,7 +118,7 @@ func FuzzClip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		if limit < 0 || limit > 1<<20 {
-			return // not what a message can be decoded from
+			return // no limit that is ever used
 		}
 		got := clip(s, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsRune(got, 0) {
