@@ -237,6 +237,19 @@ func TestWhatIsWrongAtStartIsNamed(t *testing.T) {
 	}
 }
 
+func TestAnotherSecretKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	at := "--data-dir=" + dir
+	mustRun(t, "workspace", "create", "--name", "X", at)
+	if err := os.Remove(filepath.Join(dir, "secret.key")); err != nil {
+		t.Fatal(err)
+	}
+	if exit, _, errs := command(t, "workspace", "list", at); exit != 1 || !strings.Contains(errs, "not the one this database was sealed with") {
+		t.Errorf("with another key = %d %s", exit, errs)
+	}
+}
+
 func TestDataIsForItsOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)

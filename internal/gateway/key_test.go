@@ -135,3 +135,36 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func TestReplayShowsNoSecretToAKeyThatMayNotSeeTheEndpoint(t *testing.T) {
+	t.Parallel()
+	g := open(t)
+	ctx := t.Context()
+	ws, err := g.CreateWorkspace(ctx, "acme", "growth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := g.Operator(ctx, ws.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := &Idempotency{Method: "POST", Path: "/v1/webhooks", Key: "k"}
+	made, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
+	if err != nil || !again.Replayed || again.Value.Secret != made.Value.Secret || again.Value.ID != made.Value.ID {
+		t.Errorf("the same key again = %+v, %v, want the first answer", again, err)
+	}
+	one := all
+	one.Key.Devices = []postern.DeviceID{d.Value.ID}
+	got, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, once)
+	if postern.ReasonOf(err) != postern.ResourceNotAllowed || got.Value.Secret != "" {
+		t.Errorf("a limited key = %+v, %v, want resource-not-allowed", got, err)
+	}
+}
