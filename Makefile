@@ -11,7 +11,7 @@ RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build up demo test test-long lint bench fmt deps
+.PHONY: help build up demo test test-long chaos lint bench fmt deps
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,10 +39,17 @@ demo-check: build
 	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
-test-long: deps ## repeat the end-to-end and kill tests, and fuzz each parser (LONG=60s each)
+test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each), kill 100 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=5 ./cmd/postern/
 	./scripts/fuzz $(LONG)
+	$(MAKE) --no-print-directory chaos CYCLES=100
+
+CYCLES  ?= 100
+SECONDS ?= 0
+SEED    ?= 0
+
+chaos: ## kill the gateway under load and judge what is left (CYCLES= or SECONDS=, SEED=)
+	$(GO) test ./internal/chaos -count=1 -run Kills -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -timeout 120m -v
 
 lint: ## vet and golangci-lint, pinned
 	$(GO) vet ./...

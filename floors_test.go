@@ -21,6 +21,7 @@ var floors = map[string]string{
 	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
+	"internal/chaos":               "*",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
 	"internal/api":                 "internal/gateway internal/obs internal/postern",
@@ -43,7 +44,7 @@ var floors = map[string]string{
 var owners = map[string]string{
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/store",
-	"modernc.org/sqlite":      "internal/store bench/bare",
+	"modernc.org/sqlite":      "internal/store internal/chaos bench/bare",
 }
 
 // TestFloors reads the files itself, not through "go list", so that the test

@@ -39,6 +39,7 @@ type Account struct {
 	Linked     bool   `json:"linked"`
 	Online     bool   `json:"online"` // at least one companion is logged in
 	Companions int    `json:"companions"`
+	Queued     int    `json:"queued"` // what the companions have not acknowledged
 }
 
 // account is a number with its companions. Its fields are guarded by v.mu.
@@ -106,12 +107,17 @@ func (v *Vendor) Accounts() []Account {
 	defer v.mu.Unlock()
 	out := make([]Account, 0, len(v.accounts))
 	for _, a := range v.accounts {
+		queued := 0
+		for _, cp := range a.companions {
+			queued += len(cp.queue)
+		}
 		out = append(out, Account{
 			Number:     a.number.String(),
 			LID:        a.number.lid().String(),
 			Linked:     len(a.companions) > 0,
 			Online:     slices.ContainsFunc(a.companions, func(cp *companion) bool { return cp.conn != nil }),
 			Companions: len(a.companions),
+			Queued:     queued,
 		})
 	}
 	slices.SortFunc(out, func(x, y Account) int { return cmp.Compare(x.Number, y.Number) })

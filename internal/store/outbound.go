@@ -59,8 +59,8 @@ type FinishOutbound struct {
 }
 
 func (o FinishOutbound) apply(t *tx) error {
-	m, err := t.updateMessage(`UPDATE message SET status = $2, error_code = $3, error_detail = $4, sent_at = $5
-		WHERE id = $1 AND status IN ('queued', 'sending') RETURNING `+messageColumns, o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt)
+	m, err := t.updateMessage(`UPDATE message SET status = $2, error_code = $3, error_detail = $4, sent_at = $5, frame_left = CASE WHEN $6 THEN 0 ELSE frame_left END
+		WHERE id = $1 AND status IN ('queued', 'sending') RETURNING `+messageColumns, o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // a receipt came first, or it was ended meanwhile
 	}

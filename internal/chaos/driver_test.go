@@ -1,0 +1,248 @@
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"postern/internal/chaos"
+)
+
+// Recipients that the simulated vendor knows: who is not on the network, who
+// never confirms, who reads at once and who replies.
+const (
+	nobody = "+15005550001"
+	silent = "+15005550002"
+	reader = "+15005550003"
+	echo   = "+15005550004"
+)
+
+// driver puts load on the gateway and writes down what it asks and is told.
+type driver struct {
+	w     *world
+	notes *chaos.Journal
+	http  *http.Client
+
+	stop  context.CancelFunc // ends the load; what was asked is still answered
+	load  sync.WaitGroup
+	rooms map[string]room // by device and by number
+
+	accepted, inbound, repeats, broken atomic.Int64
+	faults                             atomic.Int64
+}
+
+// room bounds what is under way for one device: a token each.
+type room chan struct{}
+
+func (r room) enter(ctx context.Context) bool {
+	select {
+	case r <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r room) leave() {
+	select {
+	case <-r:
+	default: // an echo, which took none
+	}
+}
+
+func (d *driver) underWay() (n int) {
+	for _, r := range d.rooms {
+		n += len(r)
+	}
+	return n
+}
+
+// start begins the load: callers and a writer for each device, and the
+// troublemaker.
+func (d *driver) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.stop = cancel
+	for i, dev := range d.w.devices {
+		for c := range d.w.opts.Callers {
+			d.load.Go(func() { d.send(ctx, dev, d.rand(1, i, c)) })
+		}
+		d.load.Go(func() { d.write(ctx, dev, d.rand(2, i, 0)) })
+	}
+	d.load.Go(func() { d.trouble(ctx, d.rand(3, 0, 0)) })
+}
+
+func (d *driver) rand(kind, a, b int) *rand.Rand {
+	return rand.New(rand.NewPCG(d.w.opts.Seed, uint64(kind*1_000_000+a*1_000+b)))
+}
+
+// finish ends the load and waits until all that was asked is answered.
+func (d *driver) finish() {
+	d.stop()
+	d.load.Wait()
+}
+
+// send asks for messages until ctx is done.
+func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
+	caller := r.Uint32()
+	for n := 0; d.rooms[dev.id].enter(ctx); n++ {
+		to := fmt.Sprintf("+1555777%04d", r.IntN(4)) // few, so that most find a session
+		switch p := r.IntN(100); {
+		case p < 3:
+			to = nobody
+		case p < 8:
+			to = silent
+		case p < 20:
+			to = reader
+		case p < 24:
+			to = echo
+		}
+		a := chaos.Ask{Device: dev.id, To: to, Body: fmt.Sprintf("out-%08x-%d-%s", caller, n, filler(r))}
+		a.Key = a.Body[:len(a.Body)-fillerSize]
+		d.insist(a, r)
+	}
+}
+
+const fillerSize = 24
+
+func filler(r *rand.Rand) string { return fmt.Sprintf("%0*x", fillerSize, r.Uint64()) }
+
+// insist asks until there is an answer, and now and then once or twice more.
+func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
+	if err := d.notes.Write(chaos.Call{Ask: &a}); err != nil {
+		d.w.t.Error(err)
+		return
+	}
+	twice := r.IntN(20) == 0
+	var both sync.WaitGroup
+	if twice {
+		both.Go(func() { d.untilTold(a) })
+	}
+	d.untilTold(a)
+	both.Wait()
+	if twice || r.IntN(20) == 0 {
+		d.repeats.Add(1)
+		d.untilTold(a)
+	}
+	d.accepted.Add(1)
+}
+
+// untilTold repeats a request under its key until the gateway gives a verdict.
+func (d *driver) untilTold(a chaos.Ask) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		url, changed := d.w.gateway.where()
+		if url == "" {
+			select {
+			case <-changed:
+			case <-time.After(time.Until(deadline)):
+			}
+			continue
+		}
+		told := d.post(url, a)
+		if err := d.notes.Write(chaos.Call{Told: &told}); err != nil {
+			d.w.t.Error(err)
+			return
+		}
+		switch told.Status {
+		case 0:
+			d.broken.Add(1)
+			pause(changed)
+		case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			pause(changed)
+		default:
+			return
+		}
+	}
+	d.w.t.Errorf("no answer under the key %s within %s", a.Key, patience)
+}
+
+// pause waits a moment, or until the gateway has changed.
+func pause(changed <-chan struct{}) {
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Millisecond):
+	}
+}
+
+func (d *driver) post(url string, a chaos.Ask) chaos.Told {
+	told := chaos.Told{Key: a.Key}
+	text, err := json.Marshal(map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"})
+	if err != nil {
+		d.w.t.Error(err)
+		return told
+	}
+	req, err := http.NewRequest(http.MethodPost, url+"/v1/messages", bytes.NewReader(text))
+	if err != nil {
+		d.w.t.Error(err)
+		return told
+	}
+	req.Header = d.w.header.Clone()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", a.Key)
+	res, err := d.http.Do(req)
+	if err != nil {
+		return told
+	}
+	defer res.Body.Close()
+	var m struct{ ID string }
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
+		return told // the answer was cut: it says nothing
+	}
+	told.Status, told.MessageID, told.Replayed = res.StatusCode, m.ID, res.Header.Get("Idempotent-Replayed") == "true"
+	return told
+}
+
+// write has contacts write to a device until ctx is done.
+func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
+	caller := r.Uint32()
+	for n := 0; d.rooms[dev.number].enter(ctx); n++ {
+		in := map[string]string{"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text", "body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r))}
+		if err := d.w.vendor.ask("POST", "/inbound", in, nil); err != nil {
+			d.w.t.Error(err)
+			return
+		}
+		d.inbound.Add(1)
+	}
+}
+
+// happened frees the room of what has reached the receiver.
+func (d *driver) happened(kind, device, body, _ string) {
+	switch kind {
+	case "message.sent", "message.failed", "message.expired":
+		d.rooms[device].leave()
+	case "message.received":
+		if len(body) > 3 && body[:3] == "in-" {
+			d.rooms[d.w.numbers[device]].leave()
+		}
+	}
+}
+
+// trouble has the vendor and the receiver misbehave until ctx is done.
+func (d *driver) trouble(ctx context.Context, r *rand.Rand) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(50+r.IntN(200)) * time.Millisecond):
+		}
+		if r.IntN(20) == 0 {
+			d.w.receiver.stumble(time.Duration(200+r.IntN(1000)) * time.Millisecond)
+		}
+		if len(d.w.opts.Faults) == 0 {
+			continue
+		}
+		fault := map[string]string{"account": d.w.devices[r.IntN(len(d.w.devices))].number, "kind": d.w.opts.Faults[r.IntN(len(d.w.opts.Faults))]}
+		if err := d.w.vendor.ask("POST", "/faults", fault, nil); err != nil {
+			d.w.t.Error(err)
+			return
+		}
+		d.faults.Add(1)
+	}
+}

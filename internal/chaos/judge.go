@@ -1,0 +1,329 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// Rule names a promise that was broken. It begins with the number of the
+// invariant in docs/architecture.md.
+type Rule string
+
+// What the judge can find.
+const (
+	AcceptedLost     Rule = "1-accepted-lost"     // answered with 202, and not in the database
+	Unfinished       Rule = "1-unfinished"        // still queued or sending when all had settled
+	SentUnread       Rule = "1-sent-unread"       // marked as sent, but no phone decrypted it with this body
+	WrongAnswer      Rule = "1-wrong-answer"      // an answer the contract does not know for a good request
+	SecondNetworkID  Rule = "2-second-network-id" // one message reached the vendor under two ids
+	OtherNetworkID   Rule = "2-other-network-id"  // the vendor knows the message by another id than the database
+	Unasked          Rule = "2-unasked"           // the vendor got what nobody asked for
+	NotTaken         Rule = "3-not-taken"         // the vendor still holds an inbound message
+	KeptTwice        Rule = "3-kept-twice"        // one inbound message, several rows
+	TwoEvents        Rule = "3-two-events"        // one fact, several eventIds
+	NoEvent          Rule = "3-no-event"          // a message passed a state without its event
+	ChangedInbound   Rule = "3-changed-inbound"   // kept with another body than was written
+	Undelivered      Rule = "4-undelivered"       // no 2xx for an event that is not exhausted
+	NoDelivery       Rule = "4-no-delivery"       // an event without its row in the queue
+	ChangedBytes     Rule = "4-changed-bytes"     // an attempt carried other bytes than the log
+	BadPost          Rule = "4-bad-post"          // signature or form
+	SequenceHole     Rule = "4-sequence-hole"     // a device's events are not 1, 2, 3, …
+	QuotaOff         Rule = "5-quota-off"         // used is not accepted − given back
+	RefundedSent     Rule = "5-refunded-sent"     // given back although the vendor has it
+	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages
+	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, and not in the database
+)
+
+// Violation is one broken promise.
+type Violation struct {
+	Rule   Rule
+	ID     string // of what it concerns
+	Detail string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Rule, v.ID, v.Detail) }
+
+// Evidence is all that the judge looks at.
+type Evidence struct {
+	Calls  []Call  // the driver's ledger
+	Posts  []Post  // the receiver's
+	Vendor []Entry // the vendor's
+	State  State   // the database, after all had settled and the gateway was stopped
+}
+
+// Judge compares the ledgers with each other and with the database, and gives
+// what is broken in the order of the rules.
+func Judge(e Evidence) []Violation {
+	j := newJudging(e)
+	j.answers()
+	j.outbound()
+	j.inbound()
+	j.states()
+	j.events()
+	j.posts()
+	j.quota()
+	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.Rule, b.Rule) })
+	return j.found
+}
+
+// networked is what identifies a message on the network.
+type networked struct{ account, id string }
+
+// judging is one case with its indexes.
+type judging struct {
+	Evidence
+	found []Violation
+
+	asks      map[string]Ask         // by key
+	asked     map[string]Ask         // by body
+	messages  map[string]Message     // by id
+	written   map[string][]Message   // outbound, by body
+	taken     map[networked][]string // inbound: ids of the rows
+	readable  map[networked]Entry    // outbound, as the recipient's phone decrypted it
+	eventOf   map[[2]string][]string // message and type → eventIds
+	delivered map[string]bool        // events that were answered with 2xx
+}
+
+func newJudging(e Evidence) *judging {
+	j := &judging{
+		Evidence: e, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{}, written: map[string][]Message{},
+		taken: map[networked][]string{}, readable: map[networked]Entry{}, eventOf: map[[2]string][]string{}, delivered: map[string]bool{},
+	}
+	for _, c := range e.Calls {
+		if c.Ask != nil {
+			j.asks[c.Ask.Key], j.asked[c.Ask.Body] = *c.Ask, *c.Ask
+		}
+	}
+	for _, m := range e.State.Messages {
+		j.messages[m.ID] = m
+		if m.Direction == "outbound" {
+			j.written[m.Body] = append(j.written[m.Body], m)
+		} else {
+			at := networked{e.State.Devices[m.Device], m.NetworkID}
+			j.taken[at] = append(j.taken[at], m.ID)
+		}
+	}
+	for _, v := range e.Vendor {
+		if v.Direction == "outbound" && v.Type == "text" {
+			j.readable[networked{v.Account, v.NetworkID}] = v
+		}
+	}
+	for _, ev := range e.State.Events {
+		if ev.MessageID != "" {
+			fact := [2]string{ev.MessageID, ev.Type}
+			j.eventOf[fact] = append(j.eventOf[fact], ev.ID)
+		}
+	}
+	for _, p := range e.Posts {
+		if p.Answer/100 == 2 {
+			j.delivered[p.EventID] = true
+		}
+	}
+	return j
+}
+
+func (j *judging) report(r Rule, id, format string, args ...any) {
+	j.found = append(j.found, Violation{r, id, fmt.Sprintf(format, args...)})
+}
+
+// answers holds the gateway to what it told the driver.
+func (j *judging) answers() {
+	told := map[string]string{} // key → message id
+	for _, c := range j.Calls {
+		t := c.Told
+		if t == nil {
+			continue
+		}
+		switch t.Status {
+		case http.StatusAccepted:
+		case 0, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			continue // unknown, or refused for now
+		default:
+			j.report(WrongAnswer, t.Key, "status %d", t.Status)
+			continue
+		}
+		m, ok := j.messages[t.MessageID]
+		if !ok {
+			j.report(AcceptedLost, t.MessageID, "answered with 202 under the key %s, and there is no such message", t.Key)
+		} else if m.Body != j.asks[t.Key].Body {
+			j.report(AcceptedLost, t.MessageID, "its body is not what was asked under the key %s", t.Key)
+		}
+		if before := told[t.Key]; before != "" && before != t.MessageID {
+			j.report(TwoEffects, t.Key, "answered with %s and with %s", before, t.MessageID)
+		}
+		told[t.Key] = t.MessageID
+	}
+	for body, list := range j.written {
+		if len(list) > 1 {
+			j.report(TwoEffects, j.asked[body].Key, "%d messages, such as %s and %s", len(list), list[0].ID, list[1].ID)
+		}
+	}
+}
+
+// outbound compares what was to be sent with what the vendor got.
+func (j *judging) outbound() {
+	ids := map[string]string{} // body → network id
+	for _, v := range j.Vendor {
+		if v.Direction != "outbound" || v.Type != "text" {
+			continue
+		}
+		ask, asked := j.asked[v.Body]
+		if !asked || ask.To != v.Peer || j.State.Devices[ask.Device] != v.Account {
+			j.report(Unasked, v.NetworkID, "from %s to %s", v.Account, v.Peer)
+			continue
+		}
+		if before, twice := ids[v.Body]; twice && len(j.written[v.Body]) < 2 {
+			j.report(SecondNetworkID, ask.Key, "reached the vendor as %s and as %s", before, v.NetworkID)
+		}
+		ids[v.Body] = v.NetworkID
+		list := j.written[v.Body]
+		if len(list) > 0 && !slices.ContainsFunc(list, func(m Message) bool { return m.NetworkID == v.NetworkID }) {
+			j.report(OtherNetworkID, list[0].ID, "%s in the database, %s at the vendor", list[0].NetworkID, v.NetworkID)
+		}
+	}
+}
+
+// states looks at how each outbound message ended.
+func (j *judging) states() {
+	for _, m := range j.State.Messages {
+		if m.Direction != "outbound" {
+			continue
+		}
+		v, read := j.readable[networked{j.State.Devices[m.Device], m.NetworkID}]
+		switch m.Status {
+		case "queued", "sending":
+			j.report(Unfinished, m.ID, "is %s", m.Status)
+		case "sent", "delivered", "read":
+			if !read || v.Body != m.Body {
+				j.report(SentUnread, m.ID, "is %s, and no phone decrypted it", m.Status)
+			}
+		default:
+			if read && !m.FrameLeft {
+				j.report(RefundedSent, m.ID, "is %s, and its unit was given back; the vendor has it as %s", m.Status, v.NetworkID)
+			}
+		}
+		for _, step := range stepsTo(m.Status) {
+			j.once(m.ID, "message."+step)
+		}
+	}
+}
+
+// stepsTo lists the states that a message passed, each with an event of its own.
+func stepsTo(status string) []string {
+	steps := []string{"sent", "delivered", "read"}
+	if i := slices.Index(steps, status); i >= 0 {
+		return steps[:i+1]
+	}
+	if status == "failed" || status == "expired" {
+		return []string{status}
+	}
+	return nil
+}
+
+// once checks that a fact has one event.
+func (j *judging) once(message, kind string) {
+	switch ids := j.eventOf[[2]string{message, kind}]; len(ids) {
+	case 0:
+		j.report(NoEvent, message, "no %s", kind)
+	case 1:
+	default:
+		j.report(TwoEvents, message, "%s is %v", kind, ids)
+	}
+}
+
+// inbound compares what the vendor gave with what was kept.
+func (j *judging) inbound() {
+	for _, v := range j.Vendor {
+		if v.Direction != "inbound" {
+			continue
+		}
+		list := j.taken[networked{v.Account, v.NetworkID}]
+		switch {
+		case len(list) == 0 && v.AckedAt != nil:
+			j.report(AcknowledgedLost, v.NetworkID, "acknowledged at %s by %s, and not in the database", v.AckedAt.Format("15:04:05.000"), v.Account)
+		case v.AckedAt == nil || v.Refused != 0:
+			j.report(NotTaken, v.NetworkID, "for %s; refused: %d", v.Account, v.Refused)
+		case len(list) > 1:
+			j.report(KeptTwice, v.NetworkID, "as %v", list)
+		default:
+			j.once(list[0], "message.received")
+			if j.messages[list[0]].Body != v.Body {
+				j.report(ChangedInbound, list[0], "another body than the vendor's")
+			}
+		}
+	}
+}
+
+// events checks the log against the queue.
+func (j *judging) events() {
+	next := map[string]int64{} // by device
+	for _, e := range j.State.Events {
+		next[e.Device]++
+		if e.Sequence != next[e.Device] {
+			j.report(SequenceHole, e.ID, "%d where %s is at %d", e.Sequence, e.Device, next[e.Device])
+			next[e.Device] = e.Sequence
+		}
+	}
+	status := map[string]string{} // of the delivery, by event
+	for _, d := range j.State.Deliveries {
+		status[d.EventID] = d.Status
+	}
+	for _, e := range j.State.Events {
+		switch s, ok := status[e.ID]; {
+		case !ok:
+			j.report(NoDelivery, e.ID, "%s of %s", e.Type, e.Device)
+		case s != "exhausted" && !j.delivered[e.ID]:
+			j.report(Undelivered, e.ID, "%s of %s: the delivery is %s, and no attempt was answered with 2xx", e.Type, e.Device, s)
+		}
+	}
+}
+
+// posts checks what the receiver got against the log.
+func (j *judging) posts() {
+	logged := make(map[string]Event, len(j.State.Events))
+	for _, e := range j.State.Events {
+		logged[e.ID] = e
+	}
+	seen := map[[2]string]string{} // message and type → eventId
+	for _, p := range j.Posts {
+		if p.Wrong != "" {
+			j.report(BadPost, p.EventID, "%s", p.Wrong)
+		}
+		if p.Type == "webhook.verification" {
+			continue
+		}
+		if e, ok := logged[p.EventID]; ok && e.SHA256 != p.SHA256 {
+			j.report(ChangedBytes, p.EventID, "attempt %s carried other bytes than the log holds", p.Attempt)
+		} else if !ok {
+			j.report(ChangedBytes, p.EventID, "the log holds no such event")
+		}
+		if p.MessageID == "" {
+			continue
+		}
+		fact := [2]string{p.MessageID, p.Type}
+		if before := seen[fact]; before != "" && before != p.EventID && len(j.eventOf[fact]) < 2 {
+			j.report(TwoEvents, p.MessageID, "%s came as %s and as %s", p.Type, before, p.EventID)
+		}
+		seen[fact] = p.EventID
+	}
+}
+
+// quota counts what was accepted and given back. What ended without a frame
+// gave its unit back.
+func (j *judging) quota() {
+	accepted, refunded := 0, 0
+	for _, m := range j.State.Messages {
+		if m.Direction != "outbound" {
+			continue
+		}
+		accepted++
+		if !m.FrameLeft && (m.Status == "failed" || m.Status == "expired") {
+			refunded++
+		}
+	}
+	if j.State.Used != accepted-refunded {
+		j.report(QuotaOff, "the month", "used is %d; accepted %d, given back %d", j.State.Used, accepted, refunded)
+	}
+}

@@ -1,0 +1,134 @@
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"postern/vendorsim"
+)
+
+// Ask is what the driver notes before it asks the gateway to send a message.
+// The body is unlike any other, so that all ledgers can be matched by it.
+type Ask struct {
+	Key    string `json:"key"` // Idempotency-Key
+	Device string `json:"device"`
+	To     string `json:"to"`
+	Body   string `json:"body"`
+}
+
+// Told is what the driver notes of an answer. Status is 0 when the connection
+// broke: the outcome is unknown.
+type Told struct {
+	Key       string `json:"key"`
+	Status    int    `json:"status"`
+	MessageID string `json:"messageId,omitempty"`
+	Replayed  bool   `json:"replayed,omitempty"`
+}
+
+// Call is one line of the driver's ledger.
+type Call struct {
+	Ask  *Ask  `json:"ask,omitempty"`
+	Told *Told `json:"told,omitempty"`
+}
+
+// Post is what the receiver notes of a webhook before it answers.
+type Post struct {
+	EventID   string `json:"eventId"`
+	Type      string `json:"type"`
+	MessageID string `json:"messageId,omitempty"`
+	SHA256    string `json:"sha256"` // of the body
+	Attempt   string `json:"attempt"`
+	Answer    int    `json:"answer"`          // 0: the connection was cut instead
+	Wrong     string `json:"wrong,omitempty"` // why the signature or the form is wrong
+}
+
+// Entry is one message in the vendor's ledger.
+type Entry = vendorsim.Entry
+
+// Journal is a file of JSON lines. A line is on the disk when Write returns;
+// writers that come together share one fsync.
+type Journal struct {
+	file *os.File
+
+	mu      sync.Mutex // guards what follows
+	settled *sync.Cond // a round of writing has ended
+	buf     []byte
+	end     int // lines given
+	durable int // of those, on the disk
+	writing bool
+	err     error
+}
+
+// OpenJournal makes or continues a journal.
+func OpenJournal(path string) (*Journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the harness names the file
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{file: f}
+	j.settled = sync.NewCond(&j.mu)
+	return j, nil
+}
+
+// Write appends a line and returns when it is on the disk.
+func (j *Journal) Write(line any) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return fmt.Errorf("encode a line: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.buf = append(append(j.buf, text...), '\n')
+	j.end++
+	for mine := j.end; j.durable < mine && j.err == nil; {
+		if j.writing {
+			j.settled.Wait()
+			continue
+		}
+		j.round()
+	}
+	return j.err
+}
+
+// round writes all that was given so far. It is called with mu held, and lets
+// go of it while it waits for the disk.
+func (j *Journal) round() {
+	buf, upTo := j.buf, j.end
+	j.buf, j.writing = nil, true
+	j.mu.Unlock()
+	_, err := j.file.Write(buf)
+	err = errors.Join(err, j.file.Sync())
+	j.mu.Lock()
+	j.writing, j.durable = false, upTo
+	j.err = errors.Join(j.err, err)
+	j.settled.Broadcast()
+}
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// ReadJournal reads all lines of a journal.
+func ReadJournal[T any](path string) (lines []T, err error) {
+	f, err := os.Open(path) //nolint:gosec // the harness names the file
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(bufio.NewReader(f))
+	for {
+		var line T
+		err := d.Decode(&line)
+		if errors.Is(err, io.EOF) {
+			return lines, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", path, len(lines)+1, err)
+		}
+		lines = append(lines, line)
+	}
+}

@@ -1,0 +1,277 @@
+package chaos_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binaries are built once per run, without the race detector.
+type binaries struct{ postern, vendorsim string }
+
+// built gives the programs as they are shipped.
+var built = sync.OnceValues(func() (binaries, error) { return build("") })
+
+var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "chaos-bin") })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := buildDir(); err == nil {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+func build(tags string) (b binaries, err error) {
+	root, err := buildDir()
+	if err != nil {
+		return b, err
+	}
+	dir := filepath.Join(root, "with-"+tags) + "/"
+	cmd := exec.Command("go", "build", "-tags", tags, "-o", dir, "postern/cmd/postern", "postern/cmd/vendorsim")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return b, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return binaries{dir + "postern", dir + "vendorsim"}, nil
+}
+
+// process is a program that was started. It dies with the harness.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has
+	err   error         // how it ended
+}
+
+// launch starts a program. The goroutine keeps its thread, because the kernel
+// kills the child when the thread that started it ends.
+func launch(cmd *exec.Cmd) (*process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	return p, <-started
+}
+
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop asks the program to end and says how it did.
+func (p *process) stop(limit time.Duration) error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+		return p.err
+	case <-time.After(limit):
+		p.kill()
+		return fmt.Errorf("%s did not stop within %s", filepath.Base(p.cmd.Path), limit)
+	}
+}
+
+// firstLine hands on the first line that want accepts, and copies everything
+// to a file.
+type firstLine struct {
+	to    io.Writer
+	want  func(line []byte) bool
+	buf   []byte
+	found bool
+}
+
+func (f *firstLine) Write(p []byte) (int, error) {
+	if !f.found {
+		f.buf = append(f.buf, p...)
+		for !f.found {
+			line, rest, whole := bytes.Cut(f.buf, []byte("\n"))
+			if !whole {
+				break
+			}
+			f.found, f.buf = f.want(line), rest
+		}
+	}
+	return f.to.Write(p)
+}
+
+// gateway is postern serve in a directory, started again after each kill. Each
+// start takes another port.
+type gateway struct {
+	bin   binaries
+	dir   string
+	flags []string
+	log   *os.File
+
+	mu      sync.Mutex // guards what follows
+	proc    *process
+	url     string        // "" while it is down
+	changed chan struct{} // closed when url changes
+}
+
+// start starts the program; ready is closed once it serves.
+func (g *gateway) start(env ...string) (ready <-chan struct{}, err error) {
+	serving := make(chan struct{})
+	out := &firstLine{to: g.log, want: func(line []byte) bool {
+		var l struct{ Msg, URL string }
+		if json.Unmarshal(line, &l) != nil || l.Msg != "serving" {
+			return false
+		}
+		g.serve(l.URL)
+		close(serving)
+		return true
+	}}
+	cmd := exec.Command(g.bin.postern, append([]string{"serve", "--data-dir", g.dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0", "--allow-private-webhooks", "on"}, g.flags...)...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), out
+	p, err := launch(cmd)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	g.proc = p
+	g.mu.Unlock()
+	return serving, nil
+}
+
+func (g *gateway) serve(url string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.url = url
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// where is the API's address, and a channel that is closed when it changes.
+func (g *gateway) where() (string, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.url, g.changed
+}
+
+func (g *gateway) running() *process {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.proc
+}
+
+// kill sends SIGKILL and waits until the process is gone.
+func (g *gateway) kill() {
+	if p := g.running(); p != nil {
+		p.kill()
+	}
+	g.serve("")
+}
+
+// boot starts the program and waits until it serves.
+func (w *world) boot(env ...string) {
+	w.t.Helper()
+	began := time.Now()
+	ready, err := w.gateway.start(env...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	select {
+	case <-ready:
+		w.boots = append(w.boots, time.Since(began))
+	case <-w.gateway.running().ended:
+		w.t.Fatalf("the gateway did not start: %v; see %s", w.gateway.running().err, w.gateway.log.Name())
+	case <-time.After(patience):
+		w.t.Fatalf("the gateway did not serve within %s; see %s", patience, w.gateway.log.Name())
+	}
+}
+
+// vendor is the simulated vendor as a program.
+type vendor struct {
+	proc    *process
+	flags   []string // for the gateway
+	control string
+}
+
+func startVendor(t *testing.T, bin, dir string) *vendor {
+	t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--state", dir)
+	cmd.Stdout, cmd.Stderr = in, os.Stderr
+	p, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	t.Cleanup(func() { p.kill(); out.Close() })
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	var ready struct{ URL, RootKey, CA, Control string }
+	if err == nil {
+		err = json.Unmarshal(line, &ready)
+	}
+	if err != nil {
+		t.Fatalf("vendorsim did not start: %v", err)
+	}
+	return &vendor{proc: p, control: ready.Control, flags: []string{"--network-url", ready.URL, "--network-root-key", ready.RootKey, "--network-ca", ready.CA}}
+}
+
+// ask makes a call to the control interface.
+func (v *vendor) ask(method, path string, in, out any) error {
+	return caller{http.DefaultClient, nil}.call(method, v.control+path, in, out)
+}
+
+// caller makes requests that must be answered with 2xx.
+type caller struct {
+	http   *http.Client
+	header http.Header
+}
+
+func (c caller) call(method, url string, in, out any) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	if in == nil {
+		text = nil
+	}
+	req, err := http.NewRequest(method, url, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	if c.header != nil {
+		req.Header = c.header.Clone()
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %d %s", method, url, res.StatusCode, body)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(body, out)
+}

@@ -1,0 +1,144 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"postern/internal/chaos"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+
+// receiver is a webhook endpoint that notes each event on the disk before it
+// answers, and misbehaves. It takes every second attempt, so that the schedule
+// of retries ends within a run.
+type receiver struct {
+	url   string
+	path  string
+	seed  uint64
+	check *standardwebhooks.Webhook
+	notes *chaos.Journal
+	down  atomic.Bool // cuts every connection of first attempts
+	calm  atomic.Bool // no more misbehaviour
+	posts atomic.Int64
+
+	mu   sync.Mutex
+	seen map[string]struct{} // events answered with 2xx
+	on   func(kind, device, body, message string)
+}
+
+func startReceiver(t *testing.T, dir string, seed uint64, on func(kind, device, body, message string)) *receiver {
+	t.Helper()
+	r := &receiver{seed: seed, path: filepath.Join(dir, "receiver.jsonl"), seen: map[string]struct{}{}, on: on}
+	var err error
+	if r.check, err = standardwebhooks.NewWebhook(secret); err != nil {
+		t.Fatal(err)
+	}
+	if r.notes, err = chaos.OpenJournal(r.path); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.url = "http://" + l.Addr().String() + "/hook"
+	srv := &http.Server{Handler: r}
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close(); r.notes.Close() })
+	return r
+}
+
+// mood is what the receiver does with a post.
+type mood int
+
+const (
+	fine    mood = iota
+	fails        // 500
+	cuts         // no answer at all
+	forgets      // takes it, and cuts the connection before the answer
+)
+
+// moodFor is chosen by the seed, the event and the attempt.
+func (r *receiver) moodFor(event, attempt string) mood {
+	if r.calm.Load() || attempt != "1" {
+		return fine
+	}
+	if r.down.Load() {
+		return cuts
+	}
+	h := fnv.New64a()
+	fmt.Fprint(h, r.seed, event)
+	switch h.Sum64() % 100 {
+	case 0, 1:
+		return fails
+	case 2:
+		return cuts
+	case 3:
+		return forgets
+	}
+	return fine
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the gateway was killed in mid-sentence
+	}
+	r.posts.Add(1)
+	var e struct {
+		EventID, Type, DeviceID, Challenge string
+		Message                            struct{ ID, Body string }
+	}
+	p := chaos.Post{SHA256: chaos.Sum(body), Attempt: req.Header.Get("webhook-attempt"), Answer: http.StatusOK}
+	if err := r.check.Verify(body, req.Header); err != nil {
+		p.Wrong = "signature: " + err.Error()
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		p.Wrong = "form: " + err.Error()
+	}
+	p.EventID, p.Type, p.MessageID = e.EventID, e.Type, e.Message.ID
+	if p.EventID != req.Header.Get("webhook-id") {
+		p.Wrong = "webhook-id is not the eventId"
+	}
+	mood := r.moodFor(p.EventID, p.Attempt)
+	switch mood {
+	case fails:
+		p.Answer = http.StatusInternalServerError
+	case cuts, forgets:
+		p.Answer = 0
+	case fine:
+	}
+	if err := r.notes.Write(p); err != nil || mood == cuts || mood == forgets {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(p.Answer)
+	fmt.Fprintf(w, `{"challenge":%q}`, e.Challenge)
+	if p.Answer == http.StatusOK && r.first(p.EventID) {
+		r.on(e.Type, e.DeviceID, e.Message.Body, e.Message.ID)
+	}
+}
+
+func (r *receiver) first(event string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, before := r.seen[event]
+	r.seen[event] = struct{}{}
+	return !before
+}
+
+// stumble is down for a while.
+func (r *receiver) stumble(d time.Duration) {
+	r.down.Store(true)
+	time.AfterFunc(d, func() { r.down.Store(false) })
+}

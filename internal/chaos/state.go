@@ -1,0 +1,116 @@
+package chaos
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// State is what a stopped gateway's database holds, as far as the judge looks.
+type State struct {
+	Devices    map[string]string // id → number
+	Messages   []Message
+	Events     []Event
+	Deliveries []Delivery
+	Used       int // units of quota spent, over all months
+}
+
+// Message is a row of the table of that name.
+type Message struct {
+	ID, Device, Direction, Status, Failure, NetworkID, Body string
+
+	FrameLeft bool // false in an ended message: its unit was given back
+}
+
+// Event is a row of the log of events.
+type Event struct {
+	ID, Device, Type, MessageID, SHA256 string
+
+	Sequence int64
+}
+
+// Delivery is a row of the webhook queue.
+type Delivery struct{ ID, EventID, Status string }
+
+// ReadState reads the database in a data directory whose server has stopped.
+// The SQL is the harness's own, so that a mistake in a query of the store does
+// not hide what it did to the rows.
+func ReadState(ctx context.Context, dir string) (s State, err error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "postern.db")+"?mode=ro")
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	s.Devices = map[string]string{}
+	return s, errors.Join(
+		each(ctx, db, `SELECT id, phone_number FROM device`, func(r *sql.Rows) error {
+			var id, number string
+			err := r.Scan(&id, &number)
+			s.Devices[id] = number
+			return err
+		}),
+		each(ctx, db, `SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message ORDER BY n`, func(r *sql.Rows) error {
+			var m Message
+			err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body, &m.FrameLeft)
+			s.Messages = append(s.Messages, m)
+			return err
+		}),
+		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event ORDER BY position`, func(r *sql.Rows) error {
+			e, err := scanEvent(r)
+			s.Events = append(s.Events, e)
+			return err
+		}),
+		each(ctx, db, `SELECT id, event_id, status FROM delivery ORDER BY n`, func(r *sql.Rows) error {
+			var d Delivery
+			err := r.Scan(&d.ID, &d.EventID, &d.Status)
+			s.Deliveries = append(s.Deliveries, d)
+			return err
+		}),
+		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`).Scan(&s.Used),
+	)
+}
+
+func scanEvent(r *sql.Rows) (e Event, err error) {
+	var body []byte
+	if err := r.Scan(&e.ID, &e.Device, &e.Type, &e.Sequence, &body); err != nil {
+		return e, err
+	}
+	e.SHA256 = Sum(body)
+	var subject struct {
+		Message struct {
+			ID string `json:"id"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(body, &subject); err != nil {
+		return e, fmt.Errorf("event %s: %w", e.ID, err)
+	}
+	e.MessageID = subject.Message.ID
+	return e, nil
+}
+
+// Sum is how the ledgers write down bytes.
+func Sum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func each(ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows) error) error {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // rows.Err below reports what went wrong
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

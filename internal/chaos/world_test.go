@@ -1,0 +1,285 @@
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/chaos"
+)
+
+// patience bounds every wait. A wait ends with its event.
+const patience = 90 * time.Second
+
+// options shape a world.
+type options struct {
+	Bin     binaries
+	Devices int
+	Callers int // of each device
+	Room    int // messages under way for each device and direction
+	Seed    uint64
+	Faults  []string // of the vendor, by chance
+}
+
+type device struct{ id, number string }
+
+// world is a gateway with all that is around it: a vendor, a receiver and a
+// driver, each with a ledger.
+type world struct {
+	t    *testing.T
+	opts options
+	dir  string
+
+	vendor   *vendor
+	gateway  *gateway
+	receiver *receiver
+	driver   *driver
+
+	header  http.Header // of the API
+	hook    string      // the endpoint's id
+	devices []device
+	numbers map[string]string // by device
+
+	boots []time.Duration
+	kills int
+	depth []int // what was under way at each kill
+}
+
+// newWorld starts everything and links the devices.
+func newWorld(t *testing.T, opts options) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "chaos") //nolint:usetesting // short enough for a socket, and kept when the test fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, opts: opts, dir: dir, numbers: map[string]string{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d; ledgers, log and database are in %s", opts.Seed, dir)
+			return
+		}
+		os.RemoveAll(dir)
+	})
+	w.vendor = startVendor(t, opts.Bin.vendorsim, filepath.Join(dir, "vendor"))
+	log, err := os.Create(filepath.Join(dir, "gateway.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: w.vendor.flags, log: log, changed: make(chan struct{})}
+	t.Cleanup(func() { w.gateway.kill(); log.Close() })
+	w.driver = &driver{w: w, rooms: map[string]room{}, http: &http.Client{
+		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
+	}}
+	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	w.receiver = startReceiver(t, dir, opts.Seed, w.driver.happened)
+	w.boot()
+	w.furnish()
+	return w
+}
+
+// furnish makes a workspace with a key, an endpoint and linked devices.
+func (w *world) furnish() {
+	w.t.Helper()
+	var made struct{ ID, Key string }
+	w.command(&made, "workspace", "create", "--name", "chaos", "--plan", "enterprise")
+	w.command(&made, "key", "create", "--workspace", made.ID, "--name", "driver")
+	w.header = http.Header{"Authorization": {"Bearer " + made.Key}}
+	var hook struct{ ID, Status string }
+	w.api("POST", "/v1/webhooks", map[string]any{"url": w.receiver.url, "secret": secret, "maxInFlight": 32}, &hook)
+	w.hook = hook.ID
+	w.await("an active endpoint", func() bool {
+		w.api("GET", "/v1/webhooks/"+hook.ID, nil, &hook)
+		return hook.Status == "active"
+	})
+	w.devices = make([]device, w.opts.Devices)
+	var linking sync.WaitGroup
+	for i := range w.devices {
+		linking.Go(func() { w.devices[i] = w.link(fmt.Sprintf("+1555000%04d", i)) })
+	}
+	linking.Wait()
+	for _, d := range w.devices {
+		w.numbers[d.id] = d.number
+		w.driver.rooms[d.id], w.driver.rooms[d.number] = make(room, w.opts.Room), make(room, w.opts.Room)
+	}
+}
+
+func (w *world) link(number string) device {
+	var d, l struct{ ID, QR, Status string }
+	w.api("POST", "/v1/devices", map[string]string{"name": number}, &d)
+	w.api("POST", "/v1/devices/"+d.ID+"/link", nil, nil)
+	w.await("a code", func() bool {
+		w.api("GET", "/v1/devices/"+d.ID+"/link", nil, &l)
+		return l.QR != ""
+	})
+	if err := w.vendor.ask("POST", "/scan", map[string]string{"qr": l.QR, "phoneNumber": number}, nil); err != nil {
+		w.t.Error(err)
+	}
+	w.await("a connected device", func() bool {
+		w.api("GET", "/v1/devices/"+d.ID, nil, &d)
+		return d.Status == "connected"
+	})
+	return device{d.ID, number}
+}
+
+// command runs the postern command against the running server.
+func (w *world) command(out any, args ...string) {
+	w.t.Helper()
+	cmd := exec.Command(w.opts.Bin.postern, append(args, "--json", "--data-dir", w.gateway.dir)...)
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		w.t.Fatalf("postern %v: %v", args, err)
+	}
+}
+
+// api calls the running gateway, which must answer.
+func (w *world) api(method, path string, in, out any) {
+	url, _ := w.gateway.where()
+	if err := (caller{w.driver.http, w.header}).call(method, url+path, in, out); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// await asks until the answer is yes.
+func (w *world) await(what string, ok func() bool) {
+	for deadline := time.Now().Add(patience); !ok(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Errorf("waited in vain for %s", what)
+			return
+		}
+	}
+}
+
+// kill kills the gateway where it stands.
+func (w *world) kill() {
+	w.depth = append(w.depth, w.driver.underWay())
+	w.kills++
+	w.gateway.kill()
+}
+
+// settle ends the load and waits until nothing is under way anywhere; what
+// never gets there is for the judge. Then everything is stopped.
+func (w *world) settle() {
+	w.t.Helper()
+	w.driver.finish()
+	w.receiver.calm.Store(true)
+	quiet := 0
+	for began, dropped := time.Now(), 0; quiet < 3 && time.Since(began) < patience; <-time.After(100 * time.Millisecond) {
+		quiet++
+		if !w.quiet() {
+			quiet = 0
+		}
+		if int(time.Since(began)/(5*time.Second)) > dropped { // hands over what a reordering keeps back
+			dropped++
+			if err := w.vendor.ask("POST", "/faults", map[string]string{"account": "*", "kind": "drop"}, nil); err != nil {
+				w.t.Error(err)
+			}
+		}
+	}
+	if err := w.gateway.running().stop(30 * time.Second); err != nil {
+		w.t.Errorf("the gateway's last stop: %v", err)
+	}
+}
+
+// quiet tells whether nothing is on its way.
+func (w *world) quiet() bool {
+	for _, path := range []string{
+		"/v1/messages?limit=1&direction=outbound&status=queued", "/v1/messages?limit=1&direction=outbound&status=sending",
+		"/v1/webhooks/" + w.hook + "/deliveries?limit=1&status=pending",
+	} {
+		var list struct{ Data []json.RawMessage }
+		w.api("GET", path, nil, &list)
+		if len(list.Data) > 0 {
+			return false
+		}
+	}
+	var accounts struct{ Data []struct{ Queued int } }
+	if err := w.vendor.ask("GET", "/accounts", nil, &accounts); err != nil {
+		w.t.Error(err)
+	}
+	return !slices.ContainsFunc(accounts.Data, func(a struct{ Queued int }) bool { return a.Queued > 0 })
+}
+
+// evidence gathers the ledgers and the database.
+func (w *world) evidence() chaos.Evidence {
+	w.t.Helper()
+	var e chaos.Evidence
+	var err error
+	if e.Calls, err = chaos.ReadJournal[chaos.Call](filepath.Join(w.dir, "driver.jsonl")); err != nil {
+		w.t.Fatal(err)
+	}
+	if e.Posts, err = chaos.ReadJournal[chaos.Post](w.receiver.path); err != nil {
+		w.t.Fatal(err)
+	}
+	for after := int64(0); ; {
+		var page struct {
+			Data []chaos.Entry
+			Next int64
+		}
+		if err := w.vendor.ask("GET", fmt.Sprintf("/ledger?after=%d", after), nil, &page); err != nil {
+			w.t.Fatal(err)
+		}
+		if len(page.Data) == 0 {
+			break
+		}
+		e.Vendor, after = append(e.Vendor, page.Data...), page.Next
+	}
+	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir); err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// maxShown bounds the violations that are printed.
+const maxShown = 40
+
+// report fails the test for each violation.
+func (w *world) report(found []chaos.Violation) {
+	w.t.Helper()
+	for _, v := range found[:min(maxShown, len(found))] {
+		w.t.Errorf("seed %d: %s", w.opts.Seed, v)
+	}
+	if len(found) > maxShown {
+		w.t.Errorf("… and %d more", len(found)-maxShown)
+	}
+}
+
+// summary says how much was put through.
+func (w *world) summary(e chaos.Evidence) string {
+	count := map[string]int{}
+	for _, m := range e.State.Messages {
+		count[m.Direction]++
+		count[m.Status]++
+		if m.Failure != "" {
+			count[m.Failure]++
+		}
+	}
+	resends := 0
+	for _, v := range e.Vendor {
+		resends += v.Copies - 1
+	}
+	slices.Sort(w.depth)
+	slices.Sort(w.boots)
+	var s strings.Builder
+	fmt.Fprintf(&s, "seed %d: %d kills, %d messages accepted, %d received, %d events, %d posts; %d requests broken off, %d repeated on purpose, %d vendor faults, %d resends under the same id",
+		w.opts.Seed, w.kills, count["outbound"], count["inbound"], len(e.State.Events), len(e.Posts), w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends)
+	if w.kills > 0 {
+		fmt.Fprintf(&s, "; under way at a kill: median %d, least %d", w.depth[len(w.depth)/2], w.depth[0])
+	}
+	fmt.Fprintf(&s, "; start to serving: median %s, longest %s; %v", w.boots[len(w.boots)/2].Round(time.Millisecond), w.boots[len(w.boots)-1].Round(time.Millisecond), count)
+	return s.String()
+}
