@@ -30,6 +30,7 @@ deps: ## what tests need beside Go: installed when root, named otherwise
 
 test: deps ## run every test, with the race detector on our packages
 	$(GO) vet ./...
+	$(GO) vet -tags failpoints ./...
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
 	$(MAKE) --no-print-directory demo-check
 	@echo "ok: all tests passed"
@@ -42,6 +43,7 @@ demo-check: build
 test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each), kill 100 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
 	./scripts/fuzz $(LONG)
+	$(GO) test ./internal/chaos -count=1 -run Point -everything -v -timeout 20m
 	$(MAKE) --no-print-directory chaos CYCLES=100
 
 CYCLES  ?= 100
@@ -51,9 +53,10 @@ SEED    ?= 0
 chaos: ## kill the gateway under load and judge what is left (CYCLES= or SECONDS=, SEED=)
 	$(GO) test ./internal/chaos -count=1 -run Kills -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -timeout 120m -v
 
-lint: ## vet and golangci-lint, pinned
+lint: ## vet and golangci-lint, pinned, with and without fail points
 	$(GO) vet ./...
 	$(GO) run $(LINT) run ./...
+	$(GO) run $(LINT) run --build-tags failpoints ./internal/...
 
 bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|memory for one)
 	@mkdir -p bench/results

@@ -98,7 +98,7 @@ func (a *App) open(ctx context.Context) error {
 	client := egress.NewClient(egress.Options{AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks})
 	a.onClose(func() error { client.Close(); return nil })
 	a.gateway = gateway.New(gateway.Options{DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL})
-	a.engine = session.New(session.Options{DB: a.db, Gateway: a.gateway, Driver: driver, Log: a.log})
+	a.engine = session.New(session.Options{DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err
 	}

@@ -131,8 +131,6 @@ func (db *DB) shut() error {
 // Listen subscribes to a topic; only limits it to one id, "" takes all.
 func (db *DB) Listen(topic Topic, only string) *Listener { return db.hub.listen(topic, only) }
 
-func (db *DB) do(ctx context.Context, o op) error { return db.writer.do(ctx, o) }
-
 func (db *DB) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s, ok := db.stmts.Load(query); ok {
 		return s.(*sql.Stmt), nil //nolint:errcheck // only *sql.Stmt is ever put in

@@ -32,12 +32,20 @@ func (db *DB) NextOutbound(ctx context.Context, device postern.DeviceID, limit i
 // MarkSending notes, before the first frame leaves, that a message may from
 // now on have reached the network. ok is false when it is no longer queued.
 func (db *DB) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE message SET status = 'sending', frame_left = 1 WHERE id = $1 AND status IN ('queued', 'sending')`, id)
-		ok = n == 1
-		return err
-	}))
-	return ok, err
+	o := &markSending{id: id}
+	err = db.do(ctx, o)
+	return o.ok, err
+}
+
+type markSending struct {
+	id postern.MessageID
+	ok bool
+}
+
+func (o *markSending) apply(t *tx) error {
+	n, err := t.changed(`UPDATE message SET status = 'sending', frame_left = 1 WHERE id = $1 AND status IN ('queued', 'sending')`, o.id)
+	o.ok = n == 1
+	return err
 }
 
 // NoFrameLeft takes MarkSending's note back when the first attempt provably

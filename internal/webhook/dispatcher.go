@@ -45,9 +45,12 @@ type Dispatcher struct {
 	drain   time.Duration
 	metrics metrics
 	slots   chan struct{} // the shared ones
-	post    func(ctx context.Context, url string, header http.Header, body []byte) (egress.Answer, error)
+	post    poster
 	jitter  func() float64
 }
+
+// poster makes one POST.
+type poster func(ctx context.Context, url string, header http.Header, body []byte) (egress.Answer, error)
 
 // New makes a dispatcher; Run starts it.
 func New(opts Options) *Dispatcher {
@@ -64,7 +67,7 @@ func New(opts Options) *Dispatcher {
 		db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
 		metrics: newMetrics(opts.Registerer),
 		slots:   make(chan struct{}, sharedSlots),
-		post:    opts.Client.Post,
+		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
 	}
 }

@@ -40,7 +40,7 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	c := &conn{wire: &wire{target: d.target}, calls: &gate{}, host: host, log: d.log}
 	c.keys = protect(device, c.calls, func() { c.end(disconnected("store-unavailable")) })
 	log := newTap(d.log)
-	log.received, log.sent = c.sawReceived, c.out.saw
+	log.received, log.sent = c.sawReceived, c.sawSent
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, d.http)
 	return c
 }

@@ -1,0 +1,66 @@
+//go:build failpoints
+
+package app
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"time"
+
+	"postern/internal/failpoint"
+	"postern/internal/network"
+	"postern/internal/postern"
+)
+
+// hooked puts saboteurs between the engine and the network.
+func hooked(d network.Driver) network.Driver { return saboteur{d} }
+
+type saboteur struct{ network.Driver }
+
+func (s saboteur) Open(ctx context.Context, account string) (network.Session, error) {
+	inner, err := s.Driver.Open(ctx, account)
+	return saboteurSession{inner}, err
+}
+
+type saboteurSession struct{ network.Session }
+
+func (s saboteurSession) Run(ctx context.Context, host network.Host) error {
+	return s.Session.Run(ctx, saboteurHost{host})
+}
+
+func (s saboteurSession) Send(ctx context.Context, m network.Outbound) (time.Time, error) {
+	switch {
+	case failpoint.Makes(failpoint.NeverFinish) && chosen(m.NetworkID):
+		return time.Time{}, errors.New("never")
+	case failpoint.Slips(failpoint.PretendSent):
+		return time.Now(), nil
+	case failpoint.Slips(failpoint.SendUnderOtherID):
+		m.NetworkID = postern.NewNetworkID()
+	case failpoint.Slips(failpoint.SendOtherText):
+		m.Body += "!"
+	case failpoint.Slips(failpoint.SendUnderTwoIDs):
+		other := m
+		other.NetworkID = postern.NewNetworkID()
+		if _, err := s.Session.Send(ctx, other); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return s.Session.Send(ctx, m)
+}
+
+type saboteurHost struct{ network.Host }
+
+func (h saboteurHost) Update(ctx context.Context, u network.Update) error {
+	if in, ok := u.(network.Inbound); ok && failpoint.Makes(failpoint.NeverTake) && chosen(in.NetworkID) {
+		return errors.New("never")
+	}
+	return h.Host.Update(ctx, u)
+}
+
+// chosen picks one in twenty ids, always the same.
+func chosen(id string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return h.Sum32()%20 == 0
+}

@@ -1,0 +1,8 @@
+//go:build !failpoints
+
+package whatsapp
+
+import waBinary "go.mau.fi/whatsmeow/binary"
+
+// sawSent looks at a stanza that is about to be written.
+func (c *conn) sawSent(node *waBinary.Node) { c.out.saw(node) }

@@ -1,0 +1,35 @@
+//go:build failpoints
+
+package whatsapp
+
+import (
+	"sync"
+
+	"postern/internal/failpoint"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+// leaving holds, by wire, the point that the next write comes to.
+var leaving sync.Map //nolint:gochecknoglobals // so that the wire itself has no field for it
+
+// sawSent looks at a stanza that is about to be written, and has the wire come
+// to a fail point once it is.
+func (c *conn) sawSent(node *waBinary.Node) {
+	c.out.saw(node)
+	switch node.Tag {
+	case "message":
+		leaving.Store(c.wire, failpoint.SendFrameWritten)
+	case "ack", "receipt":
+		leaving.Store(c.wire, failpoint.InboxAcknowledged)
+	}
+}
+
+// Write passes on what whatsmeow sends.
+func (s *stream) Write(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Write(p)
+	if point, ok := leaving.LoadAndDelete(s.wire); ok && err == nil {
+		err = failpoint.At(point.(failpoint.Point)) //nolint:errcheck // only points are stored
+	}
+	return n, err //nolint:wrapcheck // whatsmeow only logs it
+}

@@ -1,0 +1,8 @@
+//go:build !failpoints
+
+package store
+
+import "context"
+
+// do hands an op to the writer and waits until it is durable or refused.
+func (db *DB) do(ctx context.Context, o op) error { return db.writer.do(ctx, o) }
