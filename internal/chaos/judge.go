@@ -32,8 +32,10 @@ const (
 	SequenceHole     Rule = "4-sequence-hole"     // a device's events are not 1, 2, 3, …
 	QuotaOff         Rule = "5-quota-off"         // used is not accepted − given back
 	RefundedSent     Rule = "5-refunded-sent"     // given back although the vendor has it
+	NotRefunded      Rule = "5-not-refunded"      // nothing left, and the unit was kept
 	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages
 	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, and not in the database
+	Leaked           Rule = "9-leaked"            // a secret or a message's text in the log
 )
 
 // Violation is one broken promise.
@@ -51,6 +53,11 @@ type Evidence struct {
 	Posts  []Post  // the receiver's
 	Vendor []Entry // the vendor's
 	State  State   // the database, after all had settled and the gateway was stopped
+	Leaks  []Leak  // what was found in the gateway's log
+
+	// Interrupted bounds how many attempts a kill or a fault cut short before
+	// anything left. Nobody can know that nothing did, so they are not given back.
+	Interrupted int
 }
 
 // Judge compares the ledgers with each other and with the database, and gives
@@ -64,6 +71,7 @@ func Judge(e Evidence) []Violation {
 	j.events()
 	j.posts()
 	j.quota()
+	j.log()
 	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.Rule, b.Rule) })
 	return j.found
 }
@@ -310,18 +318,30 @@ func (j *judging) posts() {
 	}
 }
 
+// log reports what the log should not hold.
+func (j *judging) log() {
+	for _, l := range j.Leaks {
+		j.report(Leaked, fmt.Sprintf("line %d", l.Line), "%s", l.What)
+	}
+}
+
 // quota counts what was accepted and given back. What ended without a frame
 // gave its unit back.
 func (j *judging) quota() {
-	accepted, refunded := 0, 0
+	accepted, refunded, kept := 0, 0, 0
 	for _, m := range j.State.Messages {
-		if m.Direction != "outbound" {
+		switch {
+		case m.Direction != "outbound":
 			continue
+		case !m.FrameLeft && (m.Status == "failed" || m.Status == "expired"):
+			refunded++
+		case m.Failure == "RECIPIENT_NOT_FOUND":
+			kept++
 		}
 		accepted++
-		if !m.FrameLeft && (m.Status == "failed" || m.Status == "expired") {
-			refunded++
-		}
+	}
+	if kept > j.Interrupted {
+		j.report(NotRefunded, "the month", "%d messages to nobody were not given back; %d attempts were cut short", kept, j.Interrupted)
 	}
 	if j.State.Used != accepted-refunded {
 		j.report(QuotaOff, "the month", "used is %d; accepted %d, given back %d", j.State.Used, accepted, refunded)

@@ -20,8 +20,12 @@ import (
 // binaries are built once per run, without the race detector.
 type binaries struct{ postern, vendorsim string }
 
-// built gives the programs as they are shipped.
-var built = sync.OnceValues(func() (binaries, error) { return build("") })
+// built gives the programs as they are shipped; rigged gives them with fail
+// points and saboteurs inside.
+var (
+	built  = sync.OnceValues(func() (binaries, error) { return build("") })
+	rigged = sync.OnceValues(func() (binaries, error) { return build("failpoints") })
+)
 
 var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "chaos-bin") })
 
@@ -118,6 +122,7 @@ type gateway struct {
 	bin   binaries
 	dir   string
 	flags []string
+	env   []string // of the next start
 	log   *os.File
 
 	mu      sync.Mutex // guards what follows
@@ -127,7 +132,7 @@ type gateway struct {
 }
 
 // start starts the program; ready is closed once it serves.
-func (g *gateway) start(env ...string) (ready <-chan struct{}, err error) {
+func (g *gateway) start() (ready <-chan struct{}, err error) {
 	serving := make(chan struct{})
 	out := &firstLine{to: g.log, want: func(line []byte) bool {
 		var l struct{ Msg, URL string }
@@ -139,7 +144,7 @@ func (g *gateway) start(env ...string) (ready <-chan struct{}, err error) {
 		return true
 	}}
 	cmd := exec.Command(g.bin.postern, append([]string{"serve", "--data-dir", g.dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0", "--allow-private-webhooks", "on"}, g.flags...)...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), env...), out
+	cmd.Env, cmd.Stderr = append(os.Environ(), g.env...), out
 	p, err := launch(cmd)
 	if err != nil {
 		return nil, err
@@ -180,10 +185,10 @@ func (g *gateway) kill() {
 }
 
 // boot starts the program and waits until it serves.
-func (w *world) boot(env ...string) {
+func (w *world) boot() {
 	w.t.Helper()
 	began := time.Now()
-	ready, err := w.gateway.start(env...)
+	ready, err := w.gateway.start()
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ const (
 
 // moodFor is chosen by the seed, the event and the attempt.
 func (r *receiver) moodFor(event, attempt string) mood {
-	if r.calm.Load() || attempt != "1" {
+	if attempt != "1" || r.calm.Load() {
 		return fine
 	}
 	if r.down.Load() {

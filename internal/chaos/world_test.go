@@ -27,7 +27,10 @@ type options struct {
 	Callers int // of each device
 	Room    int // messages under way for each device and direction
 	Seed    uint64
-	Faults  []string // of the vendor, by chance
+	Faults  []string      // of the vendor, by chance
+	Env     []string      // of the gateway
+	Calm    bool          // the receiver does not misbehave
+	Settle  time.Duration // how long to wait at the end until nothing is under way
 }
 
 type device struct{ id, number string }
@@ -44,6 +47,7 @@ type world struct {
 	receiver *receiver
 	driver   *driver
 
+	key     string
 	header  http.Header // of the API
 	hook    string      // the endpoint's id
 	devices []device
@@ -74,7 +78,7 @@ func newWorld(t *testing.T, opts options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: w.vendor.flags, log: log, changed: make(chan struct{})}
+	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: w.vendor.flags, env: opts.Env, log: log, changed: make(chan struct{})}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
 	w.driver = &driver{w: w, rooms: map[string]room{}, http: &http.Client{
 		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
@@ -83,6 +87,7 @@ func newWorld(t *testing.T, opts options) *world {
 		t.Fatal(err)
 	}
 	w.receiver = startReceiver(t, dir, opts.Seed, w.driver.happened)
+	w.receiver.calm.Store(opts.Calm)
 	w.boot()
 	w.furnish()
 	return w
@@ -94,6 +99,7 @@ func (w *world) furnish() {
 	var made struct{ ID, Key string }
 	w.command(&made, "workspace", "create", "--name", "chaos", "--plan", "enterprise")
 	w.command(&made, "key", "create", "--workspace", made.ID, "--name", "driver")
+	w.key = made.Key
 	w.header = http.Header{"Authorization": {"Bearer " + made.Key}}
 	var hook struct{ ID, Status string }
 	w.api("POST", "/v1/webhooks", map[string]any{"url": w.receiver.url, "secret": secret, "maxInFlight": 32}, &hook)
@@ -175,14 +181,18 @@ func (w *world) kill() {
 // never gets there is for the judge. Then everything is stopped.
 func (w *world) settle() {
 	w.t.Helper()
+	if w.opts.Settle == 0 {
+		w.opts.Settle = patience
+	}
 	w.driver.finish()
 	w.receiver.calm.Store(true)
 	quiet := 0
-	for began, dropped := time.Now(), 0; quiet < 3 && time.Since(began) < patience; <-time.After(100 * time.Millisecond) {
-		quiet++
-		if !w.quiet() {
-			quiet = 0
+	for began, dropped := time.Now(), 0; quiet < 5 && time.Since(began) < w.opts.Settle; <-time.After(100 * time.Millisecond) {
+		if w.quiet() {
+			quiet++
+			continue
 		}
+		quiet = 0
 		if int(time.Since(began)/(5*time.Second)) > dropped { // hands over what a reordering keeps back
 			dropped++
 			if err := w.vendor.ask("POST", "/faults", map[string]string{"account": "*", "kind": "drop"}, nil); err != nil {
@@ -241,6 +251,15 @@ func (w *world) evidence() chaos.Evidence {
 	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir); err != nil {
 		w.t.Fatal(err)
 	}
+	log, err := os.Open(w.gateway.log.Name())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	if e.Leaks, err = chaos.FindLeaks(log, map[string]string{"the API key": w.key, "the webhook's secret": secret}); err != nil {
+		w.t.Fatal(err)
+	}
+	e.Interrupted = (w.kills + int(w.driver.faults.Load())) * len(w.devices)
 	return e
 }
 

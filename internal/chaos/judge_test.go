@@ -1,0 +1,136 @@
+package chaos_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/chaos"
+)
+
+// innocent is a run in which nothing was broken: one message delivered, one to
+// nobody, which was given back, and one received.
+func innocent() chaos.Evidence {
+	at := time.Now()
+	ask := func(key, to, body string) chaos.Call {
+		return chaos.Call{Ask: &chaos.Ask{Key: key, Device: "dev", To: to, Body: body}}
+	}
+	told := func(key, id string) chaos.Call {
+		return chaos.Call{Told: &chaos.Told{Key: key, Status: 202, MessageID: id}}
+	}
+	e := chaos.Evidence{
+		Calls: []chaos.Call{ask("k1", "+2", "b1"), ask("k2", "+3", "b2"), {Told: &chaos.Told{Key: "k1"}}, told("k1", "m1"), told("k1", "m1"), told("k2", "m2")},
+		Vendor: []chaos.Entry{
+			{Account: "+1", Peer: "+2", Direction: "outbound", Type: "text", NetworkID: "N1", Body: "b1", Copies: 2},
+			{Account: "+1", Peer: "+4", Direction: "inbound", Type: "text", NetworkID: "N3", Body: "b3", AckedAt: &at},
+		},
+		State: chaos.State{
+			Devices: map[string]string{"dev": "+1"},
+			Messages: []chaos.Message{
+				{ID: "m1", Device: "dev", Direction: "outbound", Status: "delivered", NetworkID: "N1", Body: "b1", FrameLeft: true},
+				{ID: "m2", Device: "dev", Direction: "outbound", Status: "failed", Failure: "RECIPIENT_NOT_FOUND", NetworkID: "N2", Body: "b2"},
+				{ID: "m3", Device: "dev", Direction: "inbound", Status: "received", NetworkID: "N3", Body: "b3"},
+			},
+			Used: 1,
+		},
+	}
+	for i, ev := range []chaos.Event{
+		{ID: "e1", Type: "message.sent", MessageID: "m1"},
+		{ID: "e2", Type: "message.delivered", MessageID: "m1"},
+		{ID: "e3", Type: "message.failed", MessageID: "m2"},
+		{ID: "e4", Type: "message.received", MessageID: "m3"},
+	} {
+		ev.Device, ev.Sequence, ev.SHA256 = "dev", int64(i+1), "sum"+ev.ID
+		e.State.Events = append(e.State.Events, ev)
+		e.State.Deliveries = append(e.State.Deliveries, chaos.Delivery{ID: "d" + ev.ID, EventID: ev.ID, Status: "succeeded"})
+		e.Posts = append(e.Posts, chaos.Post{EventID: ev.ID, Type: ev.Type, MessageID: ev.MessageID, SHA256: ev.SHA256, Attempt: "1", Answer: 200})
+	}
+	return e
+}
+
+func TestAnInnocentRunIsAcquitted(t *testing.T) {
+	if found := chaos.Judge(innocent()); len(found) > 0 {
+		t.Error(found)
+	}
+	again := innocent() // attempts that failed before one succeeded break nothing
+	again.Posts = append([]chaos.Post{{EventID: "e1", Type: "message.sent", MessageID: "m1", SHA256: "sume1", Attempt: "1"}}, again.Posts...)
+	again.State.Deliveries[3].Status, again.Posts = "exhausted", again.Posts[:4] // visibly given up
+	if found := chaos.Judge(again); len(found) > 0 {
+		t.Error(found)
+	}
+}
+
+// TestTheJudgeNamesWhatIsBroken breaks the innocent run in one place each.
+func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
+	type E = *chaos.Evidence
+	for _, c := range []struct {
+		rule  chaos.Rule
+		how   string
+		spoil func(e E)
+	}{
+		{chaos.AcceptedLost, "no row", func(e E) { e.Calls[3].Told.MessageID, e.Calls[4].Told.MessageID = "m9", "m9" }},
+		{chaos.AcceptedLost, "another text", func(e E) { e.Calls[3].Told.MessageID, e.Calls[4].Told.MessageID = "m2", "m2" }},
+		{chaos.WrongAnswer, "500", func(e E) { e.Calls[2].Told.Status = 500 }},
+		{chaos.WrongAnswer, "422", func(e E) { e.Calls[2].Told.Status = 422 }},
+		{chaos.TwoEffects, "two answers", func(e E) { e.Calls[4].Told.MessageID = "m2" }},
+		{chaos.TwoEffects, "two rows", func(e E) {
+			e.State.Messages = append(e.State.Messages, chaos.Message{ID: "m4", Device: "dev", Direction: "outbound", Status: "queued", Body: "b1"})
+		}},
+		{chaos.Unfinished, "queued", func(e E) { e.State.Messages[0].Status = "queued" }},
+		{chaos.Unfinished, "sending", func(e E) { e.State.Messages[0].Status = "sending" }},
+		{chaos.SentUnread, "not at the vendor", func(e E) { e.Vendor = e.Vendor[1:] }},
+		{chaos.SentUnread, "another text", func(e E) { e.Vendor[0].Body = "b2" }},
+		{chaos.SecondNetworkID, "two ids", func(e E) { v := e.Vendor[0]; v.NetworkID = "N9"; e.Vendor = append(e.Vendor, v) }},
+		{chaos.OtherNetworkID, "another id", func(e E) { e.Vendor[0].NetworkID = "N9" }},
+		{chaos.Unasked, "nobody's text", func(e E) { e.Vendor[0].Body = "b9" }},
+		{chaos.Unasked, "another recipient", func(e E) { e.Vendor[0].Peer = "+9" }},
+		{chaos.Unasked, "another device", func(e E) { e.Vendor[0].Account = "+9" }},
+		{chaos.RefundedSent, "failed", func(e E) {
+			e.State.Messages[0].Status, e.State.Messages[0].FrameLeft = "failed", false
+		}},
+		{chaos.QuotaOff, "too much", func(e E) { e.State.Used = 2 }},
+		{chaos.QuotaOff, "too little", func(e E) { e.State.Used = 0 }},
+		{chaos.NotRefunded, "never left", func(e E) { e.State.Messages[1].FrameLeft, e.State.Used = true, 2 }},
+		{chaos.NotTaken, "not acknowledged", func(e E) { e.Vendor[1].AckedAt = nil }},
+		{chaos.NotTaken, "refused", func(e E) { e.Vendor[1].Refused = 500 }},
+		{chaos.AcknowledgedLost, "no row", func(e E) { e.State.Messages = e.State.Messages[:2] }},
+		{chaos.AcknowledgedLost, "another device's row", func(e E) { e.State.Messages[2].Device = "dev2" }},
+		{chaos.KeptTwice, "two rows", func(e E) { m := e.State.Messages[2]; m.ID = "m4"; e.State.Messages = append(e.State.Messages, m) }},
+		{chaos.ChangedInbound, "another text", func(e E) { e.State.Messages[2].Body = "b9" }},
+		{chaos.TwoEvents, "in the log", func(e E) {
+			ev := e.State.Events[3]
+			ev.ID, ev.Sequence = "e5", 5
+			e.State.Events = append(e.State.Events, ev)
+		}},
+		{chaos.TwoEvents, "at the receiver", func(e E) { p := e.Posts[3]; p.EventID = "e9"; e.Posts = append(e.Posts, p) }},
+		{chaos.NoEvent, "received", func(e E) { e.State.Events = e.State.Events[:3] }},
+		{chaos.NoEvent, "sent", func(e E) { e.State.Events[0].MessageID = "" }},
+		{chaos.SequenceHole, "a number is left out", func(e E) { e.State.Events[3].Sequence = 5 }},
+		{chaos.SequenceHole, "a number comes twice", func(e E) { e.State.Events[3].Sequence = 3 }},
+		{chaos.NoDelivery, "no row", func(e E) { e.State.Deliveries = e.State.Deliveries[:3] }},
+		{chaos.Undelivered, "never posted", func(e E) { e.Posts = e.Posts[:3] }},
+		{chaos.Undelivered, "never taken", func(e E) { e.Posts[3].Answer = 500 }},
+		{chaos.Undelivered, "pending", func(e E) { e.Posts, e.State.Deliveries[3].Status = e.Posts[:3], "pending" }},
+		{chaos.ChangedBytes, "other bytes", func(e E) { p := e.Posts[3]; p.SHA256, p.Attempt = "sum", "2"; e.Posts = append(e.Posts, p) }},
+		{chaos.ChangedBytes, "not in the log", func(e E) { e.Posts = append(e.Posts, chaos.Post{EventID: "e9", Type: "device.connected"}) }},
+		{chaos.BadPost, "signature", func(e E) { e.Posts[0].Wrong = "signature" }},
+		{chaos.Leaked, "a text", func(e E) { e.Leaks = []chaos.Leak{{Line: 3, What: "a message's text"}} }},
+	} {
+		t.Run(string(c.rule)+" "+c.how, func(t *testing.T) {
+			e := innocent()
+			c.spoil(&e)
+			if found := chaos.Judge(e); !slices.ContainsFunc(found, func(v chaos.Violation) bool { return v.Rule == c.rule }) {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+func TestLeaksAreFound(t *testing.T) {
+	log := "fine\n{\"text\":\"out-00aa11bb-17-0123456789abcdef01234567\"}\nkey pst_secret\nout-00aa11bb-17- is an idempotency key\n"
+	found, err := chaos.FindLeaks(strings.NewReader(log), map[string]string{"the key": "pst_secret"})
+	if err != nil || !slices.Equal(found, []chaos.Leak{{2, "a message's text"}, {3, "the key"}}) {
+		t.Error(found, err)
+	}
+}
