@@ -294,11 +294,13 @@ func (w *world) summary(e chaos.Evidence) string {
 	slices.Sort(w.depth)
 	slices.Sort(w.boots)
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d: %d kills, %d messages accepted, %d received, %d events, %d posts; %d requests broken off, %d repeated on purpose, %d vendor faults, %d resends under the same id",
-		w.opts.Seed, w.kills, count["outbound"], count["inbound"], len(e.State.Events), len(e.Posts), w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends)
+	fmt.Fprintf(&s, "seed %d: %d thousand messages through %d kills: %d accepted, %d received, %d events, %d webhook posts", w.opts.Seed,
+		(len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"], len(e.State.Events), len(e.Posts))
+	fmt.Fprintf(&s, "\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id", w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends)
 	if w.kills > 0 {
-		fmt.Fprintf(&s, "; under way at a kill: median %d, least %d", w.depth[len(w.depth)/2], w.depth[0])
+		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d", w.depth[len(w.depth)/2], w.depth[0])
 	}
-	fmt.Fprintf(&s, "; start to serving: median %s, longest %s; %v", w.boots[len(w.boots)/2].Round(time.Millisecond), w.boots[len(w.boots)-1].Round(time.Millisecond), count)
+	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond), w.boots[len(w.boots)-1].Round(time.Millisecond))
+	fmt.Fprintf(&s, "\nhow messages ended: %v", count)
 	return s.String()
 }
