@@ -59,8 +59,7 @@ lint: ## vet and golangci-lint, pinned, with and without fail points
 	$(GO) run $(LINT) run --build-tags failpoints ./internal/...
 
 bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|memory for one)
-	@mkdir -p bench/results
-	$(GO) test ./bench -count=1 -run TestFigures -figures -only "$(BENCH)" -out "$(CURDIR)/bench/results/$$(date -u +%F)$(if $(BENCH),-$(BENCH)).md" -timeout 20m -v
+	@./scripts/bench "$(BENCH)"
 
 fmt: ## format
 	gofmt -w $$(git ls-files '*.go')

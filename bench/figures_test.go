@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ import (
 var (
 	run   = flag.Bool("figures", false, "measure the figures")
 	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver or memory")
-	out   = flag.String("out", "", "write the table to this file")
+	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
 
@@ -47,6 +48,20 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
+// samples gives the figure as Go benchmarks are written, for benchstat.
+func (f figure) samples() string {
+	var s strings.Builder
+	name := strings.ReplaceAll(f.name, " ", "_")
+	for i, v := range f.ours {
+		fmt.Fprintf(&s, "Benchmark%s 1 %g %s", name, v, f.unit)
+		if i < len(f.bare) {
+			fmt.Fprintf(&s, " %g ratio", v/f.bare[i])
+		}
+		s.WriteByte('\n')
+	}
+	return s.String()
+}
+
 func (f figure) String() string {
 	ours := median(f.ours)
 	line := fmt.Sprintf("| %s | %.0f %s |", f.name, ours, f.unit)
@@ -62,7 +77,7 @@ func TestFigures(t *testing.T) {
 		t.Log("figures are measured with -figures; see make bench")
 		return
 	}
-	var table strings.Builder
+	var table, samples strings.Builder
 	fmt.Fprintf(&table, "%s, %d cores, %s, kernel %s, load at start %s\n\n| figure | Postern | bare limit | ratio | beside it |\n|---|---|---|---|---|\n",
 		time.Now().UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(), runtime.Version(), kernel(), load())
 	for _, m := range []struct {
@@ -74,6 +89,7 @@ func TestFigures(t *testing.T) {
 		}
 		for _, f := range m.measure(t) {
 			fmt.Fprintln(&table, f)
+			samples.WriteString(f.samples())
 			if f.floor > 0 && median(f.ours)/median(f.bare) < f.floor {
 				t.Errorf("%s is at %.2f of its bare limit, want %.2f", f.name, median(f.ours)/median(f.bare), f.floor)
 			}
@@ -82,7 +98,8 @@ func TestFigures(t *testing.T) {
 	fmt.Fprintf(&table, "\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit.\n", load(), rounds)
 	t.Log("\n" + table.String())
 	if *out != "" {
-		if err := os.WriteFile(*out, []byte("# Figures\n\n"+table.String()), 0o644); err != nil {
+		err := os.WriteFile(*out+".md", []byte("# Figures\n\n"+table.String()), 0o644)
+		if err := errors.Join(err, os.WriteFile(*out+".txt", []byte(samples.String()), 0o644)); err != nil {
 			t.Error(err)
 		}
 	}
