@@ -31,7 +31,7 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	}
 	w := newWorld(t, options{
 		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(),
-		Faults: []string{"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry"},
+		Faults: []string{"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry", "noack", "refuse:503", "restrict:1", "hang"},
 	})
 	w.driver.start()
 	w.killAgainAndAgain()
