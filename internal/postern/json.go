@@ -1,30 +1,15 @@
 package postern
 
 import (
-	"bytes"
-	"encoding/json"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// quote writes s as a JSON string without the HTML escapes of json.Marshal, so
-// that a body goes out as it came in.
-func quote(s string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
+// wire is how JSON for the outside is written: text as it came in, without the
+// escapes for HTML; maps in order, so that equal values have equal bytes; what
+// is nil is null.
+var wire = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true)) //nolint:gochecknoglobals // made once, never changed
 
-// EncodeJSON is the one way JSON for the outside is written: no HTML escapes,
-// no final newline.
-func EncodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
+// EncodeJSON is the one way JSON for the outside is written. Bytes that are not
+// UTF-8 become U+FFFD.
+func EncodeJSON(v any) ([]byte, error) { return json.Marshal(v, wire) }

@@ -3,6 +3,8 @@ package postern
 import (
 	"fmt"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Time is an instant in milliseconds since the Unix epoch. The zero Time means
@@ -39,13 +41,17 @@ func (t Time) String() string {
 	return t.Std().Format(timeLayout)
 }
 
-// MarshalJSON writes the RFC 3339 form, or null for the zero Time.
-func (t Time) MarshalJSON() ([]byte, error) {
+// MarshalJSONTo writes the RFC 3339 form, or null for the zero Time.
+func (t Time) MarshalJSONTo(e *jsontext.Encoder) error {
 	if t == 0 {
-		return []byte("null"), nil
+		return e.WriteToken(jsontext.Null)
 	}
-	return []byte(`"` + t.String() + `"`), nil
+	b := t.Std().AppendFormat(append(e.AvailableBuffer(), '"'), timeLayout)
+	return e.WriteValue(append(b, '"'))
 }
+
+// MarshalJSON is MarshalJSONTo for encoding/json.
+func (t Time) MarshalJSON() ([]byte, error) { return EncodeJSON(t) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (t *Time) UnmarshalJSON(b []byte) error {
@@ -72,10 +78,13 @@ func (t *Time) UnmarshalText(b []byte) error {
 // Maybe is a text that may be absent: "" is null in JSON.
 type Maybe string
 
-// MarshalJSON writes a string, or null when m is empty.
-func (m Maybe) MarshalJSON() ([]byte, error) {
+// MarshalJSONTo writes a string, or null when m is empty.
+func (m Maybe) MarshalJSONTo(e *jsontext.Encoder) error {
 	if m == "" {
-		return []byte("null"), nil
+		return e.WriteToken(jsontext.Null)
 	}
-	return quote(string(m))
+	return e.WriteToken(jsontext.String(string(m)))
 }
+
+// MarshalJSON is MarshalJSONTo for encoding/json.
+func (m Maybe) MarshalJSON() ([]byte, error) { return EncodeJSON(m) }
