@@ -37,13 +37,22 @@ func BenchmarkWorstBodies(b *testing.B) {
 	}
 }
 
+// BenchmarkListDevices takes a new workspace before the rate of one is used up.
 func BenchmarkListDevices(b *testing.B) {
-	mine := newServer(b).tenant("enterprise")
-	for range 5 {
-		mine.device("d", postern.Unlinked)
-	}
+	s := newServer(b)
 	b.ReportAllocs()
-	for range b.N {
-		mine.do("GET", "/v1/devices", "")
+	var mine *tenant
+	for n := range b.N {
+		if n%25_000 == 0 {
+			b.StopTimer()
+			mine = s.tenant("enterprise")
+			for range 5 {
+				mine.device("d", postern.Unlinked)
+			}
+			b.StartTimer()
+		}
+		if a := mine.do("GET", "/v1/devices", ""); a.Code != http.StatusOK {
+			b.Fatal(a.Code)
+		}
 	}
 }

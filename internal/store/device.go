@@ -9,11 +9,23 @@ import (
 	"postern/internal/postern"
 )
 
-const deviceColumns = `id, workspace_id, name, mode, status, status_reason, desired, account, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at`
+// What callers see of a device, and what the engine needs beside it. Each column
+// of each row costs, in a list that is asked for often.
+const (
+	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at`
+	engineColumns = deviceColumns + `, workspace_id, desired, account`
+)
 
-func scanDevice(s scanner) (d postern.Device, err error) {
-	err = s.Scan(&d.ID, &d.WorkspaceID, &d.Name, &d.Mode, &d.Status, &d.StatusReason, &d.Desired, &d.Account, &d.PhoneNumber, &d.DisplayName,
-		jsonColumn{&d.Metadata}, &d.CreatedAt, &d.LinkedAt, &d.ConnectedAt, &d.LastSeenAt)
+// scanDevice reads deviceColumns into d. The conversions spare database/sql a
+// walk by reflection, for each column of each row.
+func scanDevice(s scanner, d *postern.Device) error {
+	return s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason), (*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
+		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt), (*int64)(&d.LastSeenAt))
+}
+
+// scanEngineDevice reads engineColumns.
+func scanEngineDevice(s scanner) (d postern.Device, err error) {
+	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account}}, &d)
 	return d, err
 }
 
@@ -23,9 +35,9 @@ func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once) er
 		if err := once.claim(t); err != nil {
 			return err
 		}
-		return t.exec(`INSERT INTO device (`+deviceColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0)`,
-			d.ID, d.WorkspaceID, d.Name, d.Mode, d.Status, d.StatusReason, d.Desired, d.Account, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
-			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt)
+		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0)`,
+			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
+			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.WorkspaceID, d.Desired, d.Account)
 	}))
 }
 
@@ -38,23 +50,25 @@ type Page struct {
 // Devices lists a workspace's devices, newest first; only limits them to some
 // ids when it is not nil.
 func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) (list []postern.Device, err error) {
+	list = make([]postern.Device, 0, min(p.Limit, listGuess))
 	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
 		AND ($3 = 'null' OR id IN `+inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
 		[]any{ws, p.After, asJSON(only), p.Limit}, func(r *sql.Rows) error {
-			d, err := scanDevice(r)
-			list = append(list, d)
-			return err
+			list = append(list, postern.Device{WorkspaceID: ws})
+			return scanDevice(r, &list[len(list)-1])
 		})
 	return list, err
 }
 
-// Device finds a device of the workspace.
+// Device finds a device of the workspace. Like Devices, it leaves out what only
+// the engine needs.
 func (db *DB) Device(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
 	s, err := db.stmt(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`)
 	if err != nil {
 		return postern.Device{}, err
 	}
-	d, err := scanDevice(s.QueryRowContext(unending(ctx), ws, id))
+	d := postern.Device{WorkspaceID: ws}
+	err = scanDevice(s.QueryRowContext(unending(ctx), ws, id), &d)
 	return d, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
@@ -69,8 +83,8 @@ func (db *DB) exists(ctx context.Context, query string, args ...any) func() (boo
 // DevicesAtWork lists, over all workspaces, the devices that the session
 // engine must do something about.
 func (db *DB) DevicesAtWork(ctx context.Context) (list []postern.Device, err error) {
-	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
-		d, err := scanDevice(r)
+	err = db.rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
+		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
 	})
@@ -79,11 +93,11 @@ func (db *DB) DevicesAtWork(ctx context.Context) (list []postern.Device, err err
 
 // DeviceForEngine finds a device by its id alone, deleted ones too.
 func (db *DB) DeviceForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
-	s, err := db.stmt(ctx, `SELECT `+deviceColumns+` FROM device WHERE id = $1`)
+	s, err := db.stmt(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`)
 	if err != nil {
 		return postern.Device{}, err
 	}
-	d, err := scanDevice(s.QueryRowContext(unending(ctx), id))
+	d, err := scanEngineDevice(s.QueryRowContext(unending(ctx), id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, postern.Errorf(postern.NotFound, "there is no such device")
 	}

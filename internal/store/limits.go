@@ -5,6 +5,7 @@ import "time"
 const (
 	queueLength = 4096 // ops that may wait for the writer; more callers block
 	groupSize   = 256  // ops that share one fsync; more only lengthen the wait of the first
+	listGuess   = 8    // rows of a list for which there is room from the start
 	readers     = 4    // read connections; the machine's cores bound what they give
 
 	// IdempotencyKept is how long the answer to an idempotent request is kept.

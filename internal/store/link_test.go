@@ -74,7 +74,7 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 	if err := db.FinishLink(t.Context(), finish); postern.ReasonOf(err) != postern.NoOpenLink {
 		t.Errorf("finishing twice = %v, want no-open-link", err)
 	}
-	got, err := db.Device(t.Context(), d.WorkspaceID, d.ID)
+	got, err := db.DeviceForEngine(t.Context(), d.ID)
 	if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" || got.PhoneNumber != "+15550001111" {
 		t.Errorf("device = %+v (%v)", got, err)
 	}

@@ -18,6 +18,10 @@ type jsonColumn struct{ v any }
 func (c jsonColumn) Scan(src any) error {
 	switch s := src.(type) {
 	case string:
+		if m, ok := c.v.(*map[string]string); ok && s == "{}" {
+			*m = map[string]string{} // most have none
+			return nil
+		}
 		return json.Unmarshal([]byte(s), c.v)
 	case []byte:
 		return json.Unmarshal(s, c.v)
