@@ -32,6 +32,7 @@ var floors = map[string]string{
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/failpoint internal/postern",
+	"internal/store/storetest":     "",
 	"internal/egress":              "",
 	"internal/seal":                "",
 	"internal/failpoint":           "",

@@ -9,29 +9,34 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 )
 
-//go:embed migrations/sqlite/*.sql
+//go:embed migrations/*/*.sql
 var migrations embed.FS
 
 // DB is the gateway's database. Its methods may be called from many goroutines.
 type DB struct {
-	lock    *lock
+	dialect dialect
+	lock    *dirLock
 	writeDB *sql.DB
 	writer  *writer
 	read    *sql.DB
 	stmts   sync.Map // query → *sql.Stmt of the read pool
 	hub     *hub
 	close   func() error // once
+
+	connect func(context.Context) (*sql.Conn, error) // the writer's connection
+	first   *sql.Conn                                // made at the start, until the writer has it
 }
 
 // Options configure Open.
 type Options struct {
 	Dir string       // data directory; made when missing
+	URL string       // of a PostgreSQL database; "": SQLite in the data directory
 	Log *slog.Logger // nil discards
 }
 
@@ -40,7 +45,8 @@ var ErrNewer = errors.New("the database was written by a newer release")
 
 // Open takes the data directory for this process, brings the database up to
 // date and starts the writer. A directory that another process holds gives a
-// [*LockedError].
+// [*LockedError], a PostgreSQL database that another server works on an
+// [*InUseError].
 func Open(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -54,39 +60,35 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	}
 	db := &DB{lock: l, hub: newHub()}
 	db.close = sync.OnceValue(db.shut)
-	if err := db.open(ctx, filepath.Join(opts.Dir, "postern.db"), opts.Log); err != nil {
+	if err := db.open(ctx, opts); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }
 
-func (db *DB) open(ctx context.Context, path string, log *slog.Logger) (err error) {
-	if db.writeDB, err = openFile(ctx, path, "immediate", 1); err != nil {
-		return fmt.Errorf("open the database: %w", err)
+func (db *DB) open(ctx context.Context, opts Options) (err error) {
+	if opts.URL != "" {
+		err = db.openPostgres(ctx, opts.URL, opts.Log)
+	} else {
+		err = db.openSQLite(ctx, opts.Dir)
 	}
-	if err := migrate(ctx, db.writeDB); err != nil {
+	if err != nil {
 		return err
 	}
-	if db.read, err = openFile(ctx, path, "deferred", readers); err != nil {
-		return fmt.Errorf("open the database for reading: %w", err)
-	}
-	conn, err := db.writeDB.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("open the database for writing: %w", err)
-	}
-	db.writer = newWriter(conn, db.hub.publish, log)
-	go db.writer.run()
+	db.writer = newWriter(db.dialect, db.connect, db.first, db.hub.publish, opts.Log)
+	db.first = nil
+	go db.writer.run() //nolint:contextcheck // it lives longer than the call
 	return nil
 }
 
 // migrate applies what is missing. It refuses a database that knows more than
 // this program.
-func migrate(ctx context.Context, conn *sql.DB) error {
-	dir, err := fs.Sub(migrations, "migrations/sqlite")
+func (d dialect) migrate(ctx context.Context, conn *sql.DB) error {
+	dir, err := fs.Sub(migrations, d.migrations)
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, conn, dir)
+	p, err := goose.NewProvider(d.goose, conn, dir, d.migrateOptions()...)
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
@@ -104,11 +106,27 @@ func migrate(ctx context.Context, conn *sql.DB) error {
 	return nil
 }
 
+// migrateOptions keep two programs from migrating one server's database at once.
+func (d dialect) migrateOptions() []goose.ProviderOption {
+	if !d.remote {
+		return nil
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		panic(err) // its settings are constant
+	}
+	return []goose.ProviderOption{goose.WithSessionLocker(locker)}
+}
+
 // Version is the number of the newest migration that was applied.
 func (db *DB) Version(ctx context.Context) (v int64, err error) {
 	err = db.row(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`, nil, &v)
 	return v, err
 }
+
+// Taken is closed when another server has taken the PostgreSQL database while
+// this one was cut off from it: this one can write no more and should end.
+func (db *DB) Taken() <-chan struct{} { return db.writer.taken }
 
 // Close writes what waits, closes the database and lets go of the directory.
 // Closing twice is no error.
@@ -118,7 +136,9 @@ func (db *DB) shut() error {
 	var errs []error
 	if db.writer != nil {
 		db.writer.close()
-		errs = append(errs, db.writer.conn.Close())
+	}
+	if db.first != nil {
+		discard(db.first)
 	}
 	for _, c := range []*sql.DB{db.read, db.writeDB} {
 		if c != nil {
@@ -151,21 +171,54 @@ func unending(ctx context.Context) context.Context { return context.WithoutCance
 
 // row reads one row; sql.ErrNoRows when there is none.
 func (db *DB) row(ctx context.Context, query string, args []any, dst ...any) error {
-	s, err := db.stmt(ctx, query)
-	if err != nil {
-		return err
+	return db.one(ctx, query, args...).Scan(dst...)
+}
+
+// one is the row that a query finds; its Scan says what went wrong.
+func (db *DB) one(ctx context.Context, query string, args ...any) scanner {
+	if !db.dialect.remote {
+		s, err := db.stmt(ctx, query)
+		if err != nil {
+			return failedRow{unavailable(err)}
+		}
+		return checkedRow{s.QueryRowContext(unending(ctx), plain(args)...)}
 	}
-	return s.QueryRowContext(unending(ctx), args...).Scan(dst...)
+	conn, err := db.borrow(ctx)
+	if err != nil {
+		return failedRow{unavailable(err)}
+	}
+	return lentRow{conn, conn.QueryRowContext(unending(ctx), query, plain(args)...)}
 }
 
 func (db *DB) rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
-	s, err := db.stmt(ctx, query)
-	if err != nil {
-		return err
+	if !db.dialect.remote {
+		s, err := db.stmt(ctx, query)
+		if err != nil {
+			return unavailable(err)
+		}
+		rows, err := s.QueryContext(unending(ctx), plain(args)...)
+		if err != nil {
+			return unavailable(err)
+		}
+		return each(rows, scan)
 	}
-	rows, err := s.QueryContext(unending(ctx), args...)
+	conn, err := db.borrow(ctx)
 	if err != nil {
-		return err
+		return unavailable(err)
+	}
+	defer conn.Close() // it goes back to the pool
+	rows, err := conn.QueryContext(unending(ctx), query, plain(args)...)
+	if err != nil {
+		return unavailable(err)
 	}
 	return each(rows, scan)
+}
+
+// borrow takes a connection for one read. Only the wait for it can be ended: a
+// read that is broken off would cost its connection. The driver keeps its
+// prepared statements.
+func (db *DB) borrow(ctx context.Context) (*sql.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	return db.read.Conn(ctx)
 }

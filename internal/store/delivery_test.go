@@ -26,83 +26,86 @@ func receiveN(t *testing.T, db *DB, d postern.Device, n int) {
 }
 
 func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	receiveN(t, db, d, 3) // before its creation: not for it
-	e := newEndpoint(t, db, d.WorkspaceID, "message.*")
-	other := newEndpoint(t, db, d.WorkspaceID, "device.*")
-	receiveN(t, db, d, catchUpChunk+7)
-	if n := count(t, db, `SELECT count(*) FROM delivery`); n != 0 {
-		t.Fatalf("%d deliveries for endpoints that are not active", n)
-	}
-	for _, id := range []postern.EndpointID{e.ID, other.ID} {
-		if err := db.Activate(t.Context(), id, testNow); err != nil {
-			t.Fatal(err)
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		receiveN(t, db, d, 3) // before its creation: not for it
+		e := newEndpoint(t, db, d.WorkspaceID, "message.*")
+		other := newEndpoint(t, db, d.WorkspaceID, "device.*")
+		receiveN(t, db, d, catchUpChunk+7)
+		if n := count(t, db, `SELECT count(*) FROM delivery`); n != 0 {
+			t.Fatalf("%d deliveries for endpoints that are not active", n)
 		}
-	}
-	receiveN(t, db, d, 2)
-	due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 10_000)
-	if err != nil || len(due) != catchUpChunk+9 {
-		t.Fatalf("%d deliveries (%v), want %d", len(due), err, catchUpChunk+9)
-	}
-	for i, want := 0, count(t, db, `SELECT min(position) FROM delivery`); i < len(due); i++ {
-		if got := count(t, db, `SELECT position FROM delivery WHERE id = $1`, due[i].ID); got != want+i {
-			t.Fatalf("delivery %d is event %d, want %d", i, got, want+i)
+		for _, id := range []postern.EndpointID{e.ID, other.ID} {
+			if err := db.Activate(t.Context(), id, testNow); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, other.ID); n != 0 {
-		t.Errorf("an endpoint for devices got %d messages", n)
-	}
+		receiveN(t, db, d, 2)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 10_000)
+		if err != nil || len(due) != catchUpChunk+9 {
+			t.Fatalf("%d deliveries (%v), want %d", len(due), err, catchUpChunk+9)
+		}
+		for i, want := 0, count(t, db, `SELECT min(position) FROM delivery`); i < len(due); i++ {
+			if got := count(t, db, `SELECT position FROM delivery WHERE id = $1`, due[i].ID); got != want+i {
+				t.Fatalf("delivery %d is event %d, want %d", i, got, want+i)
+			}
+		}
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, other.ID); n != 0 {
+			t.Errorf("an endpoint for devices got %d messages", n)
+		}
+	})
 }
 
 func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	e := newEndpoint(t, db, d.WorkspaceID, "*")
-	if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
-		t.Fatal(err)
-	}
-	receiveN(t, db, d, 1)
-	due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 10)
-	if err != nil || len(due) != 1 {
-		t.Fatal(due, err)
-	}
-	at := testNow
-	for n := 1; n <= 12; n++ {
-		err := db.FinishAttempt(t.Context(), Attempt{
-			DeliveryID: due[0].ID, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
-		})
-		if err != nil {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := db.EndpointForDelivery(t.Context(), e.ID); (got.Status == postern.EndpointDisabled) != (n >= 12) {
-			t.Fatalf("after attempt %d, %s in: %s", n, time.Duration(at-testNow)*time.Millisecond, got.Status)
+		receiveN(t, db, d, 1)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 10)
+		if err != nil || len(due) != 1 {
+			t.Fatal(due, err)
 		}
-		at = at.Add(11 * time.Hour)
-	}
-	if n := count(t, db, `SELECT count(*) FROM attempt`); n != 12 {
-		t.Errorf("%d attempts are in the log, want 12", n)
-	}
-	if next, ok, err := db.NextDue(t.Context(), e.ID, testNow); !ok || next <= testNow || err != nil {
-		t.Errorf("NextDue = %v, %v, %v", next, ok, err)
-	}
+		at := testNow
+		for n := 1; n <= 12; n++ {
+			err := db.FinishAttempt(t.Context(), Attempt{
+				DeliveryID: due[0].ID, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := db.EndpointForDelivery(t.Context(), e.ID); (got.Status == postern.EndpointDisabled) != (n >= 12) {
+				t.Fatalf("after attempt %d, %s in: %s", n, time.Duration(at-testNow)*time.Millisecond, got.Status)
+			}
+			at = at.Add(11 * time.Hour)
+		}
+		if n := count(t, db, `SELECT count(*) FROM attempt`); n != 12 {
+			t.Errorf("%d attempts are in the log, want 12", n)
+		}
+		if next, ok, err := db.NextDue(t.Context(), e.ID, testNow); !ok || next <= testNow || err != nil {
+			t.Errorf("NextDue = %v, %v, %v", next, ok, err)
+		}
+	})
 }
 
 func TestDeletedEndpointTakesItsLogAlong(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	e := newEndpoint(t, db, d.WorkspaceID, "*")
-	if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
-		t.Fatal(err)
-	}
-	receiveN(t, db, d, 2)
-	if err := db.DeleteEndpoint(t.Context(), d.WorkspaceID, e.ID); err != nil {
-		t.Fatal(err)
-	}
-	if n := count(t, db, `SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM endpoint)`); n != 0 {
-		t.Errorf("%d rows are left", n)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		receiveN(t, db, d, 2)
+		if err := db.DeleteEndpoint(t.Context(), d.WorkspaceID, e.ID); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db, `SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM endpoint)`); n != 0 {
+			t.Errorf("%d rows are left", n)
+		}
+	})
 }

@@ -52,7 +52,7 @@ type Page struct {
 func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) (list []postern.Device, err error) {
 	list = make([]postern.Device, 0, min(p.Limit, listGuess))
 	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
-		AND ($3 = 'null' OR id IN `+inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
+		AND ($3 = 'null' OR id IN `+db.dialect.inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
 		[]any{ws, p.After, asJSON(only), p.Limit}, func(r *sql.Rows) error {
 			list = append(list, postern.Device{WorkspaceID: ws})
 			return scanDevice(r, &list[len(list)-1])
@@ -63,12 +63,8 @@ func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []poster
 // Device finds a device of the workspace. Like Devices, it leaves out what only
 // the engine needs.
 func (db *DB) Device(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
-	s, err := db.stmt(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`)
-	if err != nil {
-		return postern.Device{}, err
-	}
 	d := postern.Device{WorkspaceID: ws}
-	err = scanDevice(s.QueryRowContext(unending(ctx), ws, id), &d)
+	err := scanDevice(db.one(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
 	return d, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
@@ -93,11 +89,7 @@ func (db *DB) DevicesAtWork(ctx context.Context) (list []postern.Device, err err
 
 // DeviceForEngine finds a device by its id alone, deleted ones too.
 func (db *DB) DeviceForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
-	s, err := db.stmt(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`)
-	if err != nil {
-		return postern.Device{}, err
-	}
-	d, err := scanEngineDevice(s.QueryRowContext(unending(ctx), id))
+	d, err := scanEngineDevice(db.one(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, postern.Errorf(postern.NotFound, "there is no such device")
 	}
@@ -167,7 +159,7 @@ func (o SetDeviceState) update(t *tx) error {
 	return t.exec(`UPDATE device SET status = $3, status_reason = $4,
 		desired = CASE WHEN $5 = '' THEN desired ELSE $5 END,
 		display_name = CASE WHEN $6 = '' THEN display_name ELSE $6 END,
-		account = CASE WHEN $7 THEN '' ELSE account END,
+		account = CASE WHEN $7 = 1 THEN '' ELSE account END,
 		connected_at = CASE WHEN $3 = 'connected' THEN $8 ELSE connected_at END,
 		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END
 		WHERE workspace_id = $1 AND id = $2`,

@@ -6,8 +6,12 @@
 // its place in the order and does not wait. Reads have connections of their own
 // and never wait for a write.
 //
+// The engine is SQLite in the data directory, or PostgreSQL behind a URL. With
+// PostgreSQL the writer's connection holds a lock, so that one server works on
+// a database, and is made again when it is lost. A commit that was cut off is
+// never answered as done.
+//
 // Statements stand next to the one operation that uses them, with $1
-// placeholders and only such SQL as SQLite and PostgreSQL both take, so that a
-// second engine needs no second text. Every statement about a tenant's row
-// names its workspace.
+// placeholders and only such SQL as both engines take; what differs is in
+// dialect. Every statement about a tenant's row names its workspace.
 package store

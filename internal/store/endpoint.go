@@ -54,11 +54,7 @@ func (db *DB) endpoints(ctx context.Context, query string, args ...any) (list []
 
 // Endpoint finds an endpoint of the workspace.
 func (db *DB) Endpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
-	s, err := db.stmt(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`)
-	if err != nil {
-		return postern.Endpoint{}, err
-	}
-	e, err := scanEndpoint(s.QueryRowContext(unending(ctx), ws, id))
+	e, err := scanEndpoint(db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
 	return e, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
 }
 
@@ -78,7 +74,7 @@ func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id pos
 // for all would make everybody wait.
 func (db *DB) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (left bool, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
-		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 LIMIT $3 + 0`
+		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 ORDER BY n LIMIT $3 + 0`
 		if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
 			return err
 		}
@@ -92,11 +88,7 @@ func (db *DB) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id pos
 // EndpointForDelivery finds an endpoint by its id alone. For the dispatcher,
 // which serves all workspaces.
 func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
-	s, err := db.stmt(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`)
-	if err != nil {
-		return postern.Endpoint{}, err
-	}
-	e, err := scanEndpoint(s.QueryRowContext(unending(ctx), id))
+	e, err := scanEndpoint(db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
 	}
@@ -120,7 +112,7 @@ type FinishHandshake struct {
 
 func (o FinishHandshake) apply(t *tx) error {
 	t.wake(EndpointChanged, string(o.EndpointID))
-	return t.exec(`UPDATE endpoint SET status = CASE WHEN $4 = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
+	return t.exec(`UPDATE endpoint SET status = CASE WHEN CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
 		WHERE id = $1 AND status = 'pending'`, o.EndpointID, o.Reason, o.Attempts, o.DueAt)
 }
 

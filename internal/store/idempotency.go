@@ -53,7 +53,7 @@ func (db *DB) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byt
 
 // ForgetAnswers deletes up to a chunk of expired answers and says how many.
 func (db *DB) ForgetAnswers(ctx context.Context, before postern.Time) (n int64, err error) {
-	old, err := db.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1)`, before)()
+	old, err := db.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return 0, err // the common case costs no write
 	}

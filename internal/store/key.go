@@ -41,12 +41,8 @@ func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID) (list []postern.
 // workspace; ok is false when there is none. It is the one look-up that has no
 // workspace yet.
 func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k postern.Key, plan string, ok bool, err error) {
-	s, err := db.stmt(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, w.plan
-		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`)
-	if err != nil {
-		return k, "", false, err
-	}
-	k, err = scanKey(withTail{s.QueryRowContext(unending(ctx), hash[:]), []any{&plan}})
+	k, err = scanKey(withTail{db.one(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, w.plan
+		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]), []any{&plan}})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, "", false, nil
 	}

@@ -6,7 +6,25 @@ const (
 	queueLength = 4096 // ops that may wait for the writer; more callers block
 	groupSize   = 256  // ops that share one fsync; more only lengthen the wait of the first
 	listGuess   = 8    // rows of a list for which there is room from the start
-	readers     = 4    // read connections; the machine's cores bound what they give
+
+	// Read connections. With SQLite the machine's cores bound what they give;
+	// with PostgreSQL most of a read is waiting for the network.
+	sqliteReaders   = 4
+	postgresReaders = 8
+
+	// PostgreSQL: how long one statement may go unanswered before its connection
+	// counts as lost, how long connecting may take, how long a start waits for
+	// the lock of a server that has just ended, and how often an idle writer
+	// looks whether its connection is alive.
+	answerLimit  = 30 * time.Second
+	connectLimit = 5 * time.Second
+	lockWait     = 2 * time.Second
+	writerTick   = time.Second
+	// A new connection is tried so long after one that failed.
+	reconnectGap = 200 * time.Millisecond
+	// Another server must hold the database for so long before this one gives
+	// up: a command that ran in between does not.
+	takenAfter = 10 * time.Second
 
 	// IdempotencyKept is how long the answer to an idempotent request is kept.
 	IdempotencyKept = 24 * time.Hour

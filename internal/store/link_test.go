@@ -15,84 +15,87 @@ func openLinkOf(d postern.Device, slots int) OpenLink {
 }
 
 func TestLastSlotGoesToOneLinkAttempt(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	ws := newWorkspace(t, db)
-	newDevice(t, db, ws, postern.Paused) // holds a slot
-	var wg sync.WaitGroup
-	var opened atomic.Int32
-	for range 20 {
-		d := newDevice(t, db, ws, postern.Unlinked)
-		wg.Go(func() {
-			err := db.OpenLink(context.WithoutCancel(t.Context()), openLinkOf(d, 2))
-			if err == nil {
-				opened.Add(1)
-			} else if postern.ReasonOf(err) != postern.DeviceLimit {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if got := opened.Load(); got != 1 {
-		t.Errorf("%d attempts were opened, want 1", got)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		newDevice(t, db, ws, postern.Paused) // holds a slot
+		var wg sync.WaitGroup
+		var opened atomic.Int32
+		for range 20 {
+			d := newDevice(t, db, ws, postern.Unlinked)
+			wg.Go(func() {
+				err := db.OpenLink(context.WithoutCancel(t.Context()), openLinkOf(d, 2))
+				if err == nil {
+					opened.Add(1)
+				} else if postern.ReasonOf(err) != postern.DeviceLimit {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := opened.Load(); got != 1 {
+			t.Errorf("%d attempts were opened, want 1", got)
+		}
+	})
 }
 
 func TestLinkAttemptFromOpenToLinked(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
-	first := openLinkOf(d, 1)
-	if err := db.OpenLink(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
-		t.Errorf("a second attempt = %v, want link-already-open", err)
-	}
-	ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkExpired, "timeout", testNow)
-	if !ended || err != nil {
-		t.Fatalf("EndLink = %v, %v", ended, err)
-	}
-	second := openLinkOf(d, 1) // the slot was given back
-	if err := db.OpenLink(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	if ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkFailed, "late", testNow); ended || err != nil {
-		t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
-	}
-	if err := db.LinkScanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
-		t.Errorf("scanning an ended attempt = %v, want no-open-link", err)
-	}
-	e, err := d.Event(postern.DeviceLinked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	finish := FinishLink{LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc", Number: "+15550001111", At: testNow, Event: e}
-	if err := db.FinishLink(t.Context(), finish); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.FinishLink(t.Context(), finish); postern.ReasonOf(err) != postern.NoOpenLink {
-		t.Errorf("finishing twice = %v, want no-open-link", err)
-	}
-	got, err := db.DeviceForEngine(t.Context(), d.ID)
-	if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" || got.PhoneNumber != "+15550001111" {
-		t.Errorf("device = %+v (%v)", got, err)
-	}
-	sameText(t, "events", eventTypes(t, db, d.ID), "device.linked")
-	if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.DeviceAlreadyLinked {
-		t.Errorf("linking a linked device = %v, want device-already-linked", err)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		first := openLinkOf(d, 1)
+		if err := db.OpenLink(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
+			t.Errorf("a second attempt = %v, want link-already-open", err)
+		}
+		ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkExpired, "timeout", testNow)
+		if !ended || err != nil {
+			t.Fatalf("EndLink = %v, %v", ended, err)
+		}
+		second := openLinkOf(d, 1) // the slot was given back
+		if err := db.OpenLink(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		if ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkFailed, "late", testNow); ended || err != nil {
+			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
+		}
+		if err := db.LinkScanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
+			t.Errorf("scanning an ended attempt = %v, want no-open-link", err)
+		}
+		e, err := d.Event(postern.DeviceLinked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish := FinishLink{LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc", Number: "+15550001111", At: testNow, Event: e}
+		if err := db.FinishLink(t.Context(), finish); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.FinishLink(t.Context(), finish); postern.ReasonOf(err) != postern.NoOpenLink {
+			t.Errorf("finishing twice = %v, want no-open-link", err)
+		}
+		got, err := db.DeviceForEngine(t.Context(), d.ID)
+		if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" || got.PhoneNumber != "+15550001111" {
+			t.Errorf("device = %+v (%v)", got, err)
+		}
+		sameText(t, "events", eventTypes(t, db, d.ID), "device.linked")
+		if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.DeviceAlreadyLinked {
+			t.Errorf("linking a linked device = %v, want device-already-linked", err)
+		}
+	})
 }
 
 func TestSessionCannotOverwriteWhatTheUserDecided(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
-	err := db.SetDeviceState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, From: []postern.Status{postern.Connecting}, At: testNow})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := db.Device(t.Context(), d.WorkspaceID, d.ID); got.Status != postern.Unlinked {
-		t.Errorf("status = %s (%v), want unlinked", got.Status, err)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		err := db.SetDeviceState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, From: []postern.Status{postern.Connecting}, At: testNow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := db.Device(t.Context(), d.WorkspaceID, d.ID); got.Status != postern.Unlinked {
+			t.Errorf("status = %s (%v), want unlinked", got.Status, err)
+		}
+	})
 }

@@ -20,11 +20,11 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("the data directory %s is in use by process %d; stop that server or choose another directory", e.Dir, e.PID)
 }
 
-// lock is an exclusive lock on a directory, which the kernel lets go when the
+// dirLock is an exclusive lock on a directory, which the kernel lets go when the
 // process ends, however it ends.
-type lock struct{ file *os.File }
+type dirLock struct{ file *os.File }
 
-func takeLock(dir string) (*lock, error) {
+func takeLock(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "postern.lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator names the directory
 	if err != nil {
@@ -37,7 +37,7 @@ func takeLock(dir string) (*lock, error) {
 	if err := writePID(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("the data directory cannot be written: %w", err), f.Close())
 	}
-	return &lock{f}, nil
+	return &dirLock{f}, nil
 }
 
 func writePID(f *os.File) error {
@@ -60,4 +60,4 @@ func readPID(path string) int {
 	return pid
 }
 
-func (l *lock) release() error { return l.file.Close() }
+func (l *dirLock) release() error { return l.file.Close() }

@@ -77,7 +77,7 @@ func (o QueueMessage) checkDevice(t *tx) error {
 // spend takes one unit of the month's quota, or refuses. The condition is part
 // of the statement: two sends can never both see the last unit free.
 func spend(t *tx, ws postern.WorkspaceID, month string, quota int) error {
-	n, err := t.changed(`INSERT INTO usage (workspace_id, month, messages) SELECT $1, $2, 1 WHERE $3 > 0
+	n, err := t.changed(`INSERT INTO usage (workspace_id, month, messages) SELECT $1, $2, 1 WHERE CAST($3 AS BIGINT) > 0
 		ON CONFLICT (workspace_id, month) DO UPDATE SET messages = usage.messages + 1 WHERE usage.messages < $3`, ws, month, quota)
 	if err == nil && n == 0 {
 		return postern.Errorf(postern.QuotaExhausted, "the plan's %d messages of this month are used up; the month ends at %s", quota, monthEnd(month))
@@ -95,11 +95,7 @@ func (db *DB) QueueMessage(ctx context.Context, o QueueMessage) error { return d
 
 // Message finds a message of the workspace.
 func (db *DB) Message(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
-	s, err := db.stmt(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`)
-	if err != nil {
-		return postern.Message{}, err
-	}
-	m, err := scanMessage(s.QueryRowContext(unending(ctx), ws, id))
+	m, err := scanMessage(db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`, ws, id))
 	return m, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
@@ -118,8 +114,8 @@ type MessageFilter struct {
 func (db *DB) Messages(ctx context.Context, ws postern.WorkspaceID, f MessageFilter, p Page) (list []postern.Message, err error) {
 	err = db.rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
-		AND ($3 = 'null' OR device_id IN `+inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
-		AND ($7 = 0 OR created_at >= $7) AND ($8 = 0 OR created_at < $8) ORDER BY n DESC LIMIT $9 + 0`,
+		AND ($3 = 'null' OR device_id IN `+db.dialect.inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
+		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8) ORDER BY n DESC LIMIT $9 + 0`,
 		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit}, func(r *sql.Rows) error {
 			m, err := scanMessage(r)
 			list = append(list, m)

@@ -67,7 +67,7 @@ type FinishOutbound struct {
 }
 
 func (o FinishOutbound) apply(t *tx) error {
-	m, err := t.updateMessage(`UPDATE message SET status = $2, error_code = $3, error_detail = $4, sent_at = $5, frame_left = CASE WHEN $6 THEN 0 ELSE frame_left END
+	m, err := t.updateMessage(`UPDATE message SET status = $2, error_code = $3, error_detail = $4, sent_at = $5, frame_left = CASE WHEN $6 = 1 THEN 0 ELSE frame_left END
 		WHERE id = $1 AND status IN ('queued', 'sending') RETURNING `+messageColumns, o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // a receipt came first, or it was ended meanwhile
@@ -84,11 +84,7 @@ func (o FinishOutbound) apply(t *tx) error {
 }
 
 func (t *tx) updateMessage(query string, args ...any) (postern.Message, error) {
-	s, err := t.stmt(query)
-	if err != nil {
-		return postern.Message{}, err
-	}
-	return scanMessage(s.QueryRowContext(t.ctx, args...))
+	return scanMessage(t.one(query, args...))
 }
 
 // recordStatus makes the event that belongs to the message's status.
@@ -234,11 +230,7 @@ func (db *DB) RecordReceipts(ctx context.Context, list []Receipt) error {
 // OutboundByNetworkID finds a message that the device sent; ok is false when
 // there is none.
 func (db *DB) OutboundByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
-	s, err := db.stmt(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound'`)
-	if err != nil {
-		return m, false, err
-	}
-	m, err = scanMessage(s.QueryRowContext(unending(ctx), device, networkID))
+	m, err = scanMessage(db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound'`, device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

@@ -13,29 +13,9 @@ import (
 	"testing"
 
 	"postern/internal/postern"
-
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
-
 const testNow = postern.Time(1_795_000_000_000) // 2026-11-18
-
-func openTest(t *testing.T) *DB {
-	t.Helper()
-	db, err := Open(t.Context(), Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
 
 func newWorkspace(t *testing.T, db *DB) postern.WorkspaceID {
 	t.Helper()
@@ -104,91 +84,94 @@ func sameText(t *testing.T, what string, got []string, want ...string) {
 }
 
 func TestFailingOperationLeavesItsNeighboursAlone(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	boom := errors.New("boom")
-	var wg sync.WaitGroup
-	var wrong atomic.Int32
-	for i := range 200 {
-		wg.Go(func() {
-			err := db.do(t.Context(), opFunc(func(tx *tx) error {
-				if err := tx.exec(`INSERT INTO setting (name, value) VALUES ($1, '')`, fmt.Sprint(i)); err != nil {
-					return err
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		boom := errors.New("boom")
+		var wg sync.WaitGroup
+		var wrong atomic.Int32
+		for i := range 200 {
+			wg.Go(func() {
+				err := db.do(t.Context(), opFunc(func(tx *tx) error {
+					if err := tx.exec(`INSERT INTO setting (name, value) VALUES ($1, '')`, fmt.Sprint(i)); err != nil {
+						return err
+					}
+					switch i % 10 {
+					case 3:
+						return boom
+					case 7:
+						panic("boom")
+					}
+					return nil
+				}))
+				if (err != nil) != (i%10 == 3 || i%10 == 7) {
+					wrong.Add(1)
 				}
-				switch i % 10 {
-				case 3:
-					return boom
-				case 7:
-					panic("boom")
-				}
-				return nil
-			}))
-			if (err != nil) != (i%10 == 3 || i%10 == 7) {
-				wrong.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if n := wrong.Load(); n != 0 {
-		t.Errorf("%d operations had another's outcome", n)
-	}
-	var rows int
-	if err := db.row(t.Context(), `SELECT count(*) FROM setting`, nil, &rows); err != nil || rows != 160 {
-		t.Errorf("rows = %d (%v), want 160: what failed must leave nothing", rows, err)
-	}
+			})
+		}
+		wg.Wait()
+		if n := wrong.Load(); n != 0 {
+			t.Errorf("%d operations had another's outcome", n)
+		}
+		var rows int
+		if err := db.row(t.Context(), `SELECT count(*) FROM setting`, nil, &rows); err != nil || rows != 160 {
+			t.Errorf("rows = %d (%v), want 160: what failed must leave nothing", rows, err)
+		}
+	})
 }
 
 func TestLaterIsDurableWithTheNextDoAndAtClose(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	db, err := Open(t.Context(), Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(name string) op {
-		return opFunc(func(tx *tx) error {
-			return tx.exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting))`, name)
-		})
-	}
-	for i := range 50 {
-		db.writer.later(put(fmt.Sprint(i)))
-	}
-	if err := db.do(t.Context(), put("do")); err != nil {
-		t.Fatal(err)
-	}
-	if v, err := db.Setting(t.Context(), "do"); v != "50" {
-		t.Errorf("Do saw %s rows (%v), want the 50 handed over before it", v, err)
-	}
-	db.writer.later(put("last"))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.do(t.Context(), put("closed")); postern.ReasonOf(err) != postern.Unavailable {
-		t.Errorf("Do after Close = %v, want unavailable", err)
-	}
-	again, err := Open(t.Context(), Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if v, err := again.Setting(t.Context(), "last"); v != "51" {
-		t.Errorf("after reopening last = %q (%v), want 51", v, err)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		opts := on.options(t)
+		db, err := Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(name string) op {
+			return opFunc(func(tx *tx) error {
+				return tx.exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting))`, name)
+			})
+		}
+		for i := range 50 {
+			db.writer.later(put(fmt.Sprint(i)))
+		}
+		if err := db.do(t.Context(), put("do")); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := db.Setting(t.Context(), "do"); v != "50" {
+			t.Errorf("Do saw %s rows (%v), want the 50 handed over before it", v, err)
+		}
+		db.writer.later(put("last"))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.do(t.Context(), put("closed")); postern.ReasonOf(err) != postern.Unavailable {
+			t.Errorf("Do after Close = %v, want unavailable", err)
+		}
+		again, err := Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if v, err := again.Setting(t.Context(), "last"); v != "51" {
+			t.Errorf("after reopening last = %q (%v), want 51", v, err)
+		}
+	})
 }
 
 func TestSecondProcessIsToldWhoHoldsTheDirectory(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	db, err := Open(t.Context(), Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	_, err = Open(t.Context(), Options{Dir: dir})
-	var locked *LockedError
-	if !errors.As(err, &locked) || locked.PID != os.Getpid() {
-		t.Errorf("second Open = %v, want a LockedError with process %d", err, os.Getpid())
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		opts := on.options(t)
+		db, err := Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		_, err = Open(t.Context(), opts)
+		var locked *LockedError
+		if !errors.As(err, &locked) || locked.PID != os.Getpid() {
+			t.Errorf("second Open = %v, want a LockedError with process %d", err, os.Getpid())
+		}
+	})
 }
 
 func TestDirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
@@ -204,54 +187,56 @@ func TestDirectoryThatCannotBeWrittenIsNamed(t *testing.T) {
 }
 
 func TestDatabaseOfANewerReleaseIsRefusedUntouched(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	db, err := Open(t.Context(), Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.do(t.Context(), opFunc(func(tx *tx) error {
-		return tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
-	}))
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := Open(t.Context(), Options{Dir: dir}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "9999") {
-			t.Fatalf("Open = %v, want ErrNewer naming version 9999", err)
+	forEachEngine(t, func(t *testing.T, on engine) {
+		opts := on.options(t)
+		db, err := Open(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		err = db.do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
+		}))
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := Open(t.Context(), opts); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "9999") {
+				t.Fatalf("Open = %v, want ErrNewer naming version 9999", err)
+			}
+		}
+	})
 }
 
 func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	const quota = 10
-	var wg sync.WaitGroup
-	var accepted atomic.Int32
-	for range 64 {
-		wg.Go(func() {
-			err := db.QueueMessage(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
-			switch postern.ReasonOf(err) {
-			case postern.QuotaExhausted:
-			default:
-				if err != nil {
-					t.Error(err)
-				} else {
-					accepted.Add(1)
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		const quota = 10
+		var wg sync.WaitGroup
+		var accepted atomic.Int32
+		for range 64 {
+			wg.Go(func() {
+				err := db.QueueMessage(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
+				switch postern.ReasonOf(err) {
+				case postern.QuotaExhausted:
+				default:
+					if err != nil {
+						t.Error(err)
+					} else {
+						accepted.Add(1)
+					}
 				}
-			}
-		})
-	}
-	wg.Wait()
-	used, err := db.MessagesUsed(t.Context(), d.WorkspaceID, MonthOf(testNow))
-	if accepted.Load() != quota || used != quota || err != nil {
-		t.Errorf("accepted %d, used %d (%v), want %d and %d", accepted.Load(), used, err, quota, quota)
-	}
-	if n := count(t, db, `SELECT count(*) FROM message`); n != quota {
-		t.Errorf("%d messages were stored, want %d", n, quota)
-	}
+			})
+		}
+		wg.Wait()
+		used, err := db.MessagesUsed(t.Context(), d.WorkspaceID, MonthOf(testNow))
+		if accepted.Load() != quota || used != quota || err != nil {
+			t.Errorf("accepted %d, used %d (%v), want %d and %d", accepted.Load(), used, err, quota, quota)
+		}
+		if n := count(t, db, `SELECT count(*) FROM message`); n != quota {
+			t.Errorf("%d messages were stored, want %d", n, quota)
+		}
+	})
 }
 
 func count(t *testing.T, db *DB, query string, args ...any) (n int) {
@@ -263,65 +248,76 @@ func count(t *testing.T, db *DB, query string, args ...any) (n int) {
 }
 
 func TestSendIsRefusedByTheStateOfTheDevice(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	ws := newWorkspace(t, db)
-	for status, queueable := range map[postern.Status]bool{
-		postern.Unlinked: false, postern.Linking: false, postern.Connecting: true, postern.Disconnected: true, postern.Paused: true,
-		postern.Restricted: true, postern.Conflict: true, postern.LoggedOut: false, postern.Banned: false,
-	} {
-		d := newDevice(t, db, ws, status)
-		try := func(when string) postern.Reason {
-			return postern.ReasonOf(db.QueueMessage(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		for status, queueable := range map[postern.Status]bool{
+			postern.Unlinked: false, postern.Linking: false, postern.Connecting: true, postern.Disconnected: true, postern.Paused: true,
+			postern.Restricted: true, postern.Conflict: true, postern.LoggedOut: false, postern.Banned: false,
+		} {
+			d := newDevice(t, db, ws, status)
+			try := func(when string) postern.Reason {
+				return postern.ReasonOf(db.QueueMessage(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
+			}
+			if got := try("fail"); got != postern.DeviceNotConnected {
+				t.Errorf("%s, fail: %s, want device-not-connected", status, got)
+			}
+			if got := try("queue"); (got != postern.DeviceNotConnected) != queueable {
+				t.Errorf("%s, queue: %s, want accepted %v", status, got, queueable)
+			}
 		}
-		if got := try("fail"); got != postern.DeviceNotConnected {
-			t.Errorf("%s, fail: %s, want device-not-connected", status, got)
+		if used, err := db.MessagesUsed(t.Context(), ws, MonthOf(testNow)); used != 5 || err != nil {
+			t.Errorf("used %d (%v), want 5: a refusal costs nothing", used, err)
 		}
-		if got := try("queue"); (got != postern.DeviceNotConnected) != queueable {
-			t.Errorf("%s, queue: %s, want accepted %v", status, got, queueable)
-		}
-	}
-	if used, err := db.MessagesUsed(t.Context(), ws, MonthOf(testNow)); used != 5 || err != nil {
-		t.Errorf("used %d (%v), want 5: a refusal costs nothing", used, err)
-	}
+	})
 }
 
 func TestIdempotencyKeyHasOneEffect(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	var wg sync.WaitGroup
-	var done, repeated atomic.Int32
-	for range 100 {
-		wg.Go(func() {
-			once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("a"), At: testNow}
-			err := db.QueueMessage(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
-			switch {
-			case err == nil:
-				done.Add(1)
-			case errors.Is(err, ErrAlreadyDone):
-				repeated.Add(1)
-			default:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if done.Load() != 1 || repeated.Load() != 99 || count(t, db, `SELECT count(*) FROM message`) != 1 {
-		t.Errorf("%d done, %d repeated, want 1 and 99", done.Load(), repeated.Load())
-	}
-	late := Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"), At: testNow.Add(IdempotencyKept)}
-	if _, _, ok, err := db.Answered(t.Context(), late); ok || err != nil {
-		t.Errorf("an answer is still given after %s (%v)", IdempotencyKept, err)
-	}
-	if err := db.QueueMessage(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: &late}); err != nil {
-		t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		var wg sync.WaitGroup
+		var done, repeated atomic.Int32
+		for range 100 {
+			wg.Go(func() {
+				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("a"), At: testNow}
+				err := db.QueueMessage(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
+				switch {
+				case err == nil:
+					done.Add(1)
+				case errors.Is(err, ErrAlreadyDone):
+					repeated.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() != 1 || repeated.Load() != 99 || count(t, db, `SELECT count(*) FROM message`) != 1 {
+			t.Errorf("%d done, %d repeated, want 1 and 99", done.Load(), repeated.Load())
+		}
+		late := Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"), At: testNow.Add(IdempotencyKept)}
+		if _, _, ok, err := db.Answered(t.Context(), late); ok || err != nil {
+			t.Errorf("an answer is still given after %s (%v)", IdempotencyKept, err)
+		}
+		if err := db.QueueMessage(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: &late}); err != nil {
+			t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
+		}
+	})
 }
 
-func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
+// limitDisk leaves room for a few pages. SQLite finds out by itself; for
+// PostgreSQL a statement says what a full disk says.
+func (e engine) limitDisk(t *testing.T, db *DB) (room func(tx *tx, size int) error) {
+	t.Helper()
+	if e.postgres {
+		return func(tx *tx, size int) error {
+			if size < 1<<16 {
+				return nil
+			}
+			return tx.exec(`DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$`)
+		}
+	}
 	var pages int
 	if err := db.row(t.Context(), `PRAGMA page_count`, nil, &pages); err != nil {
 		t.Fatal(err)
@@ -332,37 +328,48 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	put := func(name string, size int) op {
-		return opFunc(func(tx *tx) error {
-			return tx.exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name, strings.Repeat("x", size))
-		})
-	}
-	// One group by hand: a small row, one that does not fit, a small row.
-	group := []request{{put("a", 1), make(chan error, 1)}, {put("b", 1<<20), make(chan error, 1)}, {put("c", 1), make(chan error, 1)}}
-	if err := db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
-		t.Fatal(err)
-	}
-	hold := make(chan struct{})
-	db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
-	for _, r := range group {
-		db.writer.in <- r
-	}
-	close(hold)
-	for i, r := range group {
-		name := string(rune('a' + i))
-		err := <-r.done
-		stored, readErr := db.Setting(t.Context(), name)
-		if readErr != nil {
-			t.Fatal(readErr)
+	return func(*tx, int) error { return nil }
+}
+
+func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		room := on.limitDisk(t, db)
+		put := func(name string, size int) op {
+			return opFunc(func(tx *tx) error {
+				if err := tx.exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name, strings.Repeat("x", size)); err != nil {
+					return err
+				}
+				return room(tx, size)
+			})
 		}
-		if (err == nil) != (stored != "") {
-			t.Errorf("%s was answered %v, and stored: %v", name, err, stored != "")
+		// One group by hand: a small row, one that does not fit, a small row.
+		group := []request{{put("a", 1), make(chan error, 1)}, {put("b", 1<<20), make(chan error, 1)}, {put("c", 1), make(chan error, 1)}}
+		if err := db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil && postern.ReasonOf(err) != postern.Unavailable {
-			t.Errorf("%s was answered %v, want unavailable", name, err)
+		hold := make(chan struct{})
+		db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
+		for _, r := range group {
+			db.writer.in <- r
 		}
-	}
-	if err := db.do(t.Context(), put("d", 1)); err != nil {
-		t.Errorf("the writer does not go on: %v", err)
-	}
+		close(hold)
+		for i, r := range group {
+			name := string(rune('a' + i))
+			err := <-r.done
+			stored, readErr := db.Setting(t.Context(), name)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			if (err == nil) != (stored != "") {
+				t.Errorf("%s was answered %v, and stored: %v", name, err, stored != "")
+			}
+			if err != nil && postern.ReasonOf(err) != postern.Unavailable {
+				t.Errorf("%s was answered %v, want unavailable", name, err)
+			}
+		}
+		if err := db.do(t.Context(), put("d", 1)); err != nil {
+			t.Errorf("the writer does not go on: %v", err)
+		}
+	})
 }

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"postern/internal/postern"
-
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // op is one write: it runs its statements in the transaction it is given and
@@ -31,20 +29,25 @@ type request struct {
 }
 
 // writer is the one goroutine that writes. It owns one connection with its
-// prepared statements.
+// prepared statements, and with PostgreSQL makes a new one when that is lost.
 type writer struct {
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
+	session
+
 	in    chan request
 	quit  chan struct{}
 	ended chan struct{}
 	wake  func([]Wake)
 	log   *slog.Logger
+
+	kept []request // of Later, from groups whose connection was lost
+	owed []Wake    // of groups of which nobody knows whether they were committed
 }
 
-func newWriter(conn *sql.Conn, wake func([]Wake), log *slog.Logger) *writer {
+// newWriter makes a writer whose first connection is conn.
+func newWriter(d dialect, connect func(context.Context) (*sql.Conn, error), conn *sql.Conn, wake func([]Wake), log *slog.Logger) *writer {
 	return &writer{
-		conn: conn, stmts: map[string]*sql.Stmt{}, wake: wake, log: log,
+		session: session{dialect: d, connect: connect, conn: conn, stmts: map[string]*sql.Stmt{}, taken: make(chan struct{})},
+		wake:    wake, log: log,
 		in: make(chan request, queueLength), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
@@ -73,7 +76,8 @@ func (w *writer) do(ctx context.Context, o op) error {
 	}
 }
 
-// later hands an op over without waiting for it.
+// later hands an op over without waiting for it. After a lost connection it may
+// be written twice: it must do no harm then.
 func (w *writer) later(o op) {
 	select {
 	case w.in <- request{op: o}:
@@ -86,20 +90,54 @@ func errClosed() error { return postern.Errorf(postern.Unavailable, "the server 
 // run commits groups until close, then what is still waiting.
 func (w *writer) run() {
 	defer close(w.ended)
+	defer w.drop()
+	var tick <-chan time.Time
+	if w.dialect.remote {
+		ticker := time.NewTicker(writerTick)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	for {
 		select {
 		case r := <-w.in:
 			w.commit(w.collect(r))
+		case <-tick:
+			w.revive()
 		case <-w.quit:
-			for {
-				select {
-				case r := <-w.in:
-					w.commit(w.collect(r))
-				default:
-					return
-				}
-			}
+			w.finish()
+			return
 		}
+	}
+}
+
+// finish commits what was handed over before the end.
+func (w *writer) finish() {
+	for {
+		select {
+		case r := <-w.in:
+			w.commit(w.collect(r))
+		default:
+			w.revive()
+			for _, r := range w.kept {
+				w.answer(r, errors.New("the connection was lost"))
+			}
+			return
+		}
+	}
+}
+
+// revive looks after the connection when nothing is to be written: one that
+// was lost is made again, with what was left undone.
+func (w *writer) revive() {
+	if !w.dialect.remote {
+		return
+	}
+	w.ping()
+	if err := w.ready(); err != nil {
+		return // it is tried again at the next tick
+	}
+	if len(w.kept)+len(w.owed) > 0 {
+		w.commit(nil)
 	}
 }
 
@@ -128,17 +166,35 @@ func (w *writer) collect(first request) []request {
 // again with a savepoint around each op, so that one caller's conflict never
 // fails its neighbours.
 func (w *writer) commit(group []request) {
+	group, w.kept = append(w.kept, group...), nil
 	errs := make([]error, len(group))
 	wakes, err := w.transact(group, errs, false)
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnknown) {
 		clear(errs)
 		wakes, err = w.transact(group, errs, true)
 	}
-	if err == nil && len(wakes) > 0 {
-		w.wake(wakes)
+	if errors.Is(err, errUnknown) {
+		w.owed = append(w.owed, wakes...)
+	}
+	if err == nil {
+		w.publish(wakes)
 	}
 	for i, r := range group {
-		w.answer(r, errors.Join(errs[i], err))
+		if err != nil && r.done == nil && w.conn == nil && len(w.kept) < queueLength {
+			w.kept = append(w.kept, r) // it keeps its place before all that follows
+			continue
+		}
+		w.answer(r, errors.Join(err, errs[i]))
+	}
+}
+
+// publish wakes who waits for a change. Groups whose commit was not answered
+// may have been committed: a wake too many harms nobody.
+func (w *writer) publish(wakes []Wake) {
+	wakes = append(wakes, w.owed...)
+	w.owed = nil
+	if len(wakes) > 0 {
+		w.wake(wakes)
 	}
 }
 
@@ -151,145 +207,43 @@ func (w *writer) answer(r request, err error) {
 	}
 }
 
+// errUnknown means that the connection was lost while the commit was under
+// way: the group is on disk, or it is not.
+var errUnknown = errors.New("nobody knows whether it was committed")
+
 // transact runs the group in one transaction. With savepoints each op has its
-// own outcome in errs; without, the first failure is returned.
+// own outcome in errs; without, the first failure is returned, but for a
+// refusal that has changed nothing.
 func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes []Wake, err error) {
+	if err := w.ready(); err != nil {
+		return nil, err
+	}
+	defer w.check()
 	t := &tx{w: w, ctx: context.Background()} // a group belongs to many callers: no one's context may end it
-	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := t.exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
 	for i, r := range group {
 		if err := t.run(r.op, savepoints, &errs[i]); err != nil {
-			return nil, errors.Join(err, t.exec("ROLLBACK"))
+			return nil, errors.Join(err, w.rollback(t))
 		}
 	}
 	if err := t.exec("COMMIT"); err != nil {
-		return nil, errors.Join(postern.Errorf(postern.Unavailable, "the storage cannot be written now"), err, t.exec("ROLLBACK"))
+		err = errors.Join(storageFails("the storage cannot be written now"), unavailable(err))
+		if w.lost() {
+			return t.wakes, errors.Join(err, errUnknown)
+		}
+		return nil, errors.Join(err, w.rollback(t))
 	}
 	return t.wakes, nil
 }
 
-// tx is a transaction of the writer. Statements are prepared once.
-type tx struct {
-	w     *writer
-	ctx   context.Context //nolint:containedctx // it lives as long as one group
-	wakes []Wake
-}
-
-// run applies one op. Without savepoints its failure ends the group; with
-// them it is the op's own outcome.
-func (t *tx) run(o op, savepoints bool, outcome *error) (err error) {
-	if !savepoints {
-		return t.guardPanic(o)
-	}
-	*outcome, err = t.guarded(o)
-	return err
-}
-
-// guarded applies an op between savepoints. When the op cannot be taken back
-// alone, the transaction is lost: a full disk makes SQLite roll all of it back
-// by itself (sqlite.org/lang_transaction, 3.1), and then nothing of the group
-// may be committed or said to be.
-func (t *tx) guarded(o op) (outcome, lost error) {
-	if err := t.exec("SAVEPOINT op"); err != nil {
-		return nil, unavailable(err)
-	}
-	before := len(t.wakes)
-	outcome = t.guardPanic(o)
-	if outcome != nil {
-		t.wakes = t.wakes[:before]
-		lost = t.exec("ROLLBACK TO op")
-	}
-	if lost = errors.Join(lost, t.exec("RELEASE op")); lost != nil {
-		return nil, errors.Join(postern.Errorf(postern.Unavailable, "the storage cannot be written now"), lost, outcome)
-	}
-	return outcome, nil
-}
-
-// guardPanic keeps a mistake in one op from ending the only writer.
-func (t *tx) guardPanic(o op) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic in %T: %v", o, p)
-		}
-	}()
-	return unavailable(o.apply(t))
-}
-
-func (t *tx) stmt(query string) (*sql.Stmt, error) {
-	if s := t.w.stmts[query]; s != nil {
-		return s, nil
-	}
-	s, err := t.w.conn.PrepareContext(t.ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	t.w.stmts[query] = s
-	return s, nil
-}
-
-func (t *tx) exec(query string, args ...any) error {
-	_, err := t.changed(query, args...)
-	return err
-}
-
-// changed runs a statement and says how many rows it touched.
-func (t *tx) changed(query string, args ...any) (int64, error) {
-	s, err := t.stmt(query)
-	if err != nil {
-		return 0, err
-	}
-	res, err := s.ExecContext(t.ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// row reads one row into dst; sql.ErrNoRows when there is none.
-func (t *tx) row(query string, args []any, dst ...any) error {
-	s, err := t.stmt(query)
-	if err != nil {
-		return err
-	}
-	return s.QueryRowContext(t.ctx, args...).Scan(dst...)
-}
-
-// rows calls scan for each row.
-func (t *tx) rows(query string, args []any, scan func(*sql.Rows) error) error {
-	s, err := t.stmt(query)
-	if err != nil {
-		return err
-	}
-	rows, err := s.QueryContext(t.ctx, args...)
-	if err != nil {
-		return err
-	}
-	return each(rows, scan)
-}
-
-func each(rows *sql.Rows, scan func(*sql.Rows) error) error {
-	defer rows.Close() // rows.Err below reports what went wrong
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// wake announces a change once the transaction is committed.
-func (t *tx) wake(topic Topic, id string) { t.wakes = append(t.wakes, Wake{topic, id}) }
-
-// unavailable turns a failing disk into the error that callers may retry.
-func unavailable(err error) error {
-	var se *sqlite.Error
-	if !errors.As(err, &se) {
-		return err
-	}
-	switch se.Code() & 0xff {
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM:
-		return fmt.Errorf("%w (%w)", postern.Errorf(postern.Unavailable, "the storage cannot be written now"), err)
+// rollback ends a transaction that failed. A connection on which that cannot
+// be done is no longer used.
+func (w *writer) rollback(t *tx) error {
+	err := t.exec("ROLLBACK")
+	if err != nil && w.dialect.remote {
+		w.drop()
 	}
 	return err
 }

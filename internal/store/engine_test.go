@@ -1,0 +1,60 @@
+package store
+
+import (
+	"testing"
+
+	"postern/internal/store/storetest"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(storetest.Binary{M: m})
+}
+
+// engine is a database engine that a test runs on.
+type engine struct {
+	postgres bool
+}
+
+// forEachEngine runs a test on SQLite and on PostgreSQL.
+func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
+	t.Helper()
+	t.Parallel()
+	for name, e := range map[string]engine{"sqlite": {}, "postgres": {postgres: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, e)
+		})
+	}
+}
+
+// options name a new, empty database.
+func (e engine) options(t *testing.T) Options {
+	t.Helper()
+	opts := Options{Dir: t.TempDir()}
+	if e.postgres {
+		opts.URL = storetest.URL(t)
+	}
+	return opts
+}
+
+// open opens a new database, which is closed with the test.
+func (e engine) open(t *testing.T) *DB {
+	t.Helper()
+	return reopen(t, e.options(t))
+}
+
+func reopen(t *testing.T, opts Options) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}

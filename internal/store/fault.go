@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"postern/internal/postern"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// retryHint is what callers are told to wait when the storage fails.
+const retryHint = time.Second
+
+func storageFails(detail string) *postern.Error {
+	return &postern.Error{Reason: postern.Unavailable, Detail: detail, RetryAfter: retryHint}
+}
+
+// unavailable turns a failing disk or a lost connection into the error that
+// callers may retry, without what it says of the connection.
+func unavailable(err error) error {
+	var refusal *postern.Error
+	if err == nil || errors.As(err, &refusal) {
+		return err
+	}
+	if isDisconnect(err) {
+		return fmt.Errorf("%w (%w)", storageFails("the storage cannot be reached now"), errors.New(disconnectText(err)))
+	}
+	if storageMayRecover(err) {
+		return fmt.Errorf("%w (%w)", storageFails("the storage cannot be written now"), err)
+	}
+	return err
+}
+
+// storageMayRecover tells whether the database itself, not the statement, is
+// why a statement failed.
+func storageMayRecover(err error) bool {
+	if se, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch se.Code() & 0xff {
+		case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM:
+			return true
+		}
+		return false
+	}
+	pe, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && codeMayPass(pe.Code)
+}
+
+// codeMayPass sorts PostgreSQL's codes (its manual, appendix A).
+func codeMayPass(code string) bool {
+	switch code {
+	case "40001", "40P01", // serialization failure, deadlock
+		"25006",          // read-only: a standby after a failover
+		"55P03", "57014": // a lock or the statement took too long
+		return true
+	}
+	for _, class := range []string{"08", "53", "57P", "58"} { // connection, resources, operator, system
+		if strings.HasPrefix(code, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDisconnect tells whether err is about the connection to PostgreSQL.
+func isDisconnect(err error) bool {
+	var ce *pgconn.ConnectError
+	var ne net.Error
+	return errors.As(err, &ce) || errors.As(err, &ne) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// disconnectText says why the database cannot be reached, in our own words:
+// those of the driver name user, host and database.
+func disconnectText(err error) string {
+	var (
+		pe    *pgconn.PgError
+		errno syscall.Errno
+		dns   *net.DNSError
+		ne    net.Error
+	)
+	switch {
+	case errors.As(err, &pe):
+		return refusedText(pe.Code)
+	case errors.As(err, &dns):
+		return "its host name cannot be resolved"
+	case errors.As(err, &errno):
+		return errno.Error()
+	case isTLS(err):
+		return "TLS was not agreed on; see sslmode and sslrootcert in the database URL"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &ne) && ne.Timeout():
+		return "it does not answer in time"
+	}
+	return "the connection was closed"
+}
+
+func refusedText(code string) string {
+	switch code {
+	case "28P01", "28000":
+		return "it refuses the user or password of the database URL"
+	case "3D000":
+		return "it has no database of the name in the database URL"
+	case "53300":
+		return "it has no connection left; raise max_connections"
+	}
+	return "it answers with the code " + code
+}
+
+func isTLS(err error) bool {
+	var (
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+	)
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) ||
+		strings.Contains(err.Error(), "server refused TLS")
+}

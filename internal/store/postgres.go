@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+)
+
+func postgresDialect() dialect {
+	return dialect{
+		goose: goose.DialectPostgres, migrations: "migrations/postgres", begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
+		list:    "(SELECT json_array_elements_text(CASE WHEN $%[1]d = 'null' THEN '[]' ELSE $%[1]d END::json))",
+		readers: postgresReaders, remote: true,
+	}
+}
+
+// openPostgres opens the database of a URL. The writer's connection holds the
+// server's lock, so it comes first: nobody else migrates meanwhile.
+func (db *DB) openPostgres(ctx context.Context, url string, log *slog.Logger) error {
+	db.dialect = postgresDialect()
+	config, err := parseURL(url)
+	if err != nil {
+		return err
+	}
+	name := serverName()
+	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
+	db.connect = func(ctx context.Context) (*sql.Conn, error) { return connectLocked(ctx, db.writeDB, name) }
+	if err := checkServer(ctx, db.read, log); err != nil {
+		return err
+	}
+	if db.first, err = waitForLock(ctx, db.connect); err != nil {
+		return err
+	}
+	config.DialFunc = plainDial // a migration may take its time
+	slow := openPool(config, "postern migrate", 1)
+	return errors.Join(db.dialect.migrate(ctx, slow), slow.Close())
+}
+
+// parseURL reads a database URL. Its error says nothing of what is in it.
+func parseURL(url string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil || !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+		return nil, errors.New("the database URL cannot be read; it has the form postgres://user:password@host:5432/database?sslmode=verify-full")
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectLimit
+	}
+	config.DialFunc = impatientDial
+	config.RuntimeParams["client_encoding"] = "UTF8"
+	return config, nil
+}
+
+func openPool(config *pgx.ConnConfig, name string, conns int) *sql.DB {
+	own := config.Copy()
+	own.RuntimeParams["application_name"] = name
+	db := stdlib.OpenDB(*own, stdlib.OptionAfterConnect(prepareSession))
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db
+}
+
+// prepareSession sets what must hold in every session of ours: a commit is on
+// disk when it is answered, and the server notices within half a minute when
+// this machine is gone, so that the lock does not outlive it for hours.
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),
+		set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)`)
+	return err
+}
+
+// checkServer refuses a server that cannot do what is asked of it.
+func checkServer(ctx context.Context, db *sql.DB, log *slog.Logger) error {
+	var version int
+	var encoding, fsync string
+	var standby bool
+	err := db.QueryRowContext(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), current_setting('fsync'), pg_is_in_recovery()`).Scan(&version, &encoding, &fsync, &standby)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the database: %w", unavailable(err))
+	case version < 150000:
+		return fmt.Errorf("the database is PostgreSQL %d; version 15 or later is needed", version/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database holds text as %s; make one with ENCODING 'UTF8'", encoding)
+	case standby:
+		return errors.New("the database is a standby, which cannot be written; name the primary in the database URL")
+	case fsync != "on":
+		log.WarnContext(ctx, "the database runs with fsync=off: when its machine loses power, so does what was accepted")
+	}
+	return nil
+}
+
+// serverName tells who holds the lock in pg_stat_activity, which shows 63 bytes.
+// The end is drawn anew at each start.
+func serverName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	var nonce [4]byte
+	rand.Read(nonce[:]) // never fails (Go 1.24)
+	return fmt.Sprintf("postern, process %d on %s, %s", os.Getpid(), host[:min(len(host), 20)], hex.EncodeToString(nonce[:]))
+}
+
+func plainDial(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	return d.DialContext(ctx, network, addr)
+}
+
+func impatientDial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := plainDial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return impatientConn{conn}, nil
+}
+
+// impatientConn fails when what was written is not answered in time. Without
+// it a server that is cut off would hold the writer for a quarter of an hour.
+type impatientConn struct{ net.Conn }
+
+func (c impatientConn) Write(p []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(answerLimit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
