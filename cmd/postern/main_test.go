@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"postern/internal/store/storetest"
 )
 
 const asProgram = "POSTERN_TEST_AS_PROGRAM"
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(storetest.Binary{M: m}.Run())
 }
 
 // output is where a command of a test writes.
@@ -155,6 +157,56 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 				t.Errorf("a workspace that is not there = %d %s", exit, errs)
 			}
 		})
+	}
+}
+
+// TestCommandsAndServersShareAPostgreSQLDatabase also looks for the URL in all
+// that is written.
+func TestCommandsAndServersShareAPostgreSQLDatabase(t *testing.T) {
+	t.Parallel()
+	dir, other := shortDir(t), shortDir(t)
+	url := strings.Replace(storetest.URL(t), "postern@", "postern:canary@", 1)
+	keyFile := filepath.Join(shortDir(t), "key")
+	if err := os.WriteFile(keyFile, []byte("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--database-url", url, "--secret-key-file", keyFile}
+	on := func(dir string, args ...string) (int, string) {
+		t.Helper()
+		exit, out, errs := command(t, append(append(args, "--data-dir", dir), flags...)...)
+		if strings.Contains(out+errs, "canary") {
+			t.Errorf("postern %v shows the database URL: %s%s", args, out, errs)
+		}
+		return exit, out + errs
+	}
+	if exit, said := on(dir, "migrate"); exit != 0 || !strings.Contains(said, "is at version ") {
+		t.Errorf("migrate = %d %s", exit, said)
+	}
+	t.Run("server", func(t *testing.T) {
+		serve(t, dir, append(flags, "--sandbox", "on")...)
+		if exit, said := on(dir, "workspace", "create", "--name", "made beside a server"); exit != 0 {
+			t.Errorf("workspace create = %d %s", exit, said)
+		}
+		for _, args := range [][]string{{"workspace", "list"}, {"migrate"}, {"serve", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}} {
+			if exit, said := on(other, args...); exit != 1 || !strings.Contains(said, "in use by postern, process ") {
+				t.Errorf("%v from elsewhere = %d %s, want the name of the server", args, exit, said)
+			}
+		}
+	})
+	if exit, said := on(other, "workspace", "list"); exit != 0 || !strings.Contains(said, "made beside a server") {
+		t.Errorf("workspace list from elsewhere = %d %s", exit, said)
+	}
+	if exit, _, errs := command(t, "workspace", "list", "--data-dir", other, "--database-url", url); exit != 2 || !strings.Contains(errs, "openssl rand") || strings.Contains(errs, "canary") {
+		t.Errorf("without a key file = %d %s, want what to do", exit, errs)
+	}
+	if err := os.Remove(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	if exit, said := on(other, "workspace", "list"); exit != 1 || !strings.Contains(said, keyFile) {
+		t.Errorf("with a key file that is not there = %d %s, want its name", exit, said)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "postern.db")); err == nil {
+		t.Error("a SQLite file was made as well")
 	}
 }
 

@@ -221,6 +221,7 @@ func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	group, failed := errgroup.WithContext(work)
+	group.Go(func() error { return a.keepDatabase(work) })
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
 	for _, s := range a.servers {
@@ -236,6 +237,17 @@ func (a *App) Run(ctx context.Context) error {
 	a.drain(work)
 	stopWork()
 	return errors.Join(group.Wait(), a.Close())
+}
+
+// keepDatabase ends the server when another has taken its database: two must
+// not hold one device's connection.
+func (a *App) keepDatabase(ctx context.Context) error {
+	select {
+	case <-a.db.Taken():
+		return errors.New("another server has taken the database while this one was cut off from it")
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 func serveUntilShutdown(s *server) error {
@@ -282,11 +294,14 @@ type core struct {
 }
 
 func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, error) {
-	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, Log: log})
+	if err := cfg.Validate(); err != nil {
+		return core{}, err
+	}
+	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal(), Log: log})
 	if err != nil {
 		return core{}, err
 	}
-	key, err := seal.LoadOrMakeKey(cfg.KeyFile())
+	key, err := cfg.LoadKey()
 	if err != nil {
 		return core{}, errors.Join(err, db.Close())
 	}

@@ -27,7 +27,8 @@ type Commands struct {
 	Alone bool
 }
 
-// OpenCommands reaches the running server, or opens the data directory.
+// OpenCommands reaches the running server of the data directory, or opens the
+// database itself.
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	alone := true
 	stop, err := serveCommands(ctx, cfg)
@@ -180,7 +181,7 @@ func readError(res *http.Response) error {
 
 // Migrate brings the database up to date and says at which version it is.
 func Migrate(ctx context.Context, cfg config.Data) (version int64, err error) {
-	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir})
+	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal()})
 	if err != nil {
 		return 0, err
 	}

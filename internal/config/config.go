@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"postern/internal/seal"
 )
 
 // Switch is a setting that is on or off.
@@ -34,8 +36,26 @@ func (s *Switch) UnmarshalText(b []byte) error {
 // Data says where everything is kept. It is all that a command needs that works
 // without a server.
 type Data struct {
-	Dir           string `name:"data-dir" env:"POSTERN_DATA_DIR" default:"./data" placeholder:"DIR" help:"Embedded database, keys and socket (${default})."`
-	SecretKeyFile string `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"Base64 of 32 random bytes that seals secrets; made in the data directory on first start."`
+	Dir           string      `name:"data-dir" env:"POSTERN_DATA_DIR" default:"./data" placeholder:"DIR" help:"Embedded database, keys and socket (${default})."`
+	DatabaseURL   seal.Secret `name:"database-url" env:"POSTERN_DATABASE_URL" placeholder:"URL" help:"PostgreSQL instead of the embedded database, postgres://…; better as a variable, which other users of the machine cannot see."`
+	SecretKeyFile string      `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"Base64 of 32 random bytes that seals secrets; made in the data directory on first start, required with a database URL."`
+}
+
+// Validate checks what the form of single settings does not show.
+func (d Data) Validate() error {
+	if d.DatabaseURL != "" && d.SecretKeyFile == "" {
+		return errors.New("POSTERN_DATABASE_URL needs POSTERN_SECRET_KEY_FILE: who opens the database elsewhere needs the same key; make one with \"openssl rand -base64 32\", readable by the server alone, and name it, or name the secret.key of the directory that was used so far")
+	}
+	return nil
+}
+
+// LoadKey reads the secret key. Only the key of an embedded database is made
+// when it is missing.
+func (d Data) LoadKey() ([]byte, error) {
+	if d.DatabaseURL != "" {
+		return seal.LoadKey(d.KeyFile())
+	}
+	return seal.LoadOrMakeKey(d.KeyFile())
 }
 
 // KeyFile is where the secret key is kept.
@@ -74,7 +94,7 @@ type Server struct {
 // Validate checks what the form of single settings does not show, and says
 // what to do.
 func (s *Server) Validate() error {
-	var errs []error
+	errs := []error{s.Data.Validate()}
 	host, _, err := net.SplitHostPort(s.Addr)
 	switch {
 	case err != nil:

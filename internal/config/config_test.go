@@ -1,6 +1,10 @@
 package config
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 	t.Parallel()
@@ -16,12 +20,18 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 		"everywhere, asked":    {Server{Addr: ":8080", InsecureHTTP: true}, true},
 		"other vendor, no key": {Server{Addr: "127.0.0.1:1", NetworkURL: "wss://127.0.0.1:2"}, false},
 		"short root key":       {Server{Addr: "127.0.0.1:1", NetworkRootKey: "00ff"}, false},
+		"database, no key":     {Server{Addr: "127.0.0.1:1", Data: Data{DatabaseURL: "postgres://canary"}}, false},
+		"database and key":     {Server{Addr: "127.0.0.1:1", Data: Data{DatabaseURL: "postgres://canary", SecretKeyFile: "k"}}, true},
 		"two vendors":          {Server{Addr: "127.0.0.1:1", Sandbox: true, NetworkURL: "wss://x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := tt.s.Validate(); (err == nil) != tt.ok {
+			err := tt.s.Validate()
+			if (err == nil) != tt.ok {
 				t.Errorf("Validate(%+v) = %v, want ok %v", tt.s, err, tt.ok)
+			}
+			if text := fmt.Sprintf("%v %+v %#v", err, tt.s, tt.s); strings.Contains(text, "canary") {
+				t.Errorf("the database URL can be read in %s", text)
 			}
 		})
 	}

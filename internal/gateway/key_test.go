@@ -4,16 +4,32 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"testing"
 
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/storetest"
 )
 
-func open(t *testing.T) *Gateway {
+func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
+
+// onEachEngine runs a test on SQLite and on PostgreSQL.
+func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	t.Parallel()
+	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t, url(t)))
+		})
+	}
+}
+
+func open(t *testing.T, url string) *Gateway {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,127 +60,127 @@ func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
 }
 
 func TestRevokedKeyIsRefusedAtOnceAlsoWhenItWasJustRead(t *testing.T) {
-	t.Parallel()
-	g := open(t)
-	key, secret := newKey(t, g, NewKey{})
-	hash := postern.HashKey(secret)
-	_, version, _ := g.keys.find(hash)
-	stale, err := g.loadKey(t.Context(), hash, version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.RevokeKey(t.Context(), key.WorkspaceID, key.ID); err != nil {
-		t.Fatal(err)
-	}
-	g.keys.put(hash, stale, version) // a request that had read the key before it was revoked
-	if _, err := g.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
-		t.Errorf("a revoked key = %v, want unauthorized", err)
-	}
-}
-
-func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
-	t.Parallel()
-	g := open(t)
-	_, good := newKey(t, g, NewKey{})
-	_, expired := newKey(t, g, NewKey{ExpiresAt: 1})
-	want := unauthorized().Error()
-	for _, header := range []string{
-		"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ", "Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
-	} {
-		if _, err := g.Authenticate(t.Context(), header); err == nil || err.Error() != want {
-			t.Errorf("a broken header = %v, want %v", err, want)
-		}
-	}
-	for _, header := range []string{"Bearer " + good, "bearer " + good} {
-		c, err := g.Authenticate(t.Context(), header)
-		if err != nil || c.Plan.Name != "growth" {
-			t.Errorf("a good key = %+v, %v", c.Plan, err)
-		}
-	}
-}
-
-func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
-	t.Parallel()
-	g := open(t)
-	ctx := context.Background()
-	ws, err := g.CreateWorkspace(ctx, "acme", "growth")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := g.Operator(ctx, ws.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []postern.DeviceID
-	for range 2 {
-		d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		key, secret := newKey(t, g, NewKey{})
+		hash := postern.HashKey(secret)
+		_, version, _ := g.keys.find(hash)
+		stale, err := g.loadKey(t.Context(), hash, version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, d.Value.ID)
-	}
-	one := all
-	one.Key.Devices = ids[:1]
-	if list, err := g.Devices(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
-		t.Errorf("list = %+v, %v", list, err)
-	}
-	everything, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	frozen, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, nil)
-	if err != nil || len(frozen.Value.DeviceIDs) != 1 || frozen.Value.DeviceIDs[0] != ids[0] {
-		t.Errorf("endpoint without devices = %+v, %v, want the key's list", frozen.Value.DeviceIDs, err)
-	}
-	if list, err := g.Endpoints(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
-		t.Errorf("endpoints = %+v, %v", list, err)
-	}
-	for what, err := range map[string]error{
-		"another device":             second(g.Device(ctx, one, ids[1])),
-		"a send from another device": second(g.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Body: "x"}, nil)),
-		"a new device":               second(g.CreateDevice(ctx, one, NewDevice{Name: "x"}, nil)),
-		"an endpoint beyond":         second(g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
-		"an endpoint of all":         second(g.Endpoint(ctx, one, everything.Value.ID)),
-		"messages of another device": second(g.Messages(ctx, one, MessageQuery{DeviceID: ids[1]})),
-		"linking another device":     second(g.OpenLink(ctx, one, ids[1], NewLink{}, nil)),
-	} {
-		if postern.ReasonOf(err) != postern.ResourceNotAllowed {
-			t.Errorf("%s = %v, want resource-not-allowed", what, err)
+		if err := g.RevokeKey(t.Context(), key.WorkspaceID, key.ID); err != nil {
+			t.Fatal(err)
 		}
-	}
+		g.keys.put(hash, stale, version) // a request that had read the key before it was revoked
+		if _, err := g.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("a revoked key = %v, want unauthorized", err)
+		}
+	})
+}
+
+func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		_, good := newKey(t, g, NewKey{})
+		_, expired := newKey(t, g, NewKey{ExpiresAt: 1})
+		want := unauthorized().Error()
+		for _, header := range []string{
+			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ", "Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
+		} {
+			if _, err := g.Authenticate(t.Context(), header); err == nil || err.Error() != want {
+				t.Errorf("a broken header = %v, want %v", err, want)
+			}
+		}
+		for _, header := range []string{"Bearer " + good, "bearer " + good} {
+			c, err := g.Authenticate(t.Context(), header)
+			if err != nil || c.Plan.Name != "growth" {
+				t.Errorf("a good key = %+v, %v", c.Plan, err)
+			}
+		}
+	})
+}
+
+func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		ctx := context.Background()
+		ws, err := g.CreateWorkspace(ctx, "acme", "growth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := g.Operator(ctx, ws.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []postern.DeviceID
+		for range 2 {
+			d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, d.Value.ID)
+		}
+		one := all
+		one.Key.Devices = ids[:1]
+		if list, err := g.Devices(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
+			t.Errorf("list = %+v, %v", list, err)
+		}
+		everything, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frozen, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, nil)
+		if err != nil || len(frozen.Value.DeviceIDs) != 1 || frozen.Value.DeviceIDs[0] != ids[0] {
+			t.Errorf("endpoint without devices = %+v, %v, want the key's list", frozen.Value.DeviceIDs, err)
+		}
+		if list, err := g.Endpoints(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
+			t.Errorf("endpoints = %+v, %v", list, err)
+		}
+		for what, err := range map[string]error{
+			"another device":             second(g.Device(ctx, one, ids[1])),
+			"a send from another device": second(g.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Body: "x"}, nil)),
+			"a new device":               second(g.CreateDevice(ctx, one, NewDevice{Name: "x"}, nil)),
+			"an endpoint beyond":         second(g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
+			"an endpoint of all":         second(g.Endpoint(ctx, one, everything.Value.ID)),
+			"messages of another device": second(g.Messages(ctx, one, MessageQuery{DeviceID: ids[1]})),
+			"linking another device":     second(g.OpenLink(ctx, one, ids[1], NewLink{}, nil)),
+		} {
+			if postern.ReasonOf(err) != postern.ResourceNotAllowed {
+				t.Errorf("%s = %v, want resource-not-allowed", what, err)
+			}
+		}
+	})
 }
 
 func second[T any](_ T, err error) error { return err }
 
 func TestReplayShowsNoSecretToAKeyThatMayNotSeeTheEndpoint(t *testing.T) {
-	t.Parallel()
-	g := open(t)
-	ctx := t.Context()
-	ws, err := g.CreateWorkspace(ctx, "acme", "growth")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := g.Operator(ctx, ws.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	once := &Idempotency{Method: "POST", Path: "/v1/webhooks", Key: "k"}
-	made, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
-	if err != nil || !again.Replayed || again.Value.Secret != made.Value.Secret || again.Value.ID != made.Value.ID {
-		t.Errorf("the same key again = %+v, %v, want the first answer", again, err)
-	}
-	one := all
-	one.Key.Devices = []postern.DeviceID{d.Value.ID}
-	got, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, once)
-	if postern.ReasonOf(err) != postern.ResourceNotAllowed || got.Value.Secret != "" {
-		t.Errorf("a limited key = %+v, %v, want resource-not-allowed", got, err)
-	}
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		ctx := t.Context()
+		ws, err := g.CreateWorkspace(ctx, "acme", "growth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := g.Operator(ctx, ws.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once := &Idempotency{Method: "POST", Path: "/v1/webhooks", Key: "k"}
+		made, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
+		if err != nil || !again.Replayed || again.Value.Secret != made.Value.Secret || again.Value.ID != made.Value.ID {
+			t.Errorf("the same key again = %+v, %v, want the first answer", again, err)
+		}
+		one := all
+		one.Key.Devices = []postern.DeviceID{d.Value.ID}
+		got, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, once)
+		if postern.ReasonOf(err) != postern.ResourceNotAllowed || got.Value.Secret != "" {
+			t.Errorf("a limited key = %+v, %v, want resource-not-allowed", got, err)
+		}
+	})
 }

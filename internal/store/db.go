@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -38,6 +39,8 @@ type Options struct {
 	Dir string       // data directory; made when missing
 	URL string       // of a PostgreSQL database; "": SQLite in the data directory
 	Log *slog.Logger // nil discards
+
+	patience time.Duration // 0 is answerLimit; shorter in tests
 }
 
 // ErrNewer means that a newer release wrote the database.
@@ -68,7 +71,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 
 func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	if opts.URL != "" {
-		err = db.openPostgres(ctx, opts.URL, opts.Log)
+		err = db.openPostgres(ctx, opts)
 	} else {
 		err = db.openSQLite(ctx, opts.Dir)
 	}
@@ -183,11 +186,7 @@ func (db *DB) one(ctx context.Context, query string, args ...any) scanner {
 		}
 		return checkedRow{s.QueryRowContext(unending(ctx), plain(args)...)}
 	}
-	conn, err := db.borrow(ctx)
-	if err != nil {
-		return failedRow{unavailable(err)}
-	}
-	return lentRow{conn, conn.QueryRowContext(unending(ctx), query, plain(args)...)}
+	return remoteRow(func(dst []any) error { return db.remoteRow(ctx, query, args, dst) })
 }
 
 func (db *DB) rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
@@ -200,25 +199,7 @@ func (db *DB) rows(ctx context.Context, query string, args []any, scan func(*sql
 		if err != nil {
 			return unavailable(err)
 		}
-		return each(rows, scan)
+		return unavailable(each(rows, scan))
 	}
-	conn, err := db.borrow(ctx)
-	if err != nil {
-		return unavailable(err)
-	}
-	defer conn.Close() // it goes back to the pool
-	rows, err := conn.QueryContext(unending(ctx), query, plain(args)...)
-	if err != nil {
-		return unavailable(err)
-	}
-	return each(rows, scan)
-}
-
-// borrow takes a connection for one read. Only the wait for it can be ended: a
-// read that is broken off would cost its connection. The driver keeps its
-// prepared statements.
-func (db *DB) borrow(ctx context.Context) (*sql.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	return db.read.Conn(ctx)
+	return db.remoteRows(ctx, query, args, scan)
 }

@@ -77,6 +77,9 @@ func codeMayPass(code string) bool {
 func isDisconnect(err error) bool {
 	var ce *pgconn.ConnectError
 	var ne net.Error
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && pe.SeverityUnlocalized == "FATAL" {
+		return true // it ends the session
+	}
 	return errors.As(err, &ce) || errors.As(err, &ne) || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 )
@@ -28,16 +30,17 @@ func postgresDialect() dialect {
 
 // openPostgres opens the database of a URL. The writer's connection holds the
 // server's lock, so it comes first: nobody else migrates meanwhile.
-func (db *DB) openPostgres(ctx context.Context, url string, log *slog.Logger) error {
+func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	db.dialect = postgresDialect()
-	config, err := parseURL(url)
+	config, err := parseURL(opts.URL)
 	if err != nil {
 		return err
 	}
+	config.DialFunc = impatientDial(cmp.Or(opts.patience, answerLimit))
 	name := serverName()
 	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
 	db.connect = func(ctx context.Context) (*sql.Conn, error) { return connectLocked(ctx, db.writeDB, name) }
-	if err := checkServer(ctx, db.read, log); err != nil {
+	if err := checkServer(ctx, db.read, opts.Log); err != nil {
 		return err
 	}
 	if db.first, err = waitForLock(ctx, db.connect); err != nil {
@@ -57,7 +60,6 @@ func parseURL(url string) (*pgx.ConnConfig, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectLimit
 	}
-	config.DialFunc = impatientDial
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	return config, nil
 }
@@ -118,20 +120,26 @@ func plainDial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-func impatientDial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := plainDial(ctx, network, addr)
-	if err != nil {
-		return nil, err
+func impatientDial(patience time.Duration) pgconn.DialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := plainDial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return impatientConn{conn, patience}, nil
 	}
-	return impatientConn{conn}, nil
 }
 
 // impatientConn fails when what was written is not answered in time. Without
 // it a server that is cut off would hold the writer for a quarter of an hour.
-type impatientConn struct{ net.Conn }
+type impatientConn struct {
+	net.Conn
+
+	patience time.Duration
+}
 
 func (c impatientConn) Write(p []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(answerLimit)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.patience)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

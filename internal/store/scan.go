@@ -20,16 +20,10 @@ type checkedRow struct{ *sql.Row }
 
 func (r checkedRow) Scan(dst ...any) error { return unavailable(r.Row.Scan(dst...)) }
 
-// lentRow gives the connection back once it is read.
-type lentRow struct {
-	conn *sql.Conn
-	row  *sql.Row
-}
+// remoteRow asks when it is scanned.
+type remoteRow func(dst []any) error
 
-func (r lentRow) Scan(dst ...any) error {
-	defer r.conn.Close() // it goes back to the pool
-	return unavailable(r.row.Scan(dst...))
-}
+func (r remoteRow) Scan(dst ...any) error { return r(dst) }
 
 // failedRow could not even be asked for.
 type failedRow struct{ err error }

@@ -161,7 +161,7 @@ func each(rows *sql.Rows, scan func(*sql.Rows) error) error {
 			return err
 		}
 	}
-	return unavailable(rows.Err())
+	return rows.Err()
 }
 
 // wake announces a change once the transaction is committed.

@@ -2,12 +2,15 @@ package testkit_test
 
 import (
 	"encoding/json"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"postern/internal/postern"
+	"postern/internal/store/storetest"
 	"postern/internal/testkit"
 	"postern/vendorsim"
 )
@@ -45,56 +48,74 @@ func checkEnvelope(t *testing.T, d testkit.Delivery, device postern.DeviceID) {
 	}
 }
 
-func TestTheWholeLoop(t *testing.T) {
+func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
+
+// onEachEngine runs a test on a gateway with the embedded database, and on one
+// with PostgreSQL.
+func onEachEngine(t *testing.T, test func(t *testing.T, k *testkit.Kit)) {
+	t.Helper()
 	t.Parallel()
-	k := testkit.Start(t)
-	c := k.Workspace("growth")
-	hooks := c.Receive()
-	d := c.Link(phone)
-	if d.PhoneNumber != phone || d.Mode != "sandbox" || d.LinkedAt == 0 || d.ConnectedAt == 0 {
-		t.Errorf("linked device = %+v", d)
+	for name, start := range map[string]func(t *testing.T) *testkit.Kit{
+		"sqlite":   func(t *testing.T) *testkit.Kit { return testkit.Start(t) },
+		"postgres": func(t *testing.T) *testkit.Kit { return testkit.StartOn(t, storetest.URL(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t))
+		})
 	}
-	hooks.Await(postern.DeviceLinked, postern.DeviceConnected)
+}
 
-	m := send(c, d, reader, "Grüße <&> 👋\n\"quoted\"")
-	if m.Status != postern.Queued || m.To != reader || m.From != phone || m.NetworkID == "" {
-		t.Errorf("accepted message = %+v", m)
-	}
-	for i, del := range hooks.Await(postern.MessageSent, postern.MessageDelivered, postern.MessageRead) {
-		want := []postern.EventType{postern.MessageSent, postern.MessageDelivered, postern.MessageRead}[i]
-		checkEnvelope(t, del, d.ID)
-		message, _ := del.Event["message"].(map[string]any)
-		if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Body || "message."+message["status"].(string) != string(want) {
-			t.Errorf("event %d = %s, want %s of message %s", i, del.Body, want, m.ID)
+func TestTheWholeLoop(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive()
+		d := c.Link(phone)
+		if d.PhoneNumber != phone || d.Mode != "sandbox" || d.LinkedAt == 0 || d.ConnectedAt == 0 {
+			t.Errorf("linked device = %+v", d)
 		}
-	}
-	m = c.AwaitMessage(m.ID, postern.Read)
-	if m.SentAt == 0 || m.DeliveredAt == 0 || m.ReadAt == 0 {
-		t.Errorf("a read message lacks a time: %+v", m)
-	}
-	if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Body || shown[0].From != phone || shown[0].ID != m.NetworkID {
-		t.Errorf("the recipient's phone shows %+v", shown)
-	}
+		hooks.Await(postern.DeviceLinked, postern.DeviceConnected)
 
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": "Is anybody there?"}, 200, nil)
-	got := hooks.Await(postern.MessageReceived)[0]
-	checkEnvelope(t, got, d.ID)
-	message, _ := got.Event["message"].(map[string]any)
-	id, _ := message["id"].(string)
-	if !strings.HasPrefix(id, "msg_") || message["from"] != customer || message["body"] != "Is anybody there?" || message["chatId"] != customer || message["type"] != "text" {
-		t.Errorf("message.received = %s", got.Body)
-	}
-	var stored postern.Message
-	c.Call("GET", "/v1/messages/"+id, nil, 200, &stored)
-	if stored.Direction != "inbound" || stored.Body != "Is anybody there?" || string(stored.From) != customer {
-		t.Errorf("stored message = %+v", stored)
-	}
-	var usage struct{ Data []postern.Message }
-	c.Call("GET", "/v1/messages?direction=outbound", nil, 200, &usage)
-	if len(usage.Data) != 1 {
-		t.Errorf("%d outbound messages are listed, want 1", len(usage.Data))
-	}
-	checkSequence(t, hooks.All(), d.ID)
+		m := send(c, d, reader, "Grüße <&> 👋\n\"quoted\"")
+		if m.Status != postern.Queued || m.To != reader || m.From != phone || m.NetworkID == "" {
+			t.Errorf("accepted message = %+v", m)
+		}
+		for i, del := range hooks.Await(postern.MessageSent, postern.MessageDelivered, postern.MessageRead) {
+			want := []postern.EventType{postern.MessageSent, postern.MessageDelivered, postern.MessageRead}[i]
+			checkEnvelope(t, del, d.ID)
+			message, _ := del.Event["message"].(map[string]any)
+			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Body || "message."+message["status"].(string) != string(want) {
+				t.Errorf("event %d = %s, want %s of message %s", i, del.Body, want, m.ID)
+			}
+		}
+		m = c.AwaitMessage(m.ID, postern.Read)
+		if m.SentAt == 0 || m.DeliveredAt == 0 || m.ReadAt == 0 {
+			t.Errorf("a read message lacks a time: %+v", m)
+		}
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Body || shown[0].From != phone || shown[0].ID != m.NetworkID {
+			t.Errorf("the recipient's phone shows %+v", shown)
+		}
+
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": "Is anybody there?"}, 200, nil)
+		got := hooks.Await(postern.MessageReceived)[0]
+		checkEnvelope(t, got, d.ID)
+		message, _ := got.Event["message"].(map[string]any)
+		id, _ := message["id"].(string)
+		if !strings.HasPrefix(id, "msg_") || message["from"] != customer || message["body"] != "Is anybody there?" || message["chatId"] != customer || message["type"] != "text" {
+			t.Errorf("message.received = %s", got.Body)
+		}
+		var stored postern.Message
+		c.Call("GET", "/v1/messages/"+id, nil, 200, &stored)
+		if stored.Direction != "inbound" || stored.Body != "Is anybody there?" || string(stored.From) != customer {
+			t.Errorf("stored message = %+v", stored)
+		}
+		var usage struct{ Data []postern.Message }
+		c.Call("GET", "/v1/messages?direction=outbound", nil, 200, &usage)
+		if len(usage.Data) != 1 {
+			t.Errorf("%d outbound messages are listed, want 1", len(usage.Data))
+		}
+		checkSequence(t, hooks.All(), d.ID)
+	})
 }
 
 // checkSequence checks that a device's events are numbered without holes and
@@ -216,35 +237,80 @@ func TestVendorThatDropsTheSocketInMidSend(t *testing.T) {
 }
 
 func TestRestartConnectsAgainWithoutAScan(t *testing.T) {
-	t.Parallel()
-	k := testkit.Start(t)
-	c := k.Workspace("growth")
-	hooks := c.Receive()
-	d := c.Link(phone)
-	hooks.Await(postern.DeviceLinked, postern.DeviceConnected)
-	k.Stop()
-	// What arrives meanwhile waits at the vendor.
-	if _, err := k.Vendor.Send(t.Context(), phone, customer, "while you were away"); err != nil {
-		t.Fatal(err)
-	}
-	k.Boot()
-	c.Await(d.ID, postern.Connected)
-	got := hooks.Await(postern.MessageReceived)
-	if message, _ := got[0].Event["message"].(map[string]any); message["body"] != "while you were away" {
-		t.Errorf("message.received = %s", got[0].Body)
-	}
-	m := send(c, d, reader, "back again")
-	c.AwaitMessage(m.ID, postern.Read)
-	linked := 0
-	for _, del := range hooks.All() {
-		if del.Type() == postern.DeviceLinked {
-			linked++
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive()
+		d := c.Link(phone)
+		hooks.Await(postern.DeviceLinked, postern.DeviceConnected)
+		k.Stop()
+		// What arrives meanwhile waits at the vendor.
+		if _, err := k.Vendor.Send(t.Context(), phone, customer, "while you were away"); err != nil {
+			t.Fatal(err)
 		}
+		k.Boot()
+		c.Await(d.ID, postern.Connected)
+		got := hooks.Await(postern.MessageReceived)
+		if message, _ := got[0].Event["message"].(map[string]any); message["body"] != "while you were away" {
+			t.Errorf("message.received = %s", got[0].Body)
+		}
+		m := send(c, d, reader, "back again")
+		c.AwaitMessage(m.ID, postern.Read)
+		linked := 0
+		for _, del := range hooks.All() {
+			if del.Type() == postern.DeviceLinked {
+				linked++
+			}
+		}
+		if linked != 1 {
+			t.Errorf("device.linked came %d times, want 1", linked)
+		}
+		checkSequence(t, hooks.All(), d.ID)
+	})
+}
+
+func TestDatabaseThatCrashesCostsNothingThatWasAccepted(t *testing.T) {
+	t.Parallel()
+	cluster := storetest.New(t)
+	k := testkit.StartOn(t, cluster.URL(t))
+	c := k.Workspace("growth")
+	hooks := c.Receive("message.received")
+	d := c.Link(phone)
+	accepted := map[postern.MessageID]bool{}
+	for round := range 3 {
+		for range 20 {
+			accepted[send(c, d, reader, "before the crash").ID] = true
+		}
+		cluster.Crash()
+		if a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "without a database"}); a.Status != 503 || a.Header.Get("Retry-After") == "" {
+			t.Errorf("a send without a database = %d %v %s, want 503 with Retry-After", a.Status, a.Header, a.Body)
+		}
+		if _, err := k.Vendor.Send(t.Context(), phone, customer, strconv.Itoa(round)); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Start(t)
+		testkit.Eventually(t, "a send with the database back", func() (bool, any) {
+			a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "after the crash", "whenDisconnected": "queue"})
+			return a.Status == 202, string(a.Body)
+		})
 	}
-	if linked != 1 {
-		t.Errorf("device.linked came %d times, want 1", linked)
+	for id := range accepted {
+		c.AwaitMessage(id, postern.Read)
 	}
-	checkSequence(t, hooks.All(), d.ID)
+	testkit.Eventually(t, "every message that arrived, with one eventId", func() (bool, any) {
+		ids := map[string]string{}
+		for _, del := range hooks.All() {
+			if del.Type() != postern.MessageReceived {
+				continue
+			}
+			message, _ := del.Event["message"].(map[string]any)
+			body, id := message["body"].(string), del.Event["eventId"].(string)
+			if before := ids[body]; before != "" && before != id {
+				t.Errorf("message %s came as %s and %s", body, before, id)
+			}
+			ids[body] = id
+		}
+		return len(ids) == 3, ids
+	})
 }
 
 func TestMessageQueuedWhileAwayIsSentAfterwards(t *testing.T) {
@@ -414,51 +480,51 @@ func TestPlanWithoutWebhooksPausesThemAndTheyCatchUp(t *testing.T) {
 // TestLogsShowNoSecret plants canaries in everything that must not be shown,
 // runs the loop, and looks for them in all that was logged.
 func TestLogsShowNoSecret(t *testing.T) {
-	t.Parallel()
-	k := testkit.Start(t)
-	c := k.Workspace("growth")
-	hooks := c.Receive()
-	var d postern.Device
-	c.Call("POST", "/v1/devices", map[string]any{"name": "support"}, 201, &d)
-	c.Call("POST", "/v1/devices/"+string(d.ID)+"/link", nil, 201, nil)
-	var l postern.Link
-	testkit.Eventually(t, "a code", func() (bool, any) {
-		c.Call("GET", "/v1/devices/"+string(d.ID)+"/link", nil, 200, &l)
-		return l.QR != "", l.Status
-	})
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/scan", map[string]any{"phoneNumber": phone}, 200, nil)
-	d = c.Await(d.ID, postern.Connected)
-	const canary = "canary-7f3a text of a message"
-	send(c, d, reader, canary)
-	send(c, d, absent, canary)
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": canary}, 200, nil)
-	hooks.Await(postern.MessageReceived, postern.MessageRead, postern.MessageFailed)
-	c.Do("POST", "/v1/messages?token="+c.Key, `{"deviceId":"`+canary+`","to":"`+customer+`","bo`)
-	for _, kind := range []string{"drop", "logout"} {
-		c.Do("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": kind})
-	}
-	c.Await(d.ID, postern.LoggedOut)
-	k.Stop()
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive()
+		var d postern.Device
+		c.Call("POST", "/v1/devices", map[string]any{"name": "support"}, 201, &d)
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/link", nil, 201, nil)
+		var l postern.Link
+		testkit.Eventually(t, "a code", func() (bool, any) {
+			c.Call("GET", "/v1/devices/"+string(d.ID)+"/link", nil, 200, &l)
+			return l.QR != "", l.Status
+		})
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/scan", map[string]any{"phoneNumber": phone}, 200, nil)
+		d = c.Await(d.ID, postern.Connected)
+		const canary = "canary-7f3a text of a message"
+		send(c, d, reader, canary)
+		send(c, d, absent, canary)
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": canary}, 200, nil)
+		hooks.Await(postern.MessageReceived, postern.MessageRead, postern.MessageFailed)
+		c.Do("POST", "/v1/messages?token="+c.Key, `{"deviceId":"`+canary+`","to":"`+customer+`","bo`)
+		for _, kind := range []string{"drop", "logout"} {
+			c.Do("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": kind})
+		}
+		c.Await(d.ID, postern.LoggedOut)
+		k.Stop()
 
-	log := k.Log.String()
-	secrets := []string{canary, "canary-7f3a", c.Key, c.Key[4:], hooks.Endpoint.Secret[6:], string(l.QR), "Bearer "}
-	secrets = append(secrets, strings.Split(string(l.QR), ",")...)
-	for _, number := range []string{phone, customer, reader, absent} {
-		secrets = append(secrets, number[1:])
-	}
-	for _, s := range secrets {
-		if len(s) > 4 && strings.Contains(log, s) {
-			t.Errorf("the log shows %q", s)
+		log := k.Log.String()
+		secrets := []string{canary, "canary-7f3a", c.Key, c.Key[4:], hooks.Endpoint.Secret[6:], string(l.QR), "Bearer "}
+		secrets = append(secrets, strings.Split(string(l.QR), ",")...)
+		for _, number := range []string{phone, customer, reader, absent} {
+			secrets = append(secrets, number[1:])
 		}
-	}
-	for _, line := range strings.Split(strings.TrimSpace(log), "\n") {
-		if !json.Valid([]byte(line)) {
-			t.Errorf("a log line is not JSON: %s", line)
+		for _, s := range secrets {
+			if len(s) > 4 && strings.Contains(log, s) {
+				t.Errorf("the log shows %q", s)
+			}
 		}
-	}
-	for _, want := range []string{`"msg":"request"`, `"request_id":"req_`, string(d.ID), `"msg":"message attempt"`} {
-		if !strings.Contains(log, want) {
-			t.Errorf("the log lacks %s", want)
+		for _, line := range strings.Split(strings.TrimSpace(log), "\n") {
+			if !json.Valid([]byte(line)) {
+				t.Errorf("a log line is not JSON: %s", line)
+			}
 		}
-	}
+		for _, want := range []string{`"msg":"request"`, `"request_id":"req_`, string(d.ID), `"msg":"message attempt"`} {
+			if !strings.Contains(log, want) {
+				t.Errorf("the log lacks %s", want)
+			}
+		}
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/obs"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/vendorsim"
 )
 
@@ -45,16 +46,23 @@ type Kit struct {
 }
 
 // Start starts a gateway in the sandbox, on free ports, in a directory of its
-// own. It stops with the test.
+// own, with the embedded database. It stops with the test.
 func Start(tb testing.TB) *Kit {
 	tb.Helper()
+	return StartOn(tb, "")
+}
+
+// StartOn starts a gateway on the PostgreSQL database of a URL.
+func StartOn(tb testing.TB, databaseURL string) *Kit {
+	tb.Helper()
+	d := dir(tb)
 	log := &Log{}
 	vendor, err := vendorsim.Open(vendorsim.Options{Keys: vendorKeys(), Log: obs.NewLogger(log, slog.LevelDebug)})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	k := &Kit{t: tb, Vendor: vendor, Log: log, Config: config.Server{
-		Data: config.Data{Dir: dir(tb)}, Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
+		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 	}}
 	tb.Cleanup(func() {
 		k.Stop()
@@ -67,6 +75,15 @@ func Start(tb testing.TB) *Kit {
 	})
 	k.Boot()
 	return k
+}
+
+func dataIn(tb testing.TB, dir, databaseURL string) config.Data {
+	tb.Helper()
+	data := config.Data{Dir: dir, DatabaseURL: seal.Secret(databaseURL), SecretKeyFile: filepath.Join(dir, "secret.key")}
+	if _, err := seal.LoadOrMakeKey(data.SecretKeyFile); err != nil {
+		tb.Fatal(err)
+	}
+	return data
 }
 
 // dir is short enough for a socket, unlike t.TempDir under a long test name.
