@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	_ "postern/internal/app" // what is built here; without it a result from before a change would count as this one's
 )
 
 // binaries are built once per run, without the race detector.
