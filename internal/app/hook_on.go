@@ -58,9 +58,9 @@ func (h saboteurHost) Update(ctx context.Context, u network.Update) error {
 	return h.Host.Update(ctx, u)
 }
 
-// chosen picks one in twenty ids, always the same.
+// chosen picks one in eight ids, always the same.
 func chosen(id string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
-	return h.Sum32()%20 == 0
+	return h.Sum32()%8 == 0
 }

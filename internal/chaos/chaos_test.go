@@ -2,7 +2,9 @@ package chaos_test
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +41,26 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	e := w.evidence()
 	t.Log(w.summary(e))
 	w.report(chaos.Judge(e))
+	w.provesSomething(e)
+}
+
+// provesSomething fails a run that met none of what it is made for.
+func (w *world) provesSomething(e chaos.Evidence) {
+	again := map[string]int{} // posts, by event
+	for _, p := range e.Posts {
+		again[p.EventID]++
+	}
+	for what, n := range map[string]int{
+		"messages that came to their end between two kills": int(w.flow()),
+		"requests that a kill broke off":                    int(w.driver.broken.Load()),
+		"messages that were sent again under the same id":   resends(e),
+		"events that were posted again":                     len(e.Posts) - len(again),
+		"messages to nobody, which were given back":         strings.Count(fmt.Sprint(e.State.Messages), "RECIPIENT_NOT_FOUND"),
+	} {
+		if n == 0 && w.kills > 3 {
+			w.t.Errorf("the run proves little: no %s", what)
+		}
+	}
 }
 
 // killAgainAndAgain kills the gateway at random moments, now and then before

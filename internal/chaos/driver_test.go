@@ -13,15 +13,16 @@ import (
 	"time"
 
 	"postern/internal/chaos"
+	"postern/vendorsim"
 )
 
 // Recipients that the simulated vendor knows: who is not on the network, who
 // never confirms, who reads at once and who replies.
 const (
-	nobody = "+15005550001"
-	silent = "+15005550002"
-	reader = "+15005550003"
-	echo   = "+15005550004"
+	nobody = vendorsim.NumberUnknown
+	silent = vendorsim.NumberSilent
+	reader = vendorsim.NumberReader
+	echo   = vendorsim.NumberEcho
 )
 
 // driver puts load on the gateway and writes down what it asks and is told.
@@ -31,11 +32,12 @@ type driver struct {
 	http  *http.Client
 
 	stop  context.CancelFunc // ends the load; what was asked is still answered
+	over  chan struct{}      // closed when the world ends: nothing is asked any more
 	load  sync.WaitGroup
 	rooms map[string]room // by device and by number
 
-	accepted, inbound, repeats, broken atomic.Int64
-	faults                             atomic.Int64
+	sent, received          atomic.Int64 // that the receiver was told of, once each
+	repeats, broken, faults atomic.Int64
 }
 
 // room bounds what is under way for one device: a token each.
@@ -76,6 +78,16 @@ func (d *driver) start() {
 		d.load.Go(func() { d.write(ctx, dev, d.rand(2, i, 0)) })
 	}
 	d.load.Go(func() { d.trouble(ctx, d.rand(3, 0, 0)) })
+	d.w.t.Cleanup(d.end)
+}
+
+// end stops everything, before the world around it is taken down.
+func (d *driver) end() {
+	close(d.over)
+	d.finish()
+	if err := d.notes.Close(); err != nil {
+		d.w.t.Error(err)
+	}
 }
 
 func (d *driver) rand(kind, a, b int) *rand.Rand {
@@ -119,18 +131,17 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 		d.w.t.Error(err)
 		return
 	}
-	twice := r.IntN(20) == 0
+	twice := !d.w.opts.Once && r.IntN(20) == 0
 	var both sync.WaitGroup
 	if twice {
 		both.Go(func() { d.untilTold(a) })
 	}
 	d.untilTold(a)
 	both.Wait()
-	if twice || r.IntN(20) == 0 {
+	if twice || !d.w.opts.Once && r.IntN(20) == 0 {
 		d.repeats.Add(1)
 		d.untilTold(a)
 	}
-	d.accepted.Add(1)
 }
 
 // untilTold repeats a request under its key until the gateway gives a verdict.
@@ -141,6 +152,8 @@ func (d *driver) untilTold(a chaos.Ask) {
 			select {
 			case <-changed:
 			case <-time.After(time.Until(deadline)):
+			case <-d.over:
+				return
 			}
 			continue
 		}
@@ -152,11 +165,15 @@ func (d *driver) untilTold(a chaos.Ask) {
 		switch told.Status {
 		case 0:
 			d.broken.Add(1)
-			pause(changed)
 		case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			pause(changed)
 		default:
 			return
+		}
+		select {
+		case <-d.over:
+			return
+		default:
+			pause(changed)
 		}
 	}
 	d.w.t.Errorf("no answer under the key %s within %s", a.Key, patience)
@@ -195,7 +212,7 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	if err != nil || res.StatusCode == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
 		return told // the answer was cut: it says nothing
 	}
-	told.Status, told.MessageID, told.Replayed = res.StatusCode, m.ID, res.Header.Get("Idempotent-Replayed") == "true"
+	told.Status, told.MessageID = res.StatusCode, m.ID
 	return told
 }
 
@@ -208,7 +225,6 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 			d.w.t.Error(err)
 			return
 		}
-		d.inbound.Add(1)
 	}
 }
 
@@ -216,8 +232,10 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 func (d *driver) happened(kind, device, body, _ string) {
 	switch kind {
 	case "message.sent", "message.failed", "message.expired":
+		d.sent.Add(1)
 		d.rooms[device].leave()
 	case "message.received":
+		d.received.Add(1)
 		if len(body) > 3 && body[:3] == "in-" {
 			d.rooms[d.w.numbers[device]].leave()
 		}

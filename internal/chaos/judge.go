@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"postern/vendorsim"
 )
 
 // Rule names a promise that was broken. It begins with the number of the
@@ -17,26 +19,46 @@ const (
 	Unfinished       Rule = "1-unfinished"        // still queued or sending when all had settled
 	SentUnread       Rule = "1-sent-unread"       // marked as sent, but no phone decrypted it with this body
 	WrongAnswer      Rule = "1-wrong-answer"      // an answer the contract does not know for a good request
+	WrongEnd         Rule = "1-wrong-end"         // failed or expired, and nothing explains it
+	Unearned         Rule = "1-unearned"          // delivered or read, and the vendor never said so
 	SecondNetworkID  Rule = "2-second-network-id" // one message reached the vendor under two ids
 	OtherNetworkID   Rule = "2-other-network-id"  // the vendor knows the message by another id than the database
-	Unasked          Rule = "2-unasked"           // the vendor got what nobody asked for
+	Unasked          Rule = "2-unasked"           // sent, or to be sent, and nobody asked for it
 	NotTaken         Rule = "3-not-taken"         // the vendor still holds an inbound message
 	KeptTwice        Rule = "3-kept-twice"        // one inbound message, several rows
 	TwoEvents        Rule = "3-two-events"        // one fact, several eventIds
 	NoEvent          Rule = "3-no-event"          // a message passed a state without its event
-	ChangedInbound   Rule = "3-changed-inbound"   // kept with another body than was written
-	Undelivered      Rule = "4-undelivered"       // no 2xx for an event that is not exhausted
+	ChangedInbound   Rule = "3-changed-inbound"   // kept or told with another body than was written
+	Invented         Rule = "3-invented"          // an inbound message that the vendor never gave
+	Undelivered      Rule = "4-undelivered"       // no 2xx for an event, and not given up after all attempts
 	NoDelivery       Rule = "4-no-delivery"       // an event without its row in the queue
 	ChangedBytes     Rule = "4-changed-bytes"     // an attempt carried other bytes than the log
+	NotInLog         Rule = "4-not-in-log"        // an event was posted that the log does not hold
 	BadPost          Rule = "4-bad-post"          // signature or form
+	BadEvent         Rule = "4-bad-event"         // an event's body contradicts its row, or its time runs backwards
 	SequenceHole     Rule = "4-sequence-hole"     // a device's events are not 1, 2, 3, …
 	QuotaOff         Rule = "5-quota-off"         // used is not accepted − given back
 	RefundedSent     Rule = "5-refunded-sent"     // given back although the vendor has it
 	NotRefunded      Rule = "5-not-refunded"      // nothing left, and the unit was kept
 	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages
 	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, and not in the database
+	LostReceipt      Rule = "7-lost-receipt"      // the vendor said delivered or read, and the message stayed behind
 	Leaked           Rule = "9-leaked"            // a secret or a message's text in the log
 )
+
+// attempts is how many an event gets before it may be given up.
+const attempts = 12
+
+// afterwards are the rules for a run that has settled. The others hold at every
+// moment.
+func afterwards(r Rule) bool {
+	switch r {
+	case Unfinished, NotTaken, Undelivered, LostReceipt:
+		return true
+	default:
+		return false
+	}
+}
 
 // Violation is one broken promise.
 type Violation struct {
@@ -72,8 +94,15 @@ func Judge(e Evidence) []Violation {
 	j.posts()
 	j.quota()
 	j.log()
-	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.Rule, b.Rule) })
+	slices.SortFunc(j.found, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Detail, b.Detail))
+	})
 	return j.found
+}
+
+// JudgeNow is Judge for a gateway that was stopped in the middle of its work.
+func JudgeNow(e Evidence) []Violation {
+	return slices.DeleteFunc(Judge(e), func(v Violation) bool { return afterwards(v.Rule) })
 }
 
 // networked is what identifies a message on the network.
@@ -89,15 +118,18 @@ type judging struct {
 	messages  map[string]Message     // by id
 	written   map[string][]Message   // outbound, by body
 	taken     map[networked][]string // inbound: ids of the rows
+	given     map[networked]bool     // inbound, by the vendor
 	readable  map[networked]Entry    // outbound, as the recipient's phone decrypted it
 	eventOf   map[[2]string][]string // message and type → eventIds
+	told      map[string]string      // texts of message.received, by message
 	delivered map[string]bool        // events that were answered with 2xx
+	posted    map[string]int         // attempts of an event that came
 }
 
 func newJudging(e Evidence) *judging {
 	j := &judging{
 		Evidence: e, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{}, written: map[string][]Message{},
-		taken: map[networked][]string{}, readable: map[networked]Entry{}, eventOf: map[[2]string][]string{}, delivered: map[string]bool{},
+		taken: map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{}, eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{}, posted: map[string]int{},
 	}
 	for _, c := range e.Calls {
 		if c.Ask != nil {
@@ -114,17 +146,24 @@ func newJudging(e Evidence) *judging {
 		}
 	}
 	for _, v := range e.Vendor {
-		if v.Direction == "outbound" && v.Type == "text" {
+		switch {
+		case v.Direction == "inbound":
+			j.given[networked{v.Account, v.NetworkID}] = true
+		case v.Type == "text":
 			j.readable[networked{v.Account, v.NetworkID}] = v
 		}
 	}
 	for _, ev := range e.State.Events {
-		if ev.MessageID != "" {
-			fact := [2]string{ev.MessageID, ev.Type}
+		if ev.Says.Message.ID != "" {
+			fact := [2]string{ev.Says.Message.ID, ev.Type}
 			j.eventOf[fact] = append(j.eventOf[fact], ev.ID)
+		}
+		if ev.Type == "message.received" {
+			j.told[ev.Says.Message.ID] = ev.Says.Message.Body
 		}
 	}
 	for _, p := range e.Posts {
+		j.posted[p.EventID]++
 		if p.Answer/100 == 2 {
 			j.delivered[p.EventID] = true
 		}
@@ -164,7 +203,9 @@ func (j *judging) answers() {
 		told[t.Key] = t.MessageID
 	}
 	for body, list := range j.written {
-		if len(list) > 1 {
+		if _, asked := j.asked[body]; !asked {
+			j.report(Unasked, list[0].ID, "nobody asked for it")
+		} else if len(list) > 1 {
 			j.report(TwoEffects, j.asked[body].Key, "%d messages, such as %s and %s", len(list), list[0].ID, list[1].ID)
 		}
 	}
@@ -206,14 +247,59 @@ func (j *judging) states() {
 		case "sent", "delivered", "read":
 			if !read || v.Body != m.Body {
 				j.report(SentUnread, m.ID, "is %s, and no phone decrypted it", m.Status)
+			} else {
+				j.receipts(m, v)
 			}
 		default:
-			if read && !m.FrameLeft {
-				j.report(RefundedSent, m.ID, "is %s, and its unit was given back; the vendor has it as %s", m.Status, v.NetworkID)
-			}
+			j.ended(m, v, read)
 		}
 		for _, step := range stepsTo(m.Status) {
 			j.once(m.ID, "message."+step)
+		}
+		if m.Status != "failed" && m.Status != "expired" {
+			j.never(m.ID, "message.failed", "message.expired")
+		}
+	}
+}
+
+// receipts holds a status against what the vendor told the gateway.
+func (j *judging) receipts(m Message, v Entry) {
+	switch reached := status(v); {
+	case rank(m.Status) < rank(reached):
+		j.report(LostReceipt, m.ID, "is %s, and the vendor said %s", m.Status, reached)
+	case rank(m.Status) > rank(reached):
+		j.report(Unearned, m.ID, "is %s, and the vendor said %s", m.Status, reached)
+	}
+}
+
+func status(v Entry) string {
+	switch {
+	case v.ReadAt != nil:
+		return "read"
+	case v.DeliveredAt != nil:
+		return "delivered"
+	}
+	return "sent"
+}
+
+func rank(status string) int { return slices.Index([]string{"sent", "delivered", "read"}, status) }
+
+// ended looks at a message that was not sent. All that the driver asks for can
+// be sent, save to the number that is on no network, and lives for a day.
+func (j *judging) ended(m Message, v Entry, read bool) {
+	if m.Status != "failed" || m.Failure != "RECIPIENT_NOT_FOUND" || j.asked[m.Body].To != vendorsim.NumberUnknown {
+		j.report(WrongEnd, m.ID, "is %s %s", m.Status, m.Failure)
+	}
+	if read && !m.FrameLeft {
+		j.report(RefundedSent, m.ID, "is %s, and its unit was given back; the vendor has it as %s", m.Status, v.NetworkID)
+	}
+}
+
+// never reports events that contradict a message's status.
+func (j *judging) never(message string, kinds ...string) {
+	for _, kind := range kinds {
+		if ids := j.eventOf[[2]string{message, kind}]; len(ids) > 0 {
+			j.report(TwoEvents, message, "%s beside another end: %v", kind, ids)
 		}
 	}
 }
@@ -241,7 +327,7 @@ func (j *judging) once(message, kind string) {
 	}
 }
 
-// inbound compares what the vendor gave with what was kept.
+// inbound compares what the vendor gave with what was kept and told.
 func (j *judging) inbound() {
 	for _, v := range j.Vendor {
 		if v.Direction != "inbound" {
@@ -257,23 +343,21 @@ func (j *judging) inbound() {
 			j.report(KeptTwice, v.NetworkID, "as %v", list)
 		default:
 			j.once(list[0], "message.received")
-			if j.messages[list[0]].Body != v.Body {
-				j.report(ChangedInbound, list[0], "another body than the vendor's")
+			if said, ok := j.told[list[0]]; j.messages[list[0]].Body != v.Body || ok && said != v.Body {
+				j.report(ChangedInbound, list[0], "another body than the vendor's, in the row or in its event")
 			}
+		}
+	}
+	for at, list := range j.taken {
+		if !j.given[at] {
+			j.report(Invented, list[0], "the vendor gave %s no message %s", at.account, at.id)
 		}
 	}
 }
 
-// events checks the log against the queue.
+// events checks the log against itself and against the queue.
 func (j *judging) events() {
-	next := map[string]int64{} // by device
-	for _, e := range j.State.Events {
-		next[e.Device]++
-		if e.Sequence != next[e.Device] {
-			j.report(SequenceHole, e.ID, "%d where %s is at %d", e.Sequence, e.Device, next[e.Device])
-			next[e.Device] = e.Sequence
-		}
-	}
+	j.order()
 	status := map[string]string{} // of the delivery, by event
 	for _, d := range j.State.Deliveries {
 		status[d.EventID] = d.Status
@@ -282,8 +366,31 @@ func (j *judging) events() {
 		switch s, ok := status[e.ID]; {
 		case !ok:
 			j.report(NoDelivery, e.ID, "%s of %s", e.Type, e.Device)
-		case s != "exhausted" && !j.delivered[e.ID]:
-			j.report(Undelivered, e.ID, "%s of %s: the delivery is %s, and no attempt was answered with 2xx", e.Type, e.Device, s)
+		case s == "exhausted" && j.posted[e.ID] < attempts:
+			j.report(Undelivered, e.ID, "%s of %s: given up after %d attempts", e.Type, e.Device, j.posted[e.ID])
+		case s != "exhausted" && (s != "succeeded" || !j.delivered[e.ID]):
+			j.report(Undelivered, e.ID, "%s of %s: the delivery is %s; answered with 2xx: %v", e.Type, e.Device, s, j.delivered[e.ID])
+		}
+	}
+}
+
+// order checks that a device's events are numbered without holes, say so, and
+// do not run backwards.
+func (j *judging) order() {
+	last := map[string]Event{} // by device
+	for _, e := range j.State.Events {
+		before := last[e.Device]
+		if e.Sequence != before.Sequence+1 {
+			j.report(SequenceHole, e.ID, "%d where %s is at %d", e.Sequence, e.Device, before.Sequence)
+		}
+		if s := e.Says; s.EventID != e.ID || s.Type != e.Type || s.DeviceID != e.Device || s.Sequence != e.Sequence || s.Timestamp < before.Says.Timestamp {
+			j.report(BadEvent, e.ID, "number %d of %s, %s at %s, says that it is %+v", e.Sequence, e.Device, e.Type, before.Says.Timestamp, s)
+		}
+		last[e.Device] = e
+	}
+	for device, sequence := range j.State.Sequences {
+		if last[device].Sequence != sequence {
+			j.report(SequenceHole, device, "its newest event is %d, its count %d", last[device].Sequence, sequence)
 		}
 	}
 }
@@ -305,7 +412,7 @@ func (j *judging) posts() {
 		if e, ok := logged[p.EventID]; ok && e.SHA256 != p.SHA256 {
 			j.report(ChangedBytes, p.EventID, "attempt %s carried other bytes than the log holds", p.Attempt)
 		} else if !ok {
-			j.report(ChangedBytes, p.EventID, "the log holds no such event")
+			j.report(NotInLog, p.EventID, "%s", p.Type)
 		}
 		if p.MessageID == "" {
 			continue
@@ -328,20 +435,23 @@ func (j *judging) log() {
 // quota counts what was accepted and given back. What ended without a frame
 // gave its unit back.
 func (j *judging) quota() {
-	accepted, refunded, kept := 0, 0, 0
+	accepted, refunded, kept, back := 0, 0, 0, 0
 	for _, m := range j.State.Messages {
 		switch {
 		case m.Direction != "outbound":
 			continue
 		case !m.FrameLeft && (m.Status == "failed" || m.Status == "expired"):
 			refunded++
+			if m.Failure == "RECIPIENT_NOT_FOUND" {
+				back++
+			}
 		case m.Failure == "RECIPIENT_NOT_FOUND":
 			kept++
 		}
 		accepted++
 	}
-	if kept > j.Interrupted {
-		j.report(NotRefunded, "the month", "%d messages to nobody were not given back; %d attempts were cut short", kept, j.Interrupted)
+	if kept > min(j.Interrupted, back) {
+		j.report(NotRefunded, "the month", "%d messages to nobody were not given back and %d were; at most %d attempts were cut short", kept, back, j.Interrupted)
 	}
 	if j.State.Used != accepted-refunded {
 		j.report(QuotaOff, "the month", "used is %d; accepted %d, given back %d", j.State.Used, accepted, refunded)

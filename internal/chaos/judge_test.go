@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"postern/internal/chaos"
+	"postern/vendorsim"
 )
 
 // innocent is a run in which nothing was broken: one message delivered, one to
@@ -20,9 +21,9 @@ func innocent() chaos.Evidence {
 		return chaos.Call{Told: &chaos.Told{Key: key, Status: 202, MessageID: id}}
 	}
 	e := chaos.Evidence{
-		Calls: []chaos.Call{ask("k1", "+2", "b1"), ask("k2", "+3", "b2"), {Told: &chaos.Told{Key: "k1"}}, told("k1", "m1"), told("k1", "m1"), told("k2", "m2")},
+		Calls: []chaos.Call{ask("k1", "+2", "b1"), ask("k2", vendorsim.NumberUnknown, "b2"), {Told: &chaos.Told{Key: "k1"}}, told("k1", "m1"), told("k1", "m1"), told("k2", "m2")},
 		Vendor: []chaos.Entry{
-			{Account: "+1", Peer: "+2", Direction: "outbound", Type: "text", NetworkID: "N1", Body: "b1", Copies: 2},
+			{Account: "+1", Peer: "+2", Direction: "outbound", Type: "text", NetworkID: "N1", Body: "b1", Copies: 2, DeliveredAt: &at},
 			{Account: "+1", Peer: "+4", Direction: "inbound", Type: "text", NetworkID: "N3", Body: "b3", AckedAt: &at},
 		},
 		State: chaos.State{
@@ -32,20 +33,24 @@ func innocent() chaos.Evidence {
 				{ID: "m2", Device: "dev", Direction: "outbound", Status: "failed", Failure: "RECIPIENT_NOT_FOUND", NetworkID: "N2", Body: "b2"},
 				{ID: "m3", Device: "dev", Direction: "inbound", Status: "received", NetworkID: "N3", Body: "b3"},
 			},
-			Used: 1,
+			Sequences: map[string]int64{"dev": 4},
+			Used:      1,
 		},
 	}
 	for i, ev := range []chaos.Event{
-		{ID: "e1", Type: "message.sent", MessageID: "m1"},
-		{ID: "e2", Type: "message.delivered", MessageID: "m1"},
-		{ID: "e3", Type: "message.failed", MessageID: "m2"},
-		{ID: "e4", Type: "message.received", MessageID: "m3"},
+		event("e1", "message.sent", "m1"), event("e2", "message.delivered", "m1"), event("e3", "message.failed", "m2"), event("e4", "message.received", "m3"),
 	} {
-		ev.Device, ev.Sequence, ev.SHA256 = "dev", int64(i+1), "sum"+ev.ID
+		ev.Sequence, ev.Says.Sequence = int64(i+1), int64(i+1)
 		e.State.Events = append(e.State.Events, ev)
 		e.State.Deliveries = append(e.State.Deliveries, chaos.Delivery{ID: "d" + ev.ID, EventID: ev.ID, Status: "succeeded"})
-		e.Posts = append(e.Posts, chaos.Post{EventID: ev.ID, Type: ev.Type, MessageID: ev.MessageID, SHA256: ev.SHA256, Attempt: "1", Answer: 200})
+		e.Posts = append(e.Posts, chaos.Post{EventID: ev.ID, Type: ev.Type, MessageID: ev.Says.Message.ID, SHA256: ev.SHA256, Attempt: "1", Answer: 200})
 	}
+	return e
+}
+
+func event(id, kind, message string) chaos.Event {
+	e := chaos.Event{ID: id, Device: "dev", Type: kind, SHA256: "sum" + id, Says: chaos.Said{EventID: id, Type: kind, DeviceID: "dev", Timestamp: "2026"}}
+	e.Says.Message.ID, e.Says.Message.Body = message, "b3"
 	return e
 }
 
@@ -55,7 +60,9 @@ func TestAnInnocentRunIsAcquitted(t *testing.T) {
 	}
 	again := innocent() // attempts that failed before one succeeded break nothing
 	again.Posts = append([]chaos.Post{{EventID: "e1", Type: "message.sent", MessageID: "m1", SHA256: "sume1", Attempt: "1"}}, again.Posts...)
-	again.State.Deliveries[3].Status, again.Posts = "exhausted", again.Posts[:4] // visibly given up
+	given := again.Posts[4]
+	given.Answer = 500
+	again.State.Deliveries[3].Status, again.Posts = "exhausted", append(again.Posts[:4], slices.Repeat([]chaos.Post{given}, 12)...) // visibly given up
 	if found := chaos.Judge(again); len(found) > 0 {
 		t.Error(found)
 	}
@@ -69,6 +76,27 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		how   string
 		spoil func(e E)
 	}{
+		{chaos.WrongEnd, "failed without a reason", func(e E) { e.State.Messages[1].Failure = "ENCRYPTION_FAILED" }},
+		{chaos.WrongEnd, "failed to somebody", func(e E) { e.Calls[1].Ask.To = "+3" }},
+		{chaos.WrongEnd, "expired", func(e E) { e.State.Messages[1].Status = "expired" }},
+		{chaos.WrongEnd, "in no known state", func(e E) { e.State.Messages[0].Status = "limbo" }},
+		{chaos.LostReceipt, "delivered", func(e E) { e.State.Messages[0].Status = "sent" }},
+		{chaos.LostReceipt, "read", func(e E) { e.Vendor[0].ReadAt = e.Vendor[0].DeliveredAt }},
+		{chaos.Unearned, "delivered", func(e E) { e.Vendor[0].DeliveredAt = nil }},
+		{chaos.Unearned, "read", func(e E) { e.State.Messages[0].Status = "read" }},
+		{chaos.Invented, "the vendor has none", func(e E) { e.Vendor = e.Vendor[:1] }},
+		{chaos.Invented, "another's", func(e E) { e.Vendor[1].Account = "+9" }},
+		{chaos.Unasked, "a row", func(e E) { e.State.Messages[1].Body = "b9" }},
+		{chaos.TwoEvents, "failed and delivered", func(e E) { e.State.Events[2].Says.Message.ID = "m1" }},
+		{chaos.BadEvent, "another id", func(e E) { e.State.Events[0].Says.EventID = "e9" }},
+		{chaos.BadEvent, "another type", func(e E) { e.State.Events[0].Says.Type = "message.read" }},
+		{chaos.BadEvent, "another device", func(e E) { e.State.Events[0].Says.DeviceID = "dev2" }},
+		{chaos.BadEvent, "another number", func(e E) { e.State.Events[0].Says.Sequence = 7 }},
+		{chaos.BadEvent, "time runs backwards", func(e E) { e.State.Events[2].Says.Timestamp = "2025" }},
+		{chaos.ChangedInbound, "in the event", func(e E) { e.State.Events[3].Says.Message.Body = "b9" }},
+		{chaos.SequenceHole, "the newest is gone", func(e E) { e.State.Sequences["dev"] = 5 }},
+		{chaos.Undelivered, "given up early", func(e E) { e.State.Deliveries[3].Status = "exhausted" }},
+		{chaos.Undelivered, "never marked", func(e E) { e.State.Deliveries[3].Status = "pending" }},
 		{chaos.AcceptedLost, "no row", func(e E) { e.Calls[3].Told.MessageID, e.Calls[4].Told.MessageID = "m9", "m9" }},
 		{chaos.AcceptedLost, "another text", func(e E) { e.Calls[3].Told.MessageID, e.Calls[4].Told.MessageID = "m2", "m2" }},
 		{chaos.WrongAnswer, "500", func(e E) { e.Calls[2].Told.Status = 500 }},
@@ -105,7 +133,7 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		}},
 		{chaos.TwoEvents, "at the receiver", func(e E) { p := e.Posts[3]; p.EventID = "e9"; e.Posts = append(e.Posts, p) }},
 		{chaos.NoEvent, "received", func(e E) { e.State.Events = e.State.Events[:3] }},
-		{chaos.NoEvent, "sent", func(e E) { e.State.Events[0].MessageID = "" }},
+		{chaos.NoEvent, "sent", func(e E) { e.State.Events[0].Says.Message.ID = "" }},
 		{chaos.SequenceHole, "a number is left out", func(e E) { e.State.Events[3].Sequence = 5 }},
 		{chaos.SequenceHole, "a number comes twice", func(e E) { e.State.Events[3].Sequence = 3 }},
 		{chaos.NoDelivery, "no row", func(e E) { e.State.Deliveries = e.State.Deliveries[:3] }},
@@ -113,7 +141,7 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		{chaos.Undelivered, "never taken", func(e E) { e.Posts[3].Answer = 500 }},
 		{chaos.Undelivered, "pending", func(e E) { e.Posts, e.State.Deliveries[3].Status = e.Posts[:3], "pending" }},
 		{chaos.ChangedBytes, "other bytes", func(e E) { p := e.Posts[3]; p.SHA256, p.Attempt = "sum", "2"; e.Posts = append(e.Posts, p) }},
-		{chaos.ChangedBytes, "not in the log", func(e E) { e.Posts = append(e.Posts, chaos.Post{EventID: "e9", Type: "device.connected"}) }},
+		{chaos.NotInLog, "a device's", func(e E) { e.Posts = append(e.Posts, chaos.Post{EventID: "e9", Type: "device.connected"}) }},
 		{chaos.BadPost, "signature", func(e E) { e.Posts[0].Wrong = "signature" }},
 		{chaos.Leaked, "a text", func(e E) { e.Leaks = []chaos.Leak{{Line: 3, What: "a message's text"}} }},
 	} {

@@ -27,7 +27,6 @@ type Told struct {
 	Key       string `json:"key"`
 	Status    int    `json:"status"`
 	MessageID string `json:"messageId,omitempty"`
-	Replayed  bool   `json:"replayed,omitempty"`
 }
 
 // Call is one line of the driver's ledger.

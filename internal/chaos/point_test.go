@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"postern/internal/chaos"
 	"postern/internal/failpoint"
@@ -40,25 +41,46 @@ func TestNothingIsLostAtAnyPoint(t *testing.T) {
 	w.report(chaos.Judge(e))
 }
 
-// meet starts the gateway with a fail point and stays until it was met.
+// meet starts the gateway with a fail point, stays until it was met, and after a
+// crash judges what holds at every moment.
 func (w *world) meet(p failpoint.Point, act string) {
 	w.t.Helper()
 	w.kill()
-	before := w.met(p)
+	from := w.logged()
 	w.gateway.env = []string{fmt.Sprintf("POSTERN_FAILPOINT=%s=%s", p, act)}
 	w.boot()
-	enough := 1
 	if act == "error" || act == "delay" {
-		enough = 5
+		w.await(fmt.Sprintf("%s at %s", act, p), func() bool { return w.met(p, from) >= 5 })
+		return
 	}
-	w.await(fmt.Sprintf("%s at %s", act, p), func() bool { return w.met(p) >= before+enough })
+	select {
+	case <-w.gateway.running().ended:
+	case <-time.After(patience / 3):
+	}
+	if w.met(p, from) == 0 {
+		w.t.Errorf("the gateway never came to %s", p)
+		return
+	}
+	for _, v := range chaos.JudgeNow(w.evidence()) {
+		w.t.Errorf("after %s at %s: %s", act, p, v)
+	}
 }
 
-// met counts how often the gateway came to a fail point and did what was asked.
-func (w *world) met(p failpoint.Point) int {
+// logged is how long the gateway's log is.
+func (w *world) logged() int64 {
+	info, err := w.gateway.log.Stat()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// met counts how often the gateway came to a fail point and did what was asked,
+// in its log from a place on.
+func (w *world) met(p failpoint.Point, from int64) int {
 	log, err := os.ReadFile(w.gateway.log.Name())
 	if err != nil {
-		w.t.Error(err)
+		w.t.Fatal(err)
 	}
-	return bytes.Count(log, fmt.Appendf(nil, `"fail point","point":%q`, p))
+	return bytes.Count(log[from:], fmt.Appendf(nil, `"fail point","point":%q`, p))
 }

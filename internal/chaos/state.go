@@ -16,6 +16,7 @@ import (
 // State is what a stopped gateway's database holds, as far as the judge looks.
 type State struct {
 	Devices    map[string]string // id → number
+	Sequences  map[string]int64  // id → the number of its newest event
 	Messages   []Message
 	Events     []Event
 	Deliveries []Delivery
@@ -29,11 +30,25 @@ type Message struct {
 	FrameLeft bool // false in an ended message: its unit was given back
 }
 
-// Event is a row of the log of events.
+// Event is a row of the log of events, with what its body says.
 type Event struct {
-	ID, Device, Type, MessageID, SHA256 string
+	ID, Device, Type, SHA256 string
 
 	Sequence int64
+	Says     Said
+}
+
+// Said is the part of an event's body that the judge holds against the ledgers.
+type Said struct {
+	EventID   string `json:"eventId"`
+	Type      string `json:"type"`
+	DeviceID  string `json:"deviceId"`
+	Timestamp string `json:"timestamp"`
+	Sequence  int64  `json:"sequence"`
+	Message   struct {
+		ID   string `json:"id"`
+		Body string `json:"body"`
+	} `json:"message"`
 }
 
 // Delivery is a row of the webhook queue.
@@ -48,12 +63,13 @@ func ReadState(ctx context.Context, dir string) (s State, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	s.Devices = map[string]string{}
+	s.Devices, s.Sequences = map[string]string{}, map[string]int64{}
 	return s, errors.Join(
-		each(ctx, db, `SELECT id, phone_number FROM device`, func(r *sql.Rows) error {
+		each(ctx, db, `SELECT id, phone_number, sequence FROM device`, func(r *sql.Rows) error {
 			var id, number string
-			err := r.Scan(&id, &number)
-			s.Devices[id] = number
+			var sequence int64
+			err := r.Scan(&id, &number, &sequence)
+			s.Devices[id], s.Sequences[id] = number, sequence
 			return err
 		}),
 		each(ctx, db, `SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message ORDER BY n`, func(r *sql.Rows) error {
@@ -83,15 +99,9 @@ func scanEvent(r *sql.Rows) (e Event, err error) {
 		return e, err
 	}
 	e.SHA256 = Sum(body)
-	var subject struct {
-		Message struct {
-			ID string `json:"id"`
-		} `json:"message"`
-	}
-	if err := json.Unmarshal(body, &subject); err != nil {
+	if err := json.Unmarshal(body, &e.Says); err != nil {
 		return e, fmt.Errorf("event %s: %w", e.ID, err)
 	}
-	e.MessageID = subject.Message.ID
 	return e, nil
 }
 

@@ -27,10 +27,11 @@ type options struct {
 	Callers int // of each device
 	Room    int // messages under way for each device and direction
 	Seed    uint64
-	Faults  []string      // of the vendor, by chance
-	Env     []string      // of the gateway
-	Calm    bool          // the receiver does not misbehave
-	Settle  time.Duration // how long to wait at the end until nothing is under way
+	Faults  []string // of the vendor, by chance
+	Env     []string // of the gateway
+	Calm    bool     // the receiver does not misbehave
+	Once    bool     // nothing is asked twice on purpose
+	Never   bool     // it will never settle: wait for some seconds only
 }
 
 type device struct{ id, number string }
@@ -55,7 +56,8 @@ type world struct {
 
 	boots []time.Duration
 	kills int
-	depth []int // what was under way at each kill
+	depth []int   // what was under way at each kill
+	ended []int64 // how many messages had come to their end until each kill
 }
 
 // newWorld starts everything and links the devices.
@@ -80,7 +82,7 @@ func newWorld(t *testing.T, opts options) *world {
 	}
 	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: w.vendor.flags, env: opts.Env, log: log, changed: make(chan struct{})}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
-	w.driver = &driver{w: w, rooms: map[string]room{}, http: &http.Client{
+	w.driver = &driver{w: w, rooms: map[string]room{}, over: make(chan struct{}), http: &http.Client{
 		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
 	}}
 	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
@@ -173,26 +175,43 @@ func (w *world) await(what string, ok func() bool) {
 // kill kills the gateway where it stands.
 func (w *world) kill() {
 	w.depth = append(w.depth, w.driver.underWay())
+	w.ended = append(w.ended, w.driver.sent.Load()+w.driver.received.Load())
 	w.kills++
 	w.gateway.kill()
 }
 
-// settle ends the load and waits until nothing is under way anywhere; what
-// never gets there is for the judge. Then everything is stopped.
+// settle ends the load, waits until nothing is under way anywhere and stops the
+// gateway.
 func (w *world) settle() {
 	w.t.Helper()
-	if w.opts.Settle == 0 {
-		w.opts.Settle = patience
-	}
 	w.driver.finish()
 	w.receiver.calm.Store(true)
+	limit := patience
+	if w.opts.Never {
+		limit = 3 * time.Second
+	}
+	if left := w.quieten(limit); left != "" && !w.opts.Never {
+		w.t.Errorf("not settled after %s: %s", limit, left)
+	}
+	if err := w.gateway.running().stop(30 * time.Second); err != nil {
+		w.t.Errorf("the gateway's last stop: %v", err)
+	}
+}
+
+// quieten waits until nothing has been under way for half a second, and says
+// what still was at the end of its patience.
+func (w *world) quieten(limit time.Duration) (left string) {
+	const every = 100 * time.Millisecond
 	quiet := 0
-	for began, dropped := time.Now(), 0; quiet < 5 && time.Since(began) < w.opts.Settle; <-time.After(100 * time.Millisecond) {
-		if w.quiet() {
+	for began, dropped := time.Now(), 0; quiet < 5; <-time.After(every) {
+		if left = w.busy(); left == "" {
 			quiet++
 			continue
 		}
 		quiet = 0
+		if time.Since(began) > limit {
+			return left
+		}
 		if int(time.Since(began)/(5*time.Second)) > dropped { // hands over what a reordering keeps back
 			dropped++
 			if err := w.vendor.ask("POST", "/faults", map[string]string{"account": "*", "kind": "drop"}, nil); err != nil {
@@ -200,13 +219,11 @@ func (w *world) settle() {
 			}
 		}
 	}
-	if err := w.gateway.running().stop(30 * time.Second); err != nil {
-		w.t.Errorf("the gateway's last stop: %v", err)
-	}
+	return ""
 }
 
-// quiet tells whether nothing is on its way.
-func (w *world) quiet() bool {
+// busy says what is still on its way; "" for nothing.
+func (w *world) busy() string {
 	for _, path := range []string{
 		"/v1/messages?limit=1&direction=outbound&status=queued", "/v1/messages?limit=1&direction=outbound&status=sending",
 		"/v1/webhooks/" + w.hook + "/deliveries?limit=1&status=pending",
@@ -214,14 +231,17 @@ func (w *world) quiet() bool {
 		var list struct{ Data []json.RawMessage }
 		w.api("GET", path, nil, &list)
 		if len(list.Data) > 0 {
-			return false
+			return path
 		}
 	}
 	var accounts struct{ Data []struct{ Queued int } }
 	if err := w.vendor.ask("GET", "/accounts", nil, &accounts); err != nil {
 		w.t.Error(err)
 	}
-	return !slices.ContainsFunc(accounts.Data, func(a struct{ Queued int }) bool { return a.Queued > 0 })
+	if slices.ContainsFunc(accounts.Data, func(a struct{ Queued int }) bool { return a.Queued > 0 }) {
+		return "the vendor has not handed over everything"
+	}
+	return ""
 }
 
 // evidence gathers the ledgers and the database.
@@ -259,7 +279,7 @@ func (w *world) evidence() chaos.Evidence {
 	if e.Leaks, err = chaos.FindLeaks(log, map[string]string{"the API key": w.key, "the webhook's secret": secret}); err != nil {
 		w.t.Fatal(err)
 	}
-	e.Interrupted = (w.kills + int(w.driver.faults.Load())) * len(w.devices)
+	e.Interrupted = w.kills*len(w.devices) + int(w.driver.faults.Load())
 	return e
 }
 
@@ -287,20 +307,37 @@ func (w *world) summary(e chaos.Evidence) string {
 			count[m.Failure]++
 		}
 	}
-	resends := 0
-	for _, v := range e.Vendor {
-		resends += v.Copies - 1
-	}
 	slices.Sort(w.depth)
 	slices.Sort(w.boots)
 	var s strings.Builder
 	fmt.Fprintf(&s, "seed %d: %d thousand messages through %d kills: %d accepted, %d received, %d events, %d webhook posts", w.opts.Seed,
 		(len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"], len(e.State.Events), len(e.Posts))
-	fmt.Fprintf(&s, "\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id", w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends)
+	fmt.Fprintf(&s, "\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id", w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e))
 	if w.kills > 0 {
-		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d", w.depth[len(w.depth)/2], w.depth[0])
+		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d; came to their end between two kills: median %d", w.depth[len(w.depth)/2], w.depth[0], w.flow())
 	}
 	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond), w.boots[len(w.boots)-1].Round(time.Millisecond))
 	fmt.Fprintf(&s, "\nhow messages ended: %v", count)
 	return s.String()
+}
+
+// resends counts messages that reached the vendor again, under the same id.
+func resends(e chaos.Evidence) (n int) {
+	for _, v := range e.Vendor {
+		n += v.Copies - 1
+	}
+	return n
+}
+
+// flow is how many messages came to their end between two kills, in the median.
+func (w *world) flow() int64 {
+	var each []int64
+	for i := 1; i < len(w.ended); i++ {
+		each = append(each, w.ended[i]-w.ended[i-1])
+	}
+	if len(each) == 0 {
+		return 0
+	}
+	slices.Sort(each)
+	return each[len(each)/2]
 }

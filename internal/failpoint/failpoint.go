@@ -1,6 +1,6 @@
 // Package failpoint is where tests make the program stop, fail, wait or do
-// wrong. It does so only in a program built with the tag "failpoints"; in any
-// other its functions are constants and leave nothing behind.
+// wrong. Its functions are there only in a program built with the tag
+// "failpoints", and called only by the files named hook_on.go.
 package failpoint
 
 // Point is a place in the life of a message or an event, named as in the
@@ -42,6 +42,14 @@ type Mistake string
 const (
 	AnswerEarly       Mistake = "answer-early"       // a message is accepted before it is durable
 	RefuseGood        Mistake = "refuse-good"        // a good request is refused
+	FailGood          Mistake = "fail-good"          // a message that could be sent is given up
+	GiveUpEarly       Mistake = "give-up-early"      // an event is given up after its first attempt
+	DropReceipts      Mistake = "drop-receipts"      // acknowledged to the vendor, and forgotten
+	PretendRead       Mistake = "pretend-read"       // delivered counts as read
+	TellOtherText     Mistake = "tell-other-text"    // the event says something else than the message
+	Invent            Mistake = "invent"             // an inbound message that nobody wrote
+	ForgetEvent       Mistake = "forget-event"       // an event is removed from the log
+	DateBack          Mistake = "date-back"          // an event's time runs backwards
 	NeverFinish       Mistake = "never-finish"       // a message is tried for ever
 	PretendSent       Mistake = "pretend-sent"       // a message is marked as sent and never was
 	SendUnderTwoIDs   Mistake = "send-under-two-ids" // a message is sent again under another id

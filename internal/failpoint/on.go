@@ -25,7 +25,8 @@ var (
 
 const (
 	every     = 4  // error and delay hit each fourth time
-	slipEvery = 20 // a slip is made each twentieth time
+	slipFirst = 3  // the first slip
+	slipEvery = 20 // and then each twentieth time
 	delay     = 100 * time.Millisecond
 )
 
@@ -68,5 +69,12 @@ func At(p Point) error {
 // Makes tells whether a mistake is made throughout.
 func Makes(m Mistake) bool { return m == mistake }
 
-// Slips tells whether a mistake is made this time, which is each twentieth.
-func Slips(m Mistake) bool { return m == mistake && slips.Add(1)%slipEvery == 0 }
+// Slips tells whether a mistake is made this time, which is the third and then
+// each twentieth.
+func Slips(m Mistake) bool {
+	if m != mistake {
+		return false
+	}
+	n := slips.Add(1)
+	return n == slipFirst || n%slipEvery == 0
+}

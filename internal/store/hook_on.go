@@ -95,13 +95,40 @@ func (db *DB) sabotaged(o op) (op, error) {
 		return sabotagedInbound(o), nil
 	case FinishOutbound:
 		return sabotagedOutcome(o), nil
+	case receipts:
+		return sabotagedReceipts(o), nil
 	case Attempt:
-		if failpoint.Makes(failpoint.PretendDelivered) && o.Status == postern.DeliveryPending {
-			o.Status = postern.DeliverySucceeded
-		}
-		return o, nil
+		return sabotagedAttempt(o), nil
 	}
 	return o, nil
+}
+
+func sabotagedAttempt(o Attempt) op {
+	switch {
+	case failpoint.Makes(failpoint.PretendDelivered) && o.Status == postern.DeliveryPending:
+		o.Status = postern.DeliverySucceeded
+	case failpoint.Makes(failpoint.GiveUpEarly) && o.Status == postern.DeliveryPending:
+		o.Status = postern.DeliveryExhausted
+	case o.Status == postern.DeliverySucceeded && failpoint.Slips(failpoint.ForgetEvent):
+		return with(o, func(t *tx) error {
+			return t.exec(`DELETE FROM event WHERE id = (SELECT event_id FROM delivery WHERE id = $1)`, o.DeliveryID)
+		})
+	}
+	return o
+}
+
+// sabotagedReceipts are what is left of receipts.
+func sabotagedReceipts(list receipts) (left receipts) {
+	for _, o := range list {
+		if failpoint.Slips(failpoint.DropReceipts) {
+			continue
+		}
+		if failpoint.Slips(failpoint.PretendRead) {
+			o.Status = postern.Read
+		}
+		left = append(left, o)
+	}
+	return left
 }
 
 func (db *DB) sabotagedAccept(o QueueMessage) (op, error) {
@@ -124,6 +151,14 @@ func sabotagedInbound(o RecordInbound) op {
 	if failpoint.Slips(failpoint.KeepOtherText) {
 		o.Message.Body += "!"
 	}
+	if failpoint.Slips(failpoint.TellOtherText) {
+		return with(o, changeNewestEvent(`replace(CAST(body AS TEXT), 'in-', 'IN-')`))
+	}
+	if failpoint.Slips(failpoint.Invent) {
+		other := o
+		other.Message.ID, other.Message.NetworkID = postern.NewMessageID(), postern.NewNetworkID()
+		return with(o, other.apply)
+	}
 	if failpoint.Slips(failpoint.KeepTwice) {
 		twin := o
 		twin.Sender += "'"
@@ -131,6 +166,13 @@ func sabotagedInbound(o RecordInbound) op {
 		return with(o, twin.apply)
 	}
 	return o
+}
+
+// changeNewestEvent rewrites the body of the event that was recorded last.
+func changeNewestEvent(body string) func(t *tx) error {
+	return func(t *tx) error {
+		return t.exec(`UPDATE event SET body = CAST(` + body + ` AS BLOB) WHERE position = (SELECT max(position) FROM event)`)
+	}
 }
 
 func sabotagedOutcome(o FinishOutbound) op {
@@ -141,6 +183,10 @@ func sabotagedOutcome(o FinishOutbound) op {
 	case failpoint.Slips(failpoint.RefundSent):
 		o.Status, o.Refund, o.SentAt = postern.Failed, true, 0
 		o.Failure = postern.Failure{Code: postern.NetworkRejected}
+	case failpoint.Slips(failpoint.FailGood):
+		o.Status, o.SentAt, o.Failure = postern.Failed, 0, postern.Failure{Code: postern.EncryptionFailed}
+	case failpoint.Slips(failpoint.DateBack):
+		return with(o, changeNewestEvent(`replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
 	case failpoint.Slips(failpoint.TellTwice):
 		return with(o, func(t *tx) error {
 			m, err := t.updateMessage(`UPDATE message SET status = status WHERE id = $1 RETURNING `+messageColumns, o.MessageID)

@@ -217,14 +217,18 @@ func (o Receipt) step(t *tx, id postern.MessageID, s postern.MessageStatus) (pos
 
 // RecordReceipts moves outbound messages forward.
 func (db *DB) RecordReceipts(ctx context.Context, list []Receipt) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		for _, o := range list {
-			if err := o.apply(t); err != nil {
-				return err
-			}
+	return db.do(ctx, receipts(list))
+}
+
+type receipts []Receipt
+
+func (list receipts) apply(t *tx) error {
+	for _, o := range list {
+		if err := o.apply(t); err != nil {
+			return err
 		}
-		return nil
-	}))
+	}
+	return nil
 }
 
 // OutboundByNetworkID finds a message that the device sent; ok is false when

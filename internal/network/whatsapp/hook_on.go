@@ -3,24 +3,32 @@
 package whatsapp
 
 import (
+	"fmt"
 	"sync"
 
 	"postern/internal/failpoint"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
 )
 
 // leaving holds, by wire, the point that the next write comes to.
 var leaving sync.Map //nolint:gochecknoglobals // so that the wire itself has no field for it
 
 // sawSent looks at a stanza that is about to be written, and has the wire come
-// to a fail point once it is.
+// to a fail point once it is: after a message to a chat, and after the receipt
+// that acknowledges one. Another stanza that overtakes it stands in for it.
 func (c *conn) sawSent(node *waBinary.Node) {
 	c.out.saw(node)
-	switch node.Tag {
-	case "message":
+	_, toChat := node.GetOptionalChildByTag("participants")
+	kind := ""
+	if t, ok := node.Attrs["type"]; ok {
+		kind = fmt.Sprint(t)
+	}
+	switch {
+	case node.Tag == "message" && toChat:
 		leaving.Store(c.wire, failpoint.SendFrameWritten)
-	case "ack", "receipt":
+	case node.Tag == "receipt" && (kind == "" || kind == string(types.ReceiptTypeInactive)):
 		leaving.Store(c.wire, failpoint.InboxAcknowledged)
 	}
 }
