@@ -52,17 +52,30 @@ func newWriter(d dialect, connect func(context.Context) (*sql.Conn, error), conn
 	}
 }
 
-// do hands an op over and waits until it is durable or refused. Once handed
-// over, the op is waited for even when ctx ends: its outcome must be known.
+// do hands an op over and waits until it is durable or refused.
 func (w *writer) do(ctx context.Context, o op) error {
+	wait, err := w.start(ctx, o)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+// start hands an op over. The function it returns waits, once, until the op is
+// durable or refused, even when ctx ends: its outcome must be known.
+func (w *writer) start(ctx context.Context, o op) (wait func() error, err error) {
 	r := request{op: o, done: make(chan error, 1)}
 	select {
 	case w.in <- r:
+		return func() error { return w.outcome(r) }, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	case <-w.quit:
-		return errClosed()
+		return nil, errClosed()
 	}
+}
+
+func (w *writer) outcome(r request) error {
 	select {
 	case err := <-r.done:
 		return err

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// SessionKey is one thing that the network driver keeps of an account. What it
+// means is the driver's business; the value is sealed.
+type SessionKey struct {
+	Kind  string
+	Name  string       // printable ASCII
+	At    postern.Time // to count and sweep by; 0 for none
+	Value []byte       // nil for a key that is not there
+}
+
+// WriteSessionKeys writes keys of an account, all or none. A key without a
+// value is deleted. With many nodes the epoch of the device's lease will be
+// compared here, in the same transaction, so that a node that lost the device
+// writes nothing.
+type WriteSessionKeys struct {
+	Account string
+	Keys    []SessionKey
+}
+
+func (o WriteSessionKeys) apply(t *tx) error {
+	for _, k := range o.Keys {
+		if err := t.writeSessionKey(o.Account, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) writeSessionKey(account string, k SessionKey) error {
+	if k.Value == nil {
+		return t.exec(`DELETE FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`, account, k.Kind, k.Name)
+	}
+	return t.exec(`INSERT INTO session_key (account, kind, name, at, value) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (account, kind, name) DO UPDATE SET at = excluded.at, value = excluded.value`, account, k.Kind, k.Name, k.At, k.Value)
+}
+
+// WriteSessionKeys writes keys and waits until they are on disk. Without keys
+// it waits for all that was handed over before.
+func (db *DB) WriteSessionKeys(ctx context.Context, o WriteSessionKeys) error { return db.do(ctx, o) }
+
+// StartSessionKeys hands keys over to be written before whatever is handed over
+// after them. The function it returns waits, once, until they are on disk.
+func (db *DB) StartSessionKeys(ctx context.Context, o WriteSessionKeys) (wait func() error, err error) {
+	return db.writer.start(ctx, o)
+}
+
+// SessionKey reads one key; without a value when it is not there.
+func (db *DB) SessionKey(ctx context.Context, account, kind, name string) (SessionKey, error) {
+	k := SessionKey{Kind: kind, Name: name}
+	err := db.row(ctx, `SELECT at, value FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`, []any{account, kind, name}, &k.At, &k.Value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return k, nil
+	}
+	return k, err
+}
+
+// SessionKeys reads the keys of a kind whose names begin with a prefix, in the
+// order of their names.
+func (db *DB) SessionKeys(ctx context.Context, account, kind, prefix string) ([]SessionKey, error) {
+	var list []SessionKey
+	const afterASCII = "\x7f" // no name holds it
+	err := db.rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2 AND name >= $3 AND name < $4 ORDER BY name`,
+		[]any{account, kind, prefix, prefix + afterASCII}, func(r *sql.Rows) error {
+			k := SessionKey{Kind: kind}
+			err := r.Scan(&k.Name, &k.At, &k.Value)
+			list = append(list, k)
+			return err
+		})
+	return list, err
+}
+
+// SessionKeysBefore names the keys of a kind that have a time, before a given one.
+func (db *DB) SessionKeysBefore(ctx context.Context, account, kind string, before postern.Time) (names []string, err error) {
+	err = db.rows(ctx, `SELECT name FROM session_key WHERE account = $1 AND kind = $2 AND at > 0 AND at < $3`, []any{account, kind, before}, func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		names = append(names, name)
+		return err
+	})
+	return names, err
+}
+
+// CountSessionKeys counts the keys of a kind that have a time.
+func (db *DB) CountSessionKeys(ctx context.Context, account, kind string) (n int, err error) {
+	err = db.row(ctx, `SELECT count(*) FROM session_key WHERE account = $1 AND kind = $2 AND at > 0`, []any{account, kind}, &n)
+	return n, err
+}
+
+// SessionAccounts lists the accounts that have keys. It seeks from one account
+// to the next and does not read what is between.
+func (db *DB) SessionAccounts(ctx context.Context) (accounts []string, err error) {
+	err = db.rows(ctx, `WITH RECURSIVE list (account) AS (
+			SELECT min(account) FROM session_key
+			UNION ALL SELECT (SELECT min(k.account) FROM session_key k WHERE k.account > list.account) FROM list WHERE list.account IS NOT NULL)
+		SELECT account FROM list WHERE account IS NOT NULL`, nil, func(r *sql.Rows) error {
+		var account string
+		err := r.Scan(&account)
+		accounts = append(accounts, account)
+		return err
+	})
+	return accounts, err
+}
+
+// ForgetSessionKeys deletes all keys of an account, a chunk in each transaction.
+func (db *DB) ForgetSessionKeys(ctx context.Context, account string) error {
+	for {
+		var n int64
+		err := db.do(ctx, opFunc(func(t *tx) (err error) {
+			n, err = t.changed(`DELETE FROM session_key WHERE account = $1 AND (kind, name) IN (SELECT kind, name FROM session_key WHERE account = $1 LIMIT $2 + 0)`, account, purgeChunk)
+			return err
+		}))
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
