@@ -91,7 +91,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openVendor(); err != nil {
 		return err
 	}
-	driver, err := a.openDriver(ctx)
+	driver, err := a.openDriver(ctx, core.box)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (a *App) openVendor() (err error) {
 	return nil
 }
 
-func (a *App) openDriver(ctx context.Context) (*whatsapp.Driver, error) {
+func (a *App) openDriver(ctx context.Context, box *seal.Box) (*whatsapp.Driver, error) {
 	network, err := a.network()
 	if err != nil {
 		return nil, err
@@ -131,12 +131,7 @@ func (a *App) openDriver(ctx context.Context) (*whatsapp.Driver, error) {
 	if err := rememberVendor(ctx, a.db, network.RootKey); err != nil {
 		return nil, err
 	}
-	keys, err := store.OpenKeys(ctx, filepath.Join(a.cfg.Dir, "sessions.db"))
-	if err != nil {
-		return nil, err
-	}
-	a.onClose(keys.Close)
-	driver, err := whatsapp.New(ctx, whatsapp.Options{Keys: keys, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log})
+	driver, err := whatsapp.New(whatsapp.Options{Store: a.db, Seal: box, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the network driver: %w", err)
 	}

@@ -3,7 +3,6 @@ package whatsapp
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/networktest"
-	"postern/internal/store"
 	"postern/vendorsim"
 )
 
@@ -141,11 +139,6 @@ func BenchmarkLink(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { closing(b, vendor.Close) })
-	db, err := store.OpenKeys(b.Context(), filepath.Join(b.TempDir(), "keys.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { closing(b, db.Close) })
 	w := worldOf(b, vendor, Network{Dial: vendor.DialContext}, nil)
 	for i := 0; b.Loop(); i++ {
 		networktest.Link(b, w.World, number(i))

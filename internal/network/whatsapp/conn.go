@@ -26,7 +26,7 @@ type conn struct {
 	host  network.Host
 	log   *slog.Logger
 	out   outgoing
-	keys  *guard // nil while linking
+	keys  *keyring // nil while linking
 
 	updates sync.Mutex // the host gets one update at a time
 
@@ -38,7 +38,10 @@ type conn struct {
 // connect makes a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	c := &conn{wire: &wire{target: d.target}, calls: &gate{}, host: host, log: d.log}
-	c.keys = protect(device, c.calls, func() { c.end(disconnected("store-unavailable")) })
+	if ring, ok := device.Identities.(*keyring); ok {
+		ring.calls, ring.fail = c.calls, func() { c.end(disconnected("store-unavailable")) }
+		c.keys = ring
+	}
 	log := newTap(d.log)
 	log.received, log.sent = c.sawReceived, c.sawSent
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, d.http)
@@ -95,8 +98,8 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 	if !c.calls.wait(drainTimeout) {
 		c.log.WarnContext(ctx, "a call outlives its connection")
 	}
-	if c.keys != nil && !c.keys.isBroken() {
-		c.keys.clearHandled(context.WithoutCancel(ctx))
+	if c.keys != nil {
+		c.keys.close(context.WithoutCancel(ctx))
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -162,10 +165,18 @@ func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored boo
 			stored = false
 		}
 		if !stored {
-			c.end(disconnected("store-unavailable"))
+			c.refuse()
 		}
 	}()
 	return handle(ctx, evt)
+}
+
+// refuse ends the connection because an update was not stored.
+func (c *conn) refuse() {
+	if c.keys != nil {
+		c.keys.refuse()
+	}
+	c.end(disconnected("store-unavailable"))
 }
 
 // update hands one update to the host, which has updateTimeout to store it.

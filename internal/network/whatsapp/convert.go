@@ -27,6 +27,9 @@ func (v *visit) message(ctx context.Context, evt *events.Message) bool {
 	if p.isNobody() {
 		return true
 	}
+	if v.keys.ahead(ctx) != nil {
+		return false
+	}
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
 			NetworkID: clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),

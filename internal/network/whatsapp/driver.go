@@ -3,13 +3,15 @@ package whatsapp
 import (
 	"context"
 	"crypto/x509"
-	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 
 	"postern/internal/network"
+	"postern/internal/seal"
+	"postern/internal/store"
 
 	"go.mau.fi/whatsmeow/types"
 )
@@ -22,9 +24,10 @@ type Network struct {
 	Dial    func(ctx context.Context) (net.Conn, error) // overrides URL: an in-process vendor; the connection is taken as it is
 }
 
-// Options configure a [Driver]. Keys is required.
+// Options configure a [Driver]. Store and Seal are required.
 type Options struct {
-	Keys       *sql.DB // SQLite file for session keys, from store.OpenKeys; the driver makes its tables
+	Store      *store.DB // keeps the session keys
+	Seal       *seal.Box // what they are sealed with
 	Network    Network
 	DeviceName string       // shown on the phone under linked devices; "" is "Postern"
 	Log        *slog.Logger // nil discards
@@ -42,11 +45,11 @@ type Driver struct {
 
 var _ network.Driver = (*Driver)(nil)
 
-// New prepares the key store and the settings that whatsmeow keeps per process.
+// New makes the settings that whatsmeow keeps per process.
 // A second Driver in a process must have the same RootKey and DeviceName.
-func New(ctx context.Context, opts Options) (*Driver, error) {
-	if opts.Keys == nil {
-		return nil, fmt.Errorf("whatsapp: a database for session keys is needed")
+func New(opts Options) (*Driver, error) {
+	if opts.Store == nil || opts.Seal == nil {
+		return nil, errors.New("whatsapp: a database for session keys and a key to seal them are needed")
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -58,12 +61,8 @@ func New(ctx context.Context, opts Options) (*Driver, error) {
 	if err := claimProcess(opts.Network.RootKey, opts.DeviceName); err != nil {
 		return nil, err
 	}
-	keys, err := openKeys(ctx, opts.Keys, newTap(opts.Log))
-	if err != nil {
-		return nil, err
-	}
 	return &Driver{
-		keys: keys, target: target, http: &http.Client{Transport: target.transport},
+		keys: &keyStore{db: opts.Store, box: opts.Seal, log: newTap(opts.Log).Sub("Keys")}, target: target, http: &http.Client{Transport: target.transport},
 		log: opts.Log, pace: defaultPace(),
 	}, nil
 }
@@ -86,7 +85,7 @@ func (d *Driver) Open(ctx context.Context, account string) (network.Session, err
 	if !ok {
 		return nil, network.ErrUnknownAccount
 	}
-	if _, err := d.keys.load(ctx, jid); err != nil {
+	if err := d.keys.known(ctx, jid); err != nil {
 		return nil, fmt.Errorf("open account: %w", err)
 	}
 	return &session{driver: d, account: jid}, nil

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/network/networktest"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 	"postern/vendorsim"
 
@@ -52,7 +54,10 @@ type world struct {
 	networktest.World
 	driver *Driver
 	vendor *vendorsim.Vendor
-	db     *sql.DB
+	dir    string
+	db     *store.DB
+	box    *seal.Box
+	raw    *sql.DB // another connection to the same file
 }
 
 func newWorld(tb testing.TB, log *slog.Logger) world {
@@ -67,21 +72,37 @@ func newWorld(tb testing.TB, log *slog.Logger) world {
 
 func worldOf(tb testing.TB, vendor *vendorsim.Vendor, n Network, log *slog.Logger) world {
 	tb.Helper()
-	db, err := store.OpenKeys(tb.Context(), filepath.Join(tb.TempDir(), "keys.db"))
+	dir := tb.TempDir()
+	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: dir})
 	if err != nil {
-		tb.Fatalf("open keys: %v", err)
+		tb.Fatalf("open store: %v", err)
 	}
 	tb.Cleanup(func() { closing(tb, db.Close) })
+	box, err := seal.NewBox(bytes.Repeat([]byte{7}, seal.KeySize))
+	if err != nil {
+		tb.Fatal(err)
+	}
 	root := vendor.RootKey()
 	n.RootKey = root[:]
-	driver, err := New(tb.Context(), Options{Keys: db, Network: n, Log: log})
+	driver, err := New(Options{Store: db, Seal: box, Network: n, Log: log})
 	if err != nil {
 		tb.Fatalf("new driver: %v", err)
 	}
 	return world{
 		World:  networktest.World{Driver: driver, Vendor: simulated{vendor}},
-		driver: driver, vendor: vendor, db: db,
+		driver: driver, vendor: vendor, dir: dir, db: db, box: box, raw: openRaw(tb, dir),
 	}
+}
+
+// openRaw opens the file of a store beside it.
+func openRaw(tb testing.TB, dir string) *sql.DB {
+	tb.Helper()
+	raw, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "postern.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { closing(tb, raw.Close) })
+	return raw
 }
 
 func closing(tb testing.TB, closeIt func() error) {

@@ -2,90 +2,115 @@ package whatsapp
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
-	"time"
+	"math"
 
 	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	pstore "postern/internal/store"
 
 	"go.mau.fi/whatsmeow/store"
-	"go.mau.fi/whatsmeow/store/sqlstore"
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/keys"
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// keyStore keeps the keys of linked accounts. It is the seam behind which
-// whatsmeow's own SQL store can be replaced.
-type keyStore struct{ container *sqlstore.Container }
-
-// errKept is what whatsmeow gets when it wants to delete an account's keys.
-var errKept = errors.New("the keys stay until they are forgotten")
-
-// openKeys makes or upgrades the tables of the key store.
-func openKeys(ctx context.Context, db *sql.DB, log waLog.Logger) (*keyStore, error) {
-	container := sqlstore.NewWithDB(db, "sqlite", log.Sub("Keys"))
-	if err := container.Upgrade(ctx); err != nil {
-		return nil, fmt.Errorf("prepare session keys: %w", err)
-	}
-	return &keyStore{container: container}, nil
+// keyStore keeps the keys of all linked accounts, sealed, in the gateway's
+// database.
+type keyStore struct {
+	db  *pstore.DB
+	box *seal.Box
+	log waLog.Logger
 }
 
 // fresh makes the keys of a link attempt. They are kept when a phone scanned.
 func (k *keyStore) fresh() *store.Device {
-	device := k.container.NewDevice()
-	device.Container = keeper{k.container}
+	random := make([]byte, 4+32)
+	_, _ = rand.Read(random) // never fails (Go 1.24)
+	device := &store.Device{
+		Log: k.log, Container: keeper{keys: k},
+		NoiseKey: keys.NewKeyPair(), IdentityKey: keys.NewKeyPair(),
+		RegistrationID: binary.BigEndian.Uint32(random), AdvSecretKey: random[4:],
+	}
+	device.SignedPreKey = device.IdentityKey.CreateSignedPreKey(1)
 	return device
 }
 
-// load reads the keys of an account, or says [network.ErrUnknownAccount].
-func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, error) {
-	device, err := k.container.GetDevice(ctx, account)
+// known says [network.ErrUnknownAccount] for an account that has no keys.
+func (k *keyStore) known(ctx context.Context, account types.JID) error {
+	row, err := k.db.SessionKey(ctx, account.String(), kindDevice, nameOnly)
 	if err != nil {
-		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
+		return fmt.Errorf("read session keys: %w", unavailable{err})
 	}
-	if device == nil {
-		return nil, network.ErrUnknownAccount
-	}
-	device.Container = keeper{k.container}
-	return device, nil
-}
-
-func (k *keyStore) accounts(ctx context.Context) ([]string, error) {
-	devices, err := k.container.GetAllDevices(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read session keys: %w", err)
-	}
-	accounts := make([]string, len(devices))
-	for i, device := range devices {
-		accounts[i] = device.ID.String()
-	}
-	return accounts, nil
-}
-
-// forget removes all that is kept for an account; the tables that hang on the
-// account's row follow it, save the privacy tokens.
-func (k *keyStore) forget(ctx context.Context, account types.JID) error {
-	tokens := sqlstore.NewSQLStore(k.container, account)
-	if _, err := tokens.DeleteExpiredPrivacyTokens(ctx, time.Unix(1<<40, 0)); err != nil {
-		return fmt.Errorf("remove privacy tokens: %w", err)
-	}
-	if err := k.container.DeleteDevice(ctx, &store.Device{ID: &account}); err != nil {
-		return fmt.Errorf("remove session keys: %w", err)
+	if row.Value == nil {
+		return network.ErrUnknownAccount
 	}
 	return nil
 }
 
-// keeper refuses the deletions that whatsmeow makes on its own when the vendor
-// ends a link. They would write to fields that its other goroutines read, and the
-// keys are ours to remove.
-type keeper struct{ store.DeviceContainer }
+// load reads the keys of an account for a connection, after all that the
+// connection before handed to the writer. It says [network.ErrUnknownAccount]
+// when there are none. An epoch of the account will be taken here when there are
+// many nodes.
+func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, error) {
+	ring := newKeyring(k, account)
+	if err := k.db.WriteSessionKeys(ctx, pstore.WriteSessionKeys{Account: ring.account}); err != nil {
+		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
+	}
+	rec, err := ring.read(ctx, ref{kindDevice, nameOnly})
+	if err != nil {
+		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
+	}
+	if rec.value == nil {
+		return nil, network.ErrUnknownAccount
+	}
+	device, err := deviceOf(rec.value)
+	if err == nil {
+		err = ring.findWaiting(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
+	}
+	device.Log = k.log
+	ring.equip(device)
+	return device, nil
+}
 
-func (keeper) DeleteDevice(context.Context, *store.Device) error { return errKept }
+// findWaiting looks for the plaintexts that earlier connections left behind.
+func (r *keyring) findWaiting(ctx context.Context) error {
+	names, err := r.keys.db.SessionKeysBefore(ctx, r.account, kindEvent, postern.Time(math.MaxInt64))
+	if err != nil {
+		return err //nolint:wrapcheck // wrapped by load
+	}
+	if len(names) > 0 {
+		r.waiting = make(map[string]bool, len(names))
+	}
+	for _, name := range names {
+		r.waiting[name] = true
+	}
+	return nil
+}
 
-// PutDevice saves the device, which makes the SQL store put itself into it.
-func (k keeper) PutDevice(ctx context.Context, device *store.Device) error {
-	err := k.DeviceContainer.PutDevice(ctx, device)
-	device.Container = k
-	return err //nolint:wrapcheck // whatsmeow's own error, back to whatsmeow
+func (k *keyStore) accounts(ctx context.Context) ([]string, error) {
+	accounts, err := k.db.SessionAccounts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read session keys: %w", err)
+	}
+	return accounts, nil
+}
+
+// forget removes all that is kept for an account, its own keys first: what a
+// crash leaves behind cannot be opened.
+func (k *keyStore) forget(ctx context.Context, account types.JID) error {
+	first := pstore.WriteSessionKeys{Account: account.String(), Keys: []pstore.SessionKey{{Kind: kindDevice, Name: nameOnly}}}
+	if err := k.db.WriteSessionKeys(ctx, first); err != nil {
+		return fmt.Errorf("remove session keys: %w", err)
+	}
+	if err := k.db.ForgetSessionKeys(ctx, account.String()); err != nil {
+		return fmt.Errorf("remove session keys: %w", err)
+	}
+	return nil
 }

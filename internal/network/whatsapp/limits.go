@@ -19,9 +19,9 @@ const (
 	unlinkTimeout = 20 * time.Second
 	// cleanupTimeout bounds removing keys that must not stay.
 	cleanupTimeout = 10 * time.Second
-	// clearDelay is how long the plaintext of a handled message waits for the
-	// next message, to be cleared with it.
-	clearDelay = time.Second
+	// flushDelay is how long what need not be on disk at once, such as that a
+	// plaintext is not needed any more, waits to be written with something else.
+	flushDelay = time.Second
 	// lastWords is how long a closed socket may take to be explained by a stanza
 	// that came before it: whatsmeow reports both at the same time.
 	lastWords = 100 * time.Millisecond
@@ -30,6 +30,9 @@ const (
 	// missedPings is how many unanswered pings end a connection. whatsmeow pings
 	// every 20 to 30 s and waits 10 s, so the second miss is 60 to 80 s of silence.
 	missedPings = 2
+	// staleTries bounds how often a message is encrypted anew because its
+	// recipient wrote at that moment.
+	staleTries = 5
 	// parallelRetries bounds answers to recipients who could not read a message.
 	parallelRetries = 4
 

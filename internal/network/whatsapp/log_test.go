@@ -65,7 +65,7 @@ func TestLogKeepsSecrets(t *testing.T) {
 	c.EndedAs(t, postern.Disconnected, "")
 	rec.Rule(nil)
 	c = networktest.Reconnect(t, c.Session, rec).Live(t, 2)
-	mend := w.failWrites(t, "INSERT", "whatsmeow_event_buffer")
+	mend := w.failWrites(t, "INSERT", kindEvent)
 	try(w.vendor.Send(t.Context(), number, friend, secret))
 	c.EndedAs(t, postern.Disconnected, "")
 	mend()

@@ -29,6 +29,9 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return time.Time{}, err
 	}
 	at, err := c.transmit(ctx, to, m)
+	for tries := 1; tries < staleTries && errors.Is(err, errStale); tries++ {
+		at, err = c.transmit(ctx, to, m)
+	}
 	if errors.Is(err, errNoCopy) {
 		if err := c.resetKeys(ctx, to); err != nil {
 			return time.Time{}, hush("send", err)

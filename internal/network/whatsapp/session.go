@@ -123,7 +123,7 @@ func (v *visit) handle(ctx context.Context, evt any) bool {
 	}
 	switch evt := evt.(type) {
 	case *events.Message:
-		return v.message(ctx, evt)
+		return v.keepShared(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)
 	case *events.UndecryptableMessage:
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:
@@ -142,6 +142,13 @@ func (v *visit) handle(ctx context.Context, evt any) bool {
 		v.lost()
 	}
 	return true
+}
+
+// isDurable waits until the keys that a message changed are on disk, because
+// whatsmeow acknowledges it next. As a rule they are, together with the host's
+// update; a message that the host is not told about has a commit of its own.
+func (v *visit) isDurable(ctx context.Context) bool {
+	return v.keys == nil || v.keys.durable(ctx) == nil
 }
 
 // saw notes evidence, and reports Live once there is all of it.

@@ -1,0 +1,107 @@
+package whatsapp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// A plaintext is kept, written together with the ratchet, until the host has
+// stored the message. It is then removed with the next message or after
+// flushDelay: one that outlives a crash is found again only if the message comes
+// again, and then the host knows it.
+//
+// whatsmeow's own store keeps the hash of every handled message for 14 days. That
+// is not needed: a message that comes again after its plaintext was removed has
+// an old counter, which whatsmeow acknowledges and leaves alone.
+
+func eventRef(hash [32]byte) ref {
+	return ref{kindEvent, base64.RawURLEncoding.EncodeToString(hash[:])}
+}
+
+// GetBufferedEvent gives the plaintext of a message that was decrypted and not
+// handled, or nil. It reads the disk only for what earlier connections left.
+func (r *keyring) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
+	k := eventRef(hash)
+	r.mu.Lock()
+	_, written := r.unsure[k]
+	r.mu.Unlock()
+	if !written && !r.waiting[k.name] {
+		return nil, nil //nolint:nilnil // whatsmeow's way to say that there is none
+	}
+	rec, err := r.get(ctx, k)
+	if err != nil || rec.value == nil {
+		return nil, err
+	}
+	if len(rec.value) < 8 {
+		return nil, r.judge(ctx, errKeyLength)
+	}
+	return &store.BufferedEvent{
+		Plaintext:  rec.value[8:],
+		InsertTime: rec.at.Std(), ServerTime: time.Unix(int64(binary.BigEndian.Uint64(rec.value)), 0), //nolint:gosec // as it was written
+	}, nil
+}
+
+// PutBufferedEvent keeps the plaintext of a message.
+func (r *keyring) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, sent time.Time) error {
+	value := make([]byte, 8, 8+len(plaintext))
+	binary.BigEndian.PutUint64(value, uint64(sent.Unix())) //nolint:gosec // read back as it is
+	return r.noteOne(ctx, eventRef(hash), record{value: append(value, plaintext...), at: now()})
+}
+
+// ClearBufferedEventPlaintext notes that a message was handled. After a refusal
+// of the host it is not believed: whatsmeow passes some over.
+func (r *keyring) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte) error {
+	r.mu.Lock()
+	refused := r.refused
+	r.mu.Unlock()
+	if refused {
+		return nil
+	}
+	return r.noteOne(ctx, eventRef(hash), record{})
+}
+
+// refuse notes that the host did not store an update.
+func (r *keyring) refuse() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = true
+}
+
+// eventKept is how long the vendor hands a message over again.
+const eventKept = 14 * 24 * time.Hour
+
+// DeleteOldBufferedHashes removes the plaintexts of messages that did not come again.
+func (r *keyring) DeleteOldBufferedHashes(ctx context.Context) error {
+	names, err := r.before(ctx, kindEvent, time.Now().Add(-eventKept))
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return r.change(ctx, func(b *batch) error {
+		for _, name := range names {
+			b.remove(ref{kindEvent, name})
+		}
+		return nil
+	})
+}
+
+// errNotKept answers what asks for messages that were sent: the host has them.
+var errNotKept = errors.New("sent messages are not kept with the keys")
+
+// GetOutgoingEvent is not used: see messageForRetry.
+func (r *keyring) GetOutgoingEvent(context.Context, types.JID, types.JID, types.MessageID) (string, []byte, error) {
+	return "", nil, errNotKept
+}
+
+// AddOutgoingEvent is not used: see messageForRetry.
+func (r *keyring) AddOutgoingEvent(context.Context, types.JID, types.MessageID, string, []byte) error {
+	return errNotKept
+}
+
+// DeleteOldOutgoingEvents is not used: see messageForRetry.
+func (r *keyring) DeleteOldOutgoingEvents(context.Context) error { return nil }

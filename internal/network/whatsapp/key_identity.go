@@ -1,0 +1,45 @@
+package whatsapp
+
+import (
+	"bytes"
+	"context"
+)
+
+// PutIdentity stores an identity that is not stored yet: whatsmeow stores it
+// with every message.
+func (r *keyring) PutIdentity(ctx context.Context, address string, key [32]byte) error {
+	k := ref{kindIdentity, nameOf(address)}
+	known, err := r.get(ctx, k)
+	if err != nil || bytes.Equal(known.value, key[:]) {
+		return err
+	}
+	return r.change(ctx, func(b *batch) error {
+		b.put(k, record{value: key[:]})
+		return nil
+	})
+}
+
+// IsTrustedIdentity compares with the stored identity; an unknown one is trusted.
+func (r *keyring) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
+	known, err := r.get(ctx, ref{kindIdentity, nameOf(address)})
+	if err != nil {
+		return false, err
+	}
+	return known.value == nil || bytes.Equal(known.value, key[:]), nil
+}
+
+// DeleteIdentity lets the next identity of an address be trusted.
+func (r *keyring) DeleteIdentity(ctx context.Context, address string) error {
+	return r.change(ctx, func(b *batch) error {
+		b.remove(ref{kindIdentity, nameOf(address)})
+		return nil
+	})
+}
+
+// DeleteAllIdentities does so for all devices of a user.
+func (r *keyring) DeleteAllIdentities(ctx context.Context, user string) error {
+	return r.change(ctx, func(b *batch) error { return b.removeAll(ctx, kindIdentity, devicesOf(user)) })
+}
+
+// devicesOf is how the addresses of a user's devices begin.
+func devicesOf(user string) string { return nameOf(user) + ":" }
