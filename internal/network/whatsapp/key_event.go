@@ -25,13 +25,10 @@ func eventRef(hash [32]byte) ref {
 }
 
 // GetBufferedEvent gives the plaintext of a message that was decrypted and not
-// handled, or nil. It reads the disk only for what earlier connections left.
+// handled, or nil. Nothing is read for a message that is new.
 func (r *keyring) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	k := eventRef(hash)
-	r.mu.Lock()
-	_, written := r.unsure[k]
-	r.mu.Unlock()
-	if !written && !r.waiting[k.name] {
+	if !r.isWaiting(k.name) {
 		return nil, nil //nolint:nilnil // whatsmeow's way to say that there is none
 	}
 	rec, err := r.get(ctx, k)
@@ -49,9 +46,11 @@ func (r *keyring) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.B
 
 // PutBufferedEvent keeps the plaintext of a message.
 func (r *keyring) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, sent time.Time) error {
+	k := eventRef(hash)
+	r.setWaiting(k.name, true)
 	value := make([]byte, 8, 8+len(plaintext))
 	binary.BigEndian.PutUint64(value, uint64(sent.Unix())) //nolint:gosec // read back as it is
-	return r.noteOne(ctx, eventRef(hash), record{value: append(value, plaintext...), at: now()})
+	return r.noteOne(ctx, k, record{value: append(value, plaintext...), at: now()})
 }
 
 // ClearBufferedEventPlaintext notes that a message was handled. After a refusal
@@ -63,7 +62,31 @@ func (r *keyring) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte
 	if refused {
 		return nil
 	}
-	return r.noteOne(ctx, eventRef(hash), record{})
+	k := eventRef(hash)
+	if !r.isWaiting(k.name) {
+		return nil
+	}
+	if r.batchOf(ctx) == nil { // a transaction may be taken back
+		r.setWaiting(k.name, false)
+	}
+	return r.noteOne(ctx, k, record{})
+}
+
+func (r *keyring) isWaiting(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waiting[name]
+}
+
+// setWaiting notes that a plaintext is kept. Too many are no mistake.
+func (r *keyring) setWaiting(name string, waits bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if waits {
+		r.waiting[name] = true
+	} else {
+		delete(r.waiting, name)
+	}
 }
 
 // refuse notes that the host did not store an update.

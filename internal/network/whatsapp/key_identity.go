@@ -6,17 +6,15 @@ import (
 )
 
 // PutIdentity stores an identity that is not stored yet: whatsmeow stores it
-// with every message.
+// with every message. It is on disk with the session that it belongs to; if it
+// is lost before that, the next one is trusted as the first one was.
 func (r *keyring) PutIdentity(ctx context.Context, address string, key [32]byte) error {
 	k := ref{kindIdentity, nameOf(address)}
 	known, err := r.get(ctx, k)
 	if err != nil || bytes.Equal(known.value, key[:]) {
 		return err
 	}
-	return r.change(ctx, func(b *batch) error {
-		b.put(k, record{value: key[:]})
-		return nil
-	})
+	return r.noteOne(ctx, k, record{value: key[:]})
 }
 
 // IsTrustedIdentity compares with the stored identity; an unknown one is trusted.

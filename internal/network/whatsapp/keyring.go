@@ -93,7 +93,7 @@ type keyring struct {
 	merges   uint64       // changes of unsure
 	flushing bool         // a timer will write what is left
 	cache    cache
-	waiting  map[string]bool // events that earlier connections left behind, by name
+	waiting  map[string]bool // events that may be kept, by name
 	offered  map[string][]byte
 	migrated map[types.JID]bool // numbers whose sessions were moved to their LID
 }
@@ -110,7 +110,7 @@ var (
 )
 
 func newKeyring(keys *keyStore, account types.JID) *keyring {
-	return &keyring{keys: keys, account: account.String(), unsure: make(map[ref]unsure)}
+	return &keyring{keys: keys, account: account.String(), unsure: make(map[ref]unsure), waiting: make(map[string]bool)}
 }
 
 // equip makes a keyring the stores of a device.
@@ -285,12 +285,20 @@ func (r *keyring) place(k ref) string {
 // nameOf makes the name of a record from its parts, some of which the vendor
 // chooses: printable, and different for different parts.
 func nameOf(parts ...string) string {
-	for i, part := range parts {
-		if !isPlain(part) {
-			parts[i] = url.PathEscape(part)
-		}
+	if len(parts) == 1 && isPlain(parts[0]) {
+		return parts[0]
 	}
-	return strings.Join(parts, " ")
+	var name strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			name.WriteByte(' ')
+		}
+		if !isPlain(part) {
+			part = url.PathEscape(part)
+		}
+		name.WriteString(part)
+	}
+	return name.String()
 }
 
 func isPlain(s string) bool {

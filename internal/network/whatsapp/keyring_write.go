@@ -104,6 +104,9 @@ func newBatch(r *keyring) *batch { return &batch{ring: r, records: make(map[ref]
 // handOver hands records to the writer, together with all that is not known to
 // be on disk. The caller holds changing.
 func (r *keyring) handOver(ctx context.Context, records map[ref]record) (wait func() error, err error) {
+	if r.isBroken() {
+		return nil, errStore
+	}
 	r.mu.Lock()
 	all := make(map[ref]record, len(records)+len(r.unsure))
 	for k, u := range r.unsure {
@@ -280,15 +283,25 @@ func (r *keyring) flushWhileOpen() {
 	_ = r.durable(ctx) // a failure ends the connection
 }
 
-// close writes what is left when the connection has ended. A failure loses
-// nothing that was acknowledged.
+// close writes what is left when the connection has ended, and lets nothing be
+// written afterwards: a call that outlives its connection must not write over
+// what the next one writes. A failure loses nothing that was acknowledged.
 func (r *keyring) close(ctx context.Context) {
-	if r.isBroken() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
-	if err := r.flush(ctx); err != nil {
-		_ = r.judge(ctx, err)
+	if !r.isBroken() {
+		if err := r.flush(ctx); err != nil {
+			_ = r.judge(ctx, err)
+		}
 	}
+	r.abandon()
+}
+
+// abandon lets nothing be written any more.
+func (r *keyring) abandon() {
+	r.changing.Lock() // what is being handed over comes first
+	defer r.changing.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = true
 }

@@ -85,9 +85,6 @@ func (r *keyring) findWaiting(ctx context.Context) error {
 	if err != nil {
 		return err //nolint:wrapcheck // wrapped by load
 	}
-	if len(names) > 0 {
-		r.waiting = make(map[string]bool, len(names))
-	}
 	for _, name := range names {
 		r.waiting[name] = true
 	}

@@ -129,6 +129,10 @@ func (a *attempt) refuse() {
 
 // keep reports the link once its keys are durable.
 func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
+	if ring, ok := a.cli.Store.Identities.(*keyring); !ok || ring.durable(ctx) != nil {
+		a.fail("store-unavailable", false)
+		return
+	}
 	paired := network.Paired{Account: evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: name(evt.BusinessName)}
 	if !a.stores(ctx, paired) {
 		a.fail("store-unavailable", false)

@@ -74,6 +74,7 @@ func (s *session) Unlink(ctx context.Context) error {
 		return err
 	}
 	c.end(&network.Ended{Status: postern.LoggedOut, Reason: "unlinked"})
+	c.keys.abandon()
 	return s.driver.Forget(ctx, s.account.String())
 }
 
