@@ -64,7 +64,7 @@ func (db *DB) SessionKey(ctx context.Context, account, kind, name string) (Sessi
 }
 
 // SessionKeys reads the keys of a kind whose names begin with a prefix, in the
-// order of their names.
+// order of their names, byte by byte (on PostgreSQL the column needs COLLATE "C").
 func (db *DB) SessionKeys(ctx context.Context, account, kind, prefix string) ([]SessionKey, error) {
 	var list []SessionKey
 	const afterASCII = "\x7f" // no name holds it

@@ -1,9 +1,10 @@
 // Package whatsapp drives the messaging network through whatsmeow. It is the
 // only package that knows whatsmeow; everything else sees [network.Driver].
 //
-// A [Driver] keeps session keys in a SQLite file and makes one whatsmeow client
-// per connection, which is thrown away when the connection ends: that bounds
-// what the client caches, and nothing of a dead connection reaches the next.
+// A [Driver] keeps session keys sealed in the gateway's database (see keyring) and
+// makes one whatsmeow client per connection, which is thrown away when the
+// connection ends: that bounds what the client caches, and nothing of a dead
+// connection reaches the next.
 //
 // Three rules shape the package:
 //   - Nothing is acknowledged to the vendor before the host has stored it. A

@@ -319,6 +319,21 @@ func TestCallThatOutlivesItsConnectionWritesNothing(t *testing.T) {
 	}
 }
 
+func TestWhatWasNotedIsNotWrittenAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	a := s.link(t, accountA)
+	r := s.open(t, a)
+	must(t, r.decrypt(t.Context(), 1, "one"))
+	r.abandon()
+	must(t, s.keys.forget(t.Context(), a))
+	r.flushWhileOpen() // what the timer does
+	r.close(t.Context())
+	if n := s.count(t, "true"); n != 0 {
+		t.Errorf("%d rows were written for an account that is forgotten", n)
+	}
+}
+
 func TestSendSeesThatItsSessionMovedOn(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

@@ -19,6 +19,9 @@ func (d *Driver) Link(ctx context.Context, host network.Host) error {
 	}
 	a.cli.PrePairCallback = a.accept
 	ended := a.run(ctx, a.handle, a.watch)
+	if ring, ok := a.ring(); ok {
+		ring.close(context.WithoutCancel(ctx))
+	}
 	if a.wasStored() {
 		return nil
 	}
@@ -129,7 +132,7 @@ func (a *attempt) refuse() {
 
 // keep reports the link once its keys are durable.
 func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
-	if ring, ok := a.cli.Store.Identities.(*keyring); !ok || ring.durable(ctx) != nil {
+	if ring, ok := a.ring(); !ok || ring.durable(ctx) != nil {
 		a.fail("store-unavailable", false)
 		return
 	}
@@ -142,6 +145,12 @@ func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
 	a.stored = true
 	a.mu.Unlock()
 	close(a.paired)
+}
+
+// ring is the keyring of the account, once a phone scanned.
+func (a *attempt) ring() (*keyring, bool) {
+	ring, ok := a.cli.Store.Identities.(*keyring)
+	return ring, ok
 }
 
 func (a *attempt) wasStored() bool {

@@ -1,12 +1,14 @@
 package whatsapp
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,10 @@ import (
 	"postern/internal/network/networktest"
 	"postern/internal/postern"
 	"postern/vendorsim"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	wastore "go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types/events"
 )
 
 func TestUnreadableMessageIsReportedAndComesAgain(t *testing.T) {
@@ -283,5 +289,116 @@ func TestPlaintextsDoNotStay(t *testing.T) {
 	// The acknowledgement of the last one may have been cut off by the end.
 	if err != nil || stay > 1 {
 		t.Errorf("%d plaintexts stay, %v", stay, err)
+	}
+}
+
+// TestMessageThatIsNotReportedIsDurable lets a group message through, of which
+// the host hears nothing: whatsmeow acknowledges it when handle returns.
+func TestMessageThatIsNotReportedIsDurable(t *testing.T) {
+	t.Parallel()
+	w, v := ready(t)
+	if err := v.keys.decrypt(t.Context(), 1, "one"); err != nil {
+		t.Fatal(err)
+	}
+	group := &events.Message{Message: text("hello")}
+	group.Info.IsGroup = true
+	if !v.handle(t.Context(), group) {
+		t.Fatal("the message was refused")
+	}
+	if n := w.count(t, "kind IN ('session', 'event')"); n != 2 {
+		t.Errorf("%d rows of it are on disk, want 2", n)
+	}
+	mend := w.failWrites(t, "INSERT", kindEvent)
+	defer mend()
+	if err := v.keys.decrypt(t.Context(), 2, "two"); err != nil {
+		t.Fatal(err)
+	}
+	if v.handle(t.Context(), group) {
+		t.Error("a message whose keys are not on disk was not refused")
+	}
+}
+
+func TestSharedKeysAreDurableBeforeTheirMessageIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	w, v := ready(t)
+	shared := &events.Message{Message: &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{
+		Keys: []*waE2E.AppStateSyncKey{{
+			KeyID:   &waE2E.AppStateSyncKeyId{KeyID: []byte{1}},
+			KeyData: &waE2E.AppStateSyncKeyData{KeyData: []byte("key"), Timestamp: new(int64(5))},
+		}},
+	}}}}
+	if !v.handle(t.Context(), shared) || w.count(t, "kind = 'sync-key'") != 0 {
+		t.Error("keys from somebody else were kept")
+	}
+	shared.Info.IsFromMe = true
+	if !v.handle(t.Context(), shared) || w.count(t, "kind = 'sync-key'") != 1 {
+		t.Error("keys from the phone were not kept")
+	}
+}
+
+// ready is a connection of a linked account that is not connected.
+func ready(t *testing.T) (world, *visit) {
+	t.Helper()
+	w := newWorld(t, nil)
+	networktest.Link(t, w.World, ownNumber)
+	device, err := w.driver.keys.load(t.Context(), mustParse(t, w.account(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, &visit{conn: w.driver.connect(device, &networktest.Recorder{}), progress: make(chan struct{}, 1)}
+}
+
+// impatient is a session store whose first write comes too late.
+type impatient struct {
+	wastore.SessionStore
+	late *atomic.Bool
+}
+
+func (s impatient) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
+	if s.late.CompareAndSwap(false, true) {
+		return errStale
+	}
+	return s.SessionStore.PutManySessions(ctx, sessions)
+}
+
+func TestSendIsEncryptedAgainWhenItsSessionChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	device := c.Session.(*session).liveConn().cli.Store
+	late := &atomic.Bool{}
+	device.Sessions = impatient{device.Sessions, late}
+	m := outbound("3EB000000000000000D8", friendNumber, "hello")
+	if _, err := c.Send(t.Context(), m); err != nil || !late.Load() {
+		t.Fatalf("send = %v, tried again: %v", err, late.Load())
+	}
+	waitShown(t, w, friendNumber, m)
+	if shown := w.vendor.Shown(friendNumber); len(shown) != 1 {
+		t.Errorf("the phone shows %d messages, want 1", len(shown))
+	}
+}
+
+func TestFailedLinkLeavesNoKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	rec := &networktest.Recorder{}
+	rec.Rule(func(u network.Update) error {
+		if _, ok := u.(network.Paired); ok {
+			return networktest.ErrRefused
+		}
+		return nil
+	})
+	linked := make(chan error, 1)
+	go func() { linked <- w.driver.Link(t.Context(), rec) }()
+	code := networktest.Wait(t, rec, 1, networktest.Any[network.Code])
+	scanned := make(chan error, 1)
+	go func() { scanned <- w.vendor.Scan(t.Context(), code.Text, ownNumber) }()
+	networktest.Wait(t, rec, 1, networktest.Any[network.Scanned])
+	if err := <-linked; err == nil {
+		t.Fatal("the link succeeded")
+	}
+	<-scanned // with whatever the phone makes of it
+	if n := w.count(t, "true"); n != 0 {
+		t.Errorf("%d rows stay", n)
 	}
 }
