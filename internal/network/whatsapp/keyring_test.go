@@ -269,6 +269,51 @@ func TestNothingIsDurableWithoutWhatItWasMadeFrom(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotedDuringAChangeIsStillToBeWritten(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	r := s.open(t, s.link(t, accountA))
+	wait, err := r.begin(t.Context(), func(b *batch) error {
+		b.put(ref{kindSession, address}, record{value: []byte("one")})
+		return nil
+	})
+	must(t, err)
+	must(t, r.decrypt(t.Context(), 1, "two"))
+	must(t, wait())
+	if left, _ := r.left(); !left {
+		t.Error("nothing is left to be written")
+	}
+	if got := r.session(t, address); got != "two" {
+		t.Errorf("session = %q, want two", got)
+	}
+}
+
+func TestNobodyChangesWhatADecryptionReads(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	r := s.open(t, s.link(t, accountA))
+	must(t, r.DoDecryptionTxn(t.Context(), func(context.Context) error {
+		if r.changing.TryLock() {
+			r.changing.Unlock()
+			t.Error("a change can be made meanwhile")
+		}
+		return nil
+	}))
+}
+
+func TestWhatWasReadBeforeAChangeIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	r := s.open(t, s.link(t, accountA))
+	k := ref{kindSession, address}
+	_, _, merges := r.recall(k) // a read begins
+	must(t, r.PutSession(t.Context(), address, []byte("new")))
+	r.remember(k, record{value: []byte("old")}, merges) // and ends
+	if got := r.session(t, address); got != "new" {
+		t.Errorf("session = %q, want new", got)
+	}
+}
+
 func TestFailedWriteEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
