@@ -31,114 +31,121 @@ func keyNames(t *testing.T, db *DB, account, kind, prefix string) []string {
 }
 
 func TestSessionKeysBelongToTheirAccount(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	writeKeys(t, db, "a", SessionKey{Kind: "session", Name: "1:0", Value: []byte("x")})
-	writeKeys(t, db, "b", SessionKey{Kind: "session", Name: "1:0", Value: []byte("y")})
-	if k, err := db.SessionKey(t.Context(), "a", "session", "1:0"); err != nil || string(k.Value) != "x" {
-		t.Errorf("key = %q, %v, want x", k.Value, err)
-	}
-	if k, err := db.SessionKey(t.Context(), "a", "session", "2:0"); err != nil || k.Value != nil {
-		t.Errorf("key = %q, %v, want none", k.Value, err)
-	}
-	if err := db.ForgetSessionKeys(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	sameText(t, "keys of a", keyNames(t, db, "a", "session", ""))
-	sameText(t, "keys of b", keyNames(t, db, "b", "session", ""), "1:0=y")
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		writeKeys(t, db, "a", SessionKey{Kind: "session", Name: "1:0", Value: []byte("x")})
+		writeKeys(t, db, "b", SessionKey{Kind: "session", Name: "1:0", Value: []byte("y")})
+		if k, err := db.SessionKey(t.Context(), "a", "session", "1:0"); err != nil || string(k.Value) != "x" {
+			t.Errorf("key = %q, %v, want x", k.Value, err)
+		}
+		if k, err := db.SessionKey(t.Context(), "a", "session", "2:0"); err != nil || k.Value != nil {
+			t.Errorf("key = %q, %v, want none", k.Value, err)
+		}
+		if err := db.ForgetSessionKeys(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		sameText(t, "keys of a", keyNames(t, db, "a", "session", ""))
+		sameText(t, "keys of b", keyNames(t, db, "b", "session", ""), "1:0=y")
+	})
 }
 
 func TestSessionKeysAreWrittenAllOrNone(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	writeKeys(t, db, "a", SessionKey{Kind: "k", Name: "1", Value: []byte("old")}, SessionKey{Kind: "k", Name: "2", Value: []byte("old")})
-	if err := db.do(t.Context(), opFunc(func(tx *tx) error {
-		return tx.exec(`CREATE TRIGGER broken BEFORE INSERT ON session_key WHEN NEW.name = '3' BEGIN SELECT RAISE(ABORT, 'no'); END`)
-	})); err != nil {
-		t.Fatal(err)
-	}
-	err := db.WriteSessionKeys(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{
-		{Kind: "k", Name: "1", Value: []byte("new")}, {Kind: "k", Name: "2"}, {Kind: "k", Name: "3", Value: []byte("new")},
-	}})
-	if err == nil {
-		t.Error("the write succeeded")
-	}
-	sameText(t, "keys", keyNames(t, db, "a", "k", ""), "1=old", "2=old")
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		writeKeys(t, db, "a", SessionKey{Kind: "k", Name: "1", Value: []byte("old")}, SessionKey{Kind: "k", Name: "2", Value: []byte("old")})
+		writeKeys(t, db, "b", SessionKey{Kind: "k", Name: "in the way", Value: []byte("new")})
+		if err := db.do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.exec(`CREATE UNIQUE INDEX broken ON session_key (value) WHERE name IN ('3', 'in the way')`)
+		})); err != nil {
+			t.Fatal(err)
+		}
+		err := db.WriteSessionKeys(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{
+			{Kind: "k", Name: "1", Value: []byte("new")}, {Kind: "k", Name: "2"}, {Kind: "k", Name: "3", Value: []byte("new")},
+		}})
+		if err == nil {
+			t.Error("the write succeeded")
+		}
+		sameText(t, "keys", keyNames(t, db, "a", "k", ""), "1=old", "2=old")
+	})
 }
 
 func TestStartedSessionKeysComeFirst(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	var waits []func() error
-	for i := range 100 {
-		wait, err := db.StartSessionKeys(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{{Kind: "k", Name: "n", Value: fmt.Append(nil, i)}}})
-		if err != nil {
-			t.Fatal(err)
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		var waits []func() error
+		for i := range 100 {
+			wait, err := db.StartSessionKeys(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{{Kind: "k", Name: "n", Value: fmt.Append(nil, i)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, wait)
 		}
-		waits = append(waits, wait)
-	}
-	writeKeys(t, db, "a") // waits for all before
-	sameText(t, "keys", keyNames(t, db, "a", "k", ""), "n=99")
-	for _, wait := range waits {
-		if err := wait(); err != nil {
-			t.Error(err)
+		writeKeys(t, db, "a") // waits for all before
+		sameText(t, "keys", keyNames(t, db, "a", "k", ""), "n=99")
+		for _, wait := range waits {
+			if err := wait(); err != nil {
+				t.Error(err)
+			}
 		}
-	}
+	})
 }
 
 func TestSessionKeysByPrefixAndTime(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	for i, name := range []string{"12:0", "12:1", "123:0", "12_1:0", "2:0", ""} {
-		writeKeys(t, db, "a", SessionKey{Kind: "k", Name: name, At: postern.Time(i), Value: []byte("x")})
-	}
-	sameText(t, "names", keyNames(t, db, "a", "k", "12:"), "12:0=x", "12:1=x")
-	before, err := db.SessionKeysBefore(t.Context(), "a", "k", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(before)
-	sameText(t, "before 3", before, "123:0", "12:1")
-	if n, err := db.CountSessionKeys(t.Context(), "a", "k"); err != nil || n != 5 {
-		t.Errorf("count = %d, %v, want the 5 with a time", n, err)
-	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		for i, name := range []string{"12:0", "12:1", "123:0", "12_1:0", "2:0", ""} {
+			writeKeys(t, db, "a", SessionKey{Kind: "k", Name: name, At: postern.Time(i), Value: []byte("x")})
+		}
+		sameText(t, "names", keyNames(t, db, "a", "k", "12:"), "12:0=x", "12:1=x")
+		before, err := db.SessionKeysBefore(t.Context(), "a", "k", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(before)
+		sameText(t, "before 3", before, "123:0", "12:1")
+		if n, err := db.CountSessionKeys(t.Context(), "a", "k"); err != nil || n != 5 {
+			t.Errorf("count = %d, %v, want the 5 with a time", n, err)
+		}
+	})
 }
 
 func TestSessionAccounts(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	var want []string
-	for i := range 5 {
-		account := strings.Repeat("1", i+1) + ":1@net"
-		want = append(want, account)
-		for j := range 3 {
-			writeKeys(t, db, account, SessionKey{Kind: "k", Name: fmt.Sprint(j), Value: []byte("x")})
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		var want []string
+		for i := range 5 {
+			account := strings.Repeat("1", i+1) + ":1@net"
+			want = append(want, account)
+			for j := range 3 {
+				writeKeys(t, db, account, SessionKey{Kind: "k", Name: fmt.Sprint(j), Value: []byte("x")})
+			}
 		}
-	}
-	got, err := db.SessionAccounts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(want)
-	sameText(t, "accounts", got, want...)
+		got, err := db.SessionAccounts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		sameText(t, "accounts", got, want...)
+	})
 }
 
 func TestManySessionKeysAreForgottenInChunks(t *testing.T) {
-	t.Parallel()
-	db := openTest(t)
-	for i := range 3 {
-		var list []SessionKey
-		for j := range 400 {
-			list = append(list, SessionKey{Kind: fmt.Sprint(i), Name: fmt.Sprint(j), Value: []byte("x")})
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		for i := range 3 {
+			var list []SessionKey
+			for j := range 400 {
+				list = append(list, SessionKey{Kind: fmt.Sprint(i), Name: fmt.Sprint(j), Value: []byte("x")})
+			}
+			writeKeys(t, db, "a", list...)
 		}
-		writeKeys(t, db, "a", list...)
-	}
-	if err := db.ForgetSessionKeys(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	if accounts, err := db.SessionAccounts(t.Context()); err != nil || len(accounts) != 0 {
-		t.Errorf("accounts = %v, %v, want none", accounts, err)
-	}
+		if err := db.ForgetSessionKeys(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if accounts, err := db.SessionAccounts(t.Context()); err != nil || len(accounts) != 0 {
+			t.Errorf("accounts = %v, %v, want none", accounts, err)
+		}
+	})
 }
 
 func TestSessionKeysAfterClose(t *testing.T) {
