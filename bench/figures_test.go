@@ -154,9 +154,11 @@ func pound(t *testing.T, callers int, do func() error) (rate float64, p99 time.D
 	return rate, all[len(all)*99/100]
 }
 
+// kept keeps the connections of all callers: as many as ask at once.
+var kept = &http.Transport{MaxIdleConnsPerHost: 256}
+
 // caller makes one request after another over kept connections.
 func caller(c *testkit.Client, method, url, body string, want int) func() error {
-	transport := &http.Transport{MaxIdleConnsPerHost: 256}
 	return func() error {
 		req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 		if err != nil {
@@ -166,7 +168,7 @@ func caller(c *testkit.Client, method, url, body string, want int) func() error 
 		if body != "" {
 			req.Header.Set("Content-Type", "application/json")
 		}
-		res, err := transport.RoundTrip(req)
+		res, err := kept.RoundTrip(req)
 		if err != nil {
 			return err
 		}
@@ -267,8 +269,8 @@ func traffic(t *testing.T) []figure {
 		list = append(list, c.Link(fmt.Sprintf("+1555000%04d", n)))
 	}
 	clients := bareClients(t, k)
-	sends := figure{name: "texts sent, 50 devices", unit: "/s", extra: "accepted to confirmed by the vendor (peers: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync"}
-	inbound := figure{name: "texts received, 50 devices", unit: "/s", extra: "written to answered by the webhook receiver (peers: 850 to 1,130/s, not durable); bare: whatsmeow, decrypted and dropped"}
+	sends := figure{name: "texts sent, 50 devices", unit: "/s", extra: "accepted to confirmed by the vendor (two peers on such a machine: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync"}
+	inbound := figure{name: "texts received, 50 devices", unit: "/s", extra: "written to answered by the webhook receiver (two peers on such a machine, not durable: 850 to 1,130/s); bare: whatsmeow, decrypted and dropped"}
 	const total = fleet * perDevice
 	for round := range rounds {
 		sends.ours = append(sends.ours, timed(total, func() { sendAll(t, c, k, list) }))
