@@ -10,6 +10,6 @@ import (
 // is nil is null.
 var wire = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true), json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true)) //nolint:gochecknoglobals // made once, never changed
 
-// EncodeJSON is the one way JSON for the outside is written. Bytes that are not
-// UTF-8 become U+FFFD.
+// EncodeJSON is the one way JSON for the outside is written. Bytes in texts
+// that are not UTF-8 become U+FFFD.
 func EncodeJSON(v any) ([]byte, error) { return json.Marshal(v, wire) }
