@@ -25,7 +25,9 @@ type API struct {
 	kinds    map[postern.Reason]kind
 	scopes   map[string][]postern.Scope
 	throttle *throttle
+	streams  openStreams
 	pulse    time.Duration // between heartbeats of a stream
+	patience time.Duration // with a reader of a stream that takes nothing
 	spec     []byte
 }
 
@@ -50,7 +52,7 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, pulse: streamPulse,
+		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
 	}
 	a.huma = humago.New(a.mux, a.config(opts))
 	a.huma.UseMiddleware(a.guard)

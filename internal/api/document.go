@@ -28,6 +28,7 @@ const (
 func document(opts Options) *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[Problem]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[Event]]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	server := &huma.Server{URL: opts.BaseURL, Description: "The real network"}
 	if opts.Sandbox {
@@ -47,6 +48,7 @@ func document(opts Options) *huma.OpenAPI {
 			{Name: "devices", Description: "Linked messaging accounts"},
 			{Name: "messages", Description: "Messages in both directions"},
 			{Name: "webhooks", Description: "Where events are posted"},
+			{Name: "events", Description: "The log of all that happened"},
 			{Name: "sandbox", Description: "What only a server with the sandbox on has"},
 		},
 		Components: &huma.Components{
@@ -108,6 +110,20 @@ func gives(contentType string) func(*huma.Operation) {
 		}}
 		if contentType == streamType {
 			op.Description = "Server-sent events: \"code\" with the link attempt each time its code changes, then \"ended\" with the final attempt, then the stream ends."
+		}
+	}
+}
+
+// describes says more about an operation than its summary.
+func describes(text string) func(*huma.Operation) {
+	return func(op *huma.Operation) { op.Description = text }
+}
+
+// refuses adds refusals that only this operation has.
+func refuses(codes ...int) func(*huma.Operation) {
+	return func(op *huma.Operation) {
+		for _, code := range codes {
+			op.Responses[strconv.Itoa(code)] = &huma.Response{Ref: "#/components/responses/" + strconv.Itoa(code)}
 		}
 	}
 }

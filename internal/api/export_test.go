@@ -23,6 +23,9 @@ func ScopesOf(operation string) []postern.Scope { return scopes()[operation] }
 // SetPulse changes how often streams show that they live.
 func (a *API) SetPulse(d time.Duration) { a.pulse = d }
 
+// SetPatience changes how long a stream waits for its reader.
+func (a *API) SetPatience(d time.Duration) { a.patience = d }
+
 // DropScopes takes an operation's row away and checks the table.
 func (a *API) DropScopes(operation string) error {
 	delete(a.scopes, operation)

@@ -234,7 +234,13 @@ func (s *server) do(method, target, body string, headers ...string) *answerT {
 	if body != "" {
 		r = strings.NewReader(body)
 	}
-	req := httptest.NewRequestWithContext(s.t.Context(), method, target, r)
+	ctx := s.t.Context()
+	if strings.HasPrefix(target, "/v1/events/stream") { // it ends when its reader goes away
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		ctx = short
+	}
+	req := httptest.NewRequestWithContext(ctx, method, target, r)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -23,5 +23,6 @@ const (
 	streamPulse  = 15 * time.Second // proxies close a silent stream after 30 s or more
 	retryStorage = 5 * time.Second  // when the storage is away or the server stops
 
+	maxStreams    = 100     // of a workspace at once
 	throttledKeys = 100_000 // keys and workspaces whose rate is remembered
 )

@@ -70,6 +70,7 @@ func kinds() map[postern.Reason]kind {
 		postern.NotLinked:            {409, "CONFLICT", "Device not linked"},
 		postern.NumberTaken:          {409, "CONFLICT", "Number taken"},
 		postern.IdempotencyRunning:   {409, "IDEMPOTENCY_IN_PROGRESS", "The first request is still running"},
+		postern.EventsExpired:        {410, "EVENTS_EXPIRED", "Events expired"},
 		postern.PayloadTooLarge:      {413, "PAYLOAD_TOO_LARGE", "Payload too large"},
 		postern.UnsupportedMediaType: {415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type"},
 		postern.IdempotencyReused:    {422, "IDEMPOTENCY_KEY_REUSED", "Idempotency key reused"},

@@ -35,6 +35,10 @@ func (a *API) routes() {
 	add(a, "DELETE "+webhook, "deleteWebhook", "Delete a webhook endpoint", a.deleteWebhook)
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
 
+	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents, refuses(404, 410))
+	add(a, "GET /v1/events/stream", "streamEvents", "Follow the log of events", a.streamEvents, gives(streamType), refuses(404, 410),
+		describes("Server-sent events: each has the event's id, its type as name, and the event as data. Comments show that the stream lives."))
+
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", a.scan)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Let a contact write to the device", a.inbound)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Let a recipient confirm a message", a.receipt)

@@ -28,6 +28,8 @@ func scopes() map[string][]postern.Scope {
 		"getWebhook":       {postern.WebhooksRead},
 		"deleteWebhook":    {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
+		"listEvents":       {postern.EventsRead},
+		"streamEvents":     {postern.EventsRead},
 		"scanInSandbox":    {postern.SandboxWrite},
 		"receiveInSandbox": {postern.SandboxWrite},
 		"confirmInSandbox": {postern.SandboxWrite},

@@ -20,52 +20,39 @@ func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*hum
 	if err != nil {
 		return nil, err
 	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		r, w := humago.Unwrap(hc)
-		s := &stream{w: w, ctl: http.NewResponseController(w)}
-		if s.start(r) {
+	done, err := a.streams.start(q.caller.Workspace())
+	if err != nil {
+		return nil, err
+	}
+	return a.streaming(func(s *stream) {
+		defer done()
+		if s.started {
 			a.followLink(ctx, q, first, s)
 		}
-	}}, nil
+	}), nil
 }
 
 // followLink sends what the attempt shows whenever it changed.
 func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes := a.gateway.WatchLink(last.DeviceID)
+	changes, key := a.gateway.WatchLink(last.DeviceID), a.watchKey(q, "streamLink")
 	defer changes.Close()
-	pulse := time.NewTicker(a.pulse)
-	defer pulse.Stop()
+	defer key.changed.Close()
 	last.QR = "" // not sent yet
-	for {
+	for key.good(ctx) {
 		l, err := a.linkNow(ctx, q, last)
 		if err != nil || !s.showLink(l, last) || l.Status != postern.LinkPending {
 			return
 		}
 		last = l
-		select {
-		case <-changes.C():
-			changes.Take()
-		case <-pulse.C:
-			if !s.write(": waiting\n\n") {
-				return
-			}
-		case <-ctx.Done():
+		if !key.wait(ctx, s, changes) {
 			return
 		}
 	}
 }
 
-// linkNow reads the attempt again, for a key that is still good: whoever sees
-// a code could link another phone. A device that was deleted ended it.
+// linkNow reads the attempt again. A device that was deleted ended it.
 func (a *API) linkNow(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
-	caller, err := a.gateway.Authenticate(ctx, q.authorization)
-	if err != nil {
-		return last, err
-	}
-	if err := caller.Permit(a.scopes["streamLink"]...); err != nil {
-		return last, err
-	}
-	l, err := a.gateway.Link(ctx, caller, last.DeviceID)
+	l, err := a.gateway.Link(ctx, q.caller, last.DeviceID)
 	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
 		last.Status, last.Reason, last.QR, last.QRExpiresAt = postern.LinkFailed, "deleted", "", 0
 		return last, nil
@@ -75,15 +62,22 @@ func (a *API) linkNow(ctx context.Context, q *request, last postern.Link) (poste
 
 // stream writes server-sent events.
 type stream struct {
-	w   http.ResponseWriter
-	ctl *http.ResponseController
+	w        http.ResponseWriter
+	ctl      *http.ResponseController
+	patience time.Duration
+	started  bool // the headers are sent, and a body may follow
 }
 
-// start sends the headers; it tells whether a body may follow.
-func (s *stream) start(r *http.Request) bool {
-	s.w.Header().Set("Content-Type", streamType)
-	s.w.WriteHeader(http.StatusOK)
-	return r.Method != http.MethodHead && s.ctl.Flush() == nil
+// streaming answers with a stream that body writes.
+func (a *API) streaming(body func(*stream)) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		r, w := humago.Unwrap(hc)
+		s := &stream{w: w, ctl: http.NewResponseController(w), patience: a.patience}
+		s.w.Header().Set("Content-Type", streamType)
+		s.w.WriteHeader(http.StatusOK)
+		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
+		body(s)
+	}}
 }
 
 // showLink sends a code that was not sent before, or the end.
@@ -104,7 +98,7 @@ func (s *stream) event(name string, v any) bool {
 
 // write tells whether the reader took it.
 func (s *stream) write(text string) bool {
-	_ = s.ctl.SetWriteDeadline(time.Now().Add(streamWrite)) // not every transport has deadlines
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(s.patience)) // not every transport has deadlines
 	_, err := s.w.Write([]byte(text))
 	return err == nil && s.ctl.Flush() == nil
 }

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -34,7 +35,9 @@ const (
 	readTimeout       = 30 * time.Second // header and body
 	idleTimeout       = 2 * time.Minute
 	drainTimeout      = 10 * time.Second // for requests in flight when the server stops
-	streamGrace       = 2 * time.Second  // then streams, which never finish, are cut
+	keepEvents        = 30 * 24 * time.Hour
+	keepMessages      = 90 * 24 * time.Hour
+	streamGrace       = 2 * time.Second // then streams, which never finish, are cut
 )
 
 // App is a server that was opened: it holds the data directory and its ports.
@@ -219,6 +222,7 @@ func (a *App) Run(ctx context.Context) error {
 	group.Go(func() error { return a.keepDatabase(work) })
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
+	group.Go(func() error { return a.gateway.RunRetention(work, a.retention()) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
@@ -242,6 +246,14 @@ func (a *App) keepDatabase(ctx context.Context) error {
 		return errors.New("another server has taken the database while this one was cut off from it")
 	case <-ctx.Done():
 		return nil
+	}
+}
+
+// retention is how long things are kept; a server that is started without
+// settings, as the demo and tests are, keeps them as long as others do.
+func (a *App) retention() gateway.Retention {
+	return gateway.Retention{
+		Events: cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents), Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"postern/internal/seal"
 )
@@ -30,6 +32,28 @@ func (s *Switch) UnmarshalText(b []byte) error {
 	default:
 		return errors.New("must be on or off")
 	}
+	return nil
+}
+
+// Span is how long something is kept: days such as 30d, or a duration such as
+// 720h.
+type Span time.Duration
+
+// UnmarshalText reads a span. It is at least an hour.
+func (s *Span) UnmarshalText(b []byte) error {
+	text := string(b)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(strings.TrimSpace(days), 10, 16)
+		if err != nil {
+			return errors.New("must be days such as 30d, or a duration such as 720h")
+		}
+		text = strconv.FormatUint(24*n, 10) + "h"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Hour {
+		return errors.New("must be days such as 30d, or a duration such as 720h, and at least 1h")
+	}
+	*s = Span(d)
 	return nil
 }
 
@@ -87,6 +111,9 @@ type Server struct {
 
 	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks; for development."`
 	PrivateNetworks      []netip.Prefix `env:"POSTERN_PRIVATE_NETWORKS" placeholder:"CIDR" help:"Private networks that webhooks may reach."`
+
+	RetentionMessages Span `env:"POSTERN_RETENTION_MESSAGES" default:"90d" placeholder:"SPAN" help:"How long messages are kept (${default})."`
+	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
 
 	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error (${default})."`
 }

@@ -4,7 +4,21 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
+
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]time.Duration{
+		"30d": 720 * time.Hour, "30 d": 720 * time.Hour, "1d": 24 * time.Hour, "36h": 36 * time.Hour, "1h0m0s": time.Hour,
+		"": 0, "0d": 0, "-1d": 0, "59m": 0, "d": 0, "1.5d": 0, "30": 0, "99999d": 0, "9999999h": 0, "x": 0,
+	} {
+		var s Span
+		if err := s.UnmarshalText([]byte(in)); time.Duration(s) != want || (err == nil) != (want != 0) {
+			t.Errorf("%q is %s, %v, want %s", in, time.Duration(s), err, want)
+		}
+	}
+}
 
 func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 	t.Parallel()

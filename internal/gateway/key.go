@@ -81,6 +81,13 @@ func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
 	return true
 }
 
+// WatchKeys tells of every change of the workspace's keys and of its plan
+// until the listener is closed. Authenticate knows of a change before it is
+// told here.
+func (g *Gateway) WatchKeys(c Caller) *store.Listener {
+	return g.db.Listen(store.KeyChanged, string(c.Workspace()))
+}
+
 func unauthorized() error {
 	return postern.Errorf(postern.Unauthorized, "send Authorization: Bearer and an API key that is neither expired nor revoked")
 }
@@ -112,11 +119,11 @@ func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Calle
 }
 
 func (g *Gateway) loadKey(ctx context.Context, hash [32]byte, version int) (Caller, error) {
-	key, planName, ok, err := g.db.KeyByHash(ctx, hash)
+	key, ws, ok, err := g.db.KeyByHash(ctx, hash)
 	if err != nil {
 		return Caller{}, err
 	}
-	plan, known := postern.PlanByName(planName)
+	plan, known := ws.Entitlement()
 	if !ok || !known || key.RevokedAt != 0 || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
 		return Caller{}, unauthorized()
 	}

@@ -25,6 +25,10 @@ const (
 	// linkedWait is how long it waits for the device to be connected.
 	linkedWait = 2 * time.Second
 
+	// retentionEvery is how often what is too old is removed: often enough that
+	// a pass is small.
+	retentionEvery = 10 * time.Minute
+
 	defaultInFlight = 8
 	maxInFlight     = 64
 

@@ -34,12 +34,22 @@ func (g *Gateway) open(ws postern.WorkspaceID, kind string, p Page) (store.Page,
 	if p.Cursor == "" {
 		return store.Page{Limit: limit + 1}, nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	id, mac, ok := strings.Cut(string(raw), ".")
-	if err != nil || !ok || !hmac.Equal([]byte(mac), g.box.MAC("cursor "+kind+" "+string(ws), id)) {
-		return store.Page{}, postern.Errorf(postern.MalformedRequest, "the cursor is not one that this list gave")
+	after, err := g.openCursor(ws, kind, p.Cursor)
+	return store.Page{After: after, Limit: limit + 1}, err
+}
+
+func (g *Gateway) cursor(ws postern.WorkspaceID, kind, place string) string {
+	mac := g.box.MAC("cursor "+kind+" "+string(ws), place)
+	return base64.RawURLEncoding.EncodeToString(append([]byte(place+"."), mac...))
+}
+
+func (g *Gateway) openCursor(ws postern.WorkspaceID, kind, cursor string) (place string, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	place, mac, ok := strings.Cut(string(raw), ".")
+	if err != nil || !ok || !hmac.Equal([]byte(mac), g.box.MAC("cursor "+kind+" "+string(ws), place)) {
+		return "", postern.Errorf(postern.MalformedRequest, "the cursor is not one that this list gave")
 	}
-	return store.Page{After: id, Limit: limit + 1}, nil
+	return place, nil
 }
 
 // page cuts the extra row off and makes the cursor from the last one shown.
@@ -48,7 +58,5 @@ func page[T any](g *Gateway, ws postern.WorkspaceID, kind string, rows []T, limi
 		return List[T]{Data: rows}
 	}
 	rows = rows[:limit-1]
-	last := id(rows[len(rows)-1])
-	mac := g.box.MAC("cursor "+kind+" "+string(ws), last)
-	return List[T]{rows, base64.RawURLEncoding.EncodeToString(append([]byte(last+"."), mac...))}
+	return List[T]{rows, g.cursor(ws, kind, id(rows[len(rows)-1]))}
 }

@@ -217,7 +217,7 @@ func (g *Gateway) Operator(ctx context.Context, id postern.WorkspaceID) (Caller,
 	if err != nil {
 		return Caller{}, err
 	}
-	plan, ok := postern.PlanByName(ws.Plan)
+	plan, ok := ws.Entitlement()
 	if !ok {
 		return Caller{}, checkPlan(ws.Plan)
 	}

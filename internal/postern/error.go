@@ -36,6 +36,7 @@ const (
 	SandboxOff           Reason = "sandbox-off"
 	IdempotencyRunning   Reason = "idempotency-in-progress"
 	IdempotencyReused    Reason = "idempotency-key-reused"
+	EventsExpired        Reason = "events-expired"
 	ValidationFailed     Reason = "validation-failed"
 	RateLimited          Reason = "rate-limited"
 	Internal             Reason = "internal"

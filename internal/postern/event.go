@@ -51,12 +51,14 @@ type Event struct {
 }
 
 // Envelope writes the event's JSON: the bytes that every attempt of every
-// delivery carries.
+// delivery carries. Without a Subject it names the event and no more.
 func (e Event) Envelope(sequence int64, at Time) []byte {
 	b := make([]byte, 0, len(e.Object)+256)
 	b = append(b, `{"eventId":"`+string(e.ID)+`","type":"`+string(e.Type)+`","timestamp":"`+at.String()+`","deviceId":"`+string(e.DeviceID)+`","workspaceId":"`+string(e.WorkspaceID)+`","sequence":`...)
 	b = strconv.AppendInt(b, sequence, 10)
-	b = append(b, `,"`+e.Subject+`":`...)
-	b = append(b, e.Object...)
+	if e.Subject != "" {
+		b = append(b, `,"`+e.Subject+`":`...)
+		b = append(b, e.Object...)
+	}
 	return append(b, '}')
 }

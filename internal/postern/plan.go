@@ -36,4 +36,27 @@ type Workspace struct {
 	Name      string      `json:"name"`
 	Plan      string      `json:"plan"`
 	CreatedAt Time        `json:"createdAt"`
+	Limits    Limits      `json:"limits"`
+}
+
+// Limits are what the operator set for one workspace in place of the figures
+// of its plan and of the server; nil leaves it to them.
+type Limits struct {
+	Messages    *int `json:"messages"`    // a UTC calendar month
+	Devices     *int `json:"devices"`     // linked at a time
+	EventDays   *int `json:"eventDays"`   // how long events are kept, at most as long as the server does
+	MessageDays *int `json:"messageDays"` // the same of messages
+}
+
+// Entitlement is the workspace's plan with the operator's limits; ok is false
+// when there is no plan of its name.
+func (w Workspace) Entitlement() (p Plan, ok bool) {
+	p, ok = PlanByName(w.Plan)
+	if w.Limits.Messages != nil {
+		p.Messages = *w.Limits.Messages
+	}
+	if w.Limits.Devices != nil {
+		p.Devices = *w.Limits.Devices
+	}
+	return p, ok
 }

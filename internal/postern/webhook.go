@@ -49,10 +49,12 @@ func (e Endpoint) Wants(t EventType, device DeviceID) bool {
 	if e.DeviceIDs != nil && !slices.Contains(e.DeviceIDs, device) {
 		return false
 	}
-	return slices.ContainsFunc(e.Events, func(pattern string) bool { return matchEvent(pattern, t) })
+	return slices.ContainsFunc(e.Events, func(pattern string) bool { return MatchesEvent(pattern, t) })
 }
 
-func matchEvent(pattern string, t EventType) bool {
+// MatchesEvent tells whether a pattern, a name or a family such as "message.*",
+// takes in a kind of event.
+func MatchesEvent(pattern string, t EventType) bool {
 	if pattern == "*" {
 		return t != WebhookDisabled // only endpoints that list it by name get it
 	}

@@ -22,6 +22,7 @@ func (t *tx) record(e postern.Event, now postern.Time) error {
 	if err != nil {
 		return err
 	}
+	t.wake(EventLogged, string(e.WorkspaceID))
 	return t.fanOut(e, position, now)
 }
 

@@ -37,16 +37,16 @@ func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID) (list []postern.
 	return list, err
 }
 
-// KeyByHash finds a key, revoked and expired ones too, and the plan of its
-// workspace; ok is false when there is none. It is the one look-up that has no
+// KeyByHash finds a key, revoked and expired ones too, and its workspace; ok is
+// false when there is none. It is the one look-up that has no
 // workspace yet.
-func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k postern.Key, plan string, ok bool, err error) {
-	k, err = scanKey(withTail{db.one(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, w.plan
-		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]), []any{&plan}})
+func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
+	k, err = scanKey(withTail{db.one(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
+		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]), []any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays}})
 	if errors.Is(err, sql.ErrNoRows) {
-		return k, "", false, nil
+		return k, ws, false, nil
 	}
-	return k, plan, err == nil, err
+	return k, ws, err == nil, err
 }
 
 // withTail scans further columns after those of a noun.

@@ -12,6 +12,7 @@ const (
 	OutboundQueued  Topic = "outbound" // a message waits to be sent [device]
 	DeliveryDue     Topic = "delivery" // a delivery waits [endpoint]
 	EndpointChanged Topic = "endpoint" // created, activated, deleted [endpoint]
+	EventLogged     Topic = "event"    // recorded [workspace]
 	KeyChanged      Topic = "key"      // revoked, or the workspace's plan changed [workspace]
 )
 
@@ -72,7 +73,9 @@ func (h *hub) publish(wakes []Wake) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	for _, w := range wakes {
-		for _, key := range [...]Wake{w, {w.Topic, ""}} {
+		// Who listens to all comes first: the keys remembered in memory are
+		// forgotten before a stream looks whether its key still holds.
+		for _, key := range [...]Wake{{w.Topic, ""}, w} {
 			for l := range h.listeners[key] {
 				l.add(w.ID)
 			}

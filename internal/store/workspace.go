@@ -15,16 +15,16 @@ func (db *DB) CreateWorkspace(ctx context.Context, ws postern.Workspace) error {
 	}))
 }
 
-const workspaceColumns = `id, name, plan, created_at`
+const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w.device_limit, w.event_days, w.message_days`
 
 func scanWorkspace(s scanner) (ws postern.Workspace, err error) {
-	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt)
+	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays)
 	return ws, err
 }
 
 // Workspaces lists all workspaces, oldest first. For the operator only.
 func (db *DB) Workspaces(ctx context.Context) (list []postern.Workspace, err error) {
-	err = db.rows(ctx, `SELECT `+workspaceColumns+` FROM workspace ORDER BY id`, nil, func(r *sql.Rows) error {
+	err = db.rows(ctx, `SELECT `+workspaceColumns+` FROM workspace w ORDER BY id`, nil, func(r *sql.Rows) error {
 		ws, err := scanWorkspace(r)
 		list = append(list, ws)
 		return err
@@ -34,7 +34,7 @@ func (db *DB) Workspaces(ctx context.Context) (list []postern.Workspace, err err
 
 // Workspace finds one workspace.
 func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern.Workspace, err error) {
-	err = db.row(ctx, `SELECT `+workspaceColumns+` FROM workspace WHERE id = $1`, []any{id}, &ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt)
+	ws, err = scanWorkspace(db.one(ctx, `SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
 	}
@@ -55,6 +55,19 @@ func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.
 		}
 		t.wake(KeyChanged, string(id))
 		return switchEndpoints(t, id, plan.API, at)
+	}))
+}
+
+// SetLimits sets what a workspace has in place of its plan's figures.
+func (db *DB) SetLimits(ctx context.Context, id postern.WorkspaceID, l postern.Limits) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
+			id, l.Messages, l.Devices, l.EventDays, l.MessageDays)
+		if err == nil && n == 0 {
+			return postern.Errorf(postern.NotFound, "there is no such workspace")
+		}
+		t.wake(KeyChanged, string(id))
+		return err
 	}))
 }
 

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Event is the shape of an event in the document.
+type Event struct {
+	EventID     postern.EventID     `json:"eventId" doc:"Stable and unique; deduplicate on it." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Type        postern.EventType   `json:"type" doc:"Kind of the event." example:"message.received"`
+	Timestamp   postern.Time        `json:"timestamp" format:"date-time" doc:"When it was recorded." example:"2026-11-21T09:00:00.000Z"`
+	DeviceID    postern.DeviceID    `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	WorkspaceID postern.WorkspaceID `json:"workspaceId" example:"ws_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Sequence    int64               `json:"sequence" doc:"Place among the events of its device, without holes." example:"17"`
+	Message     map[string]any      `json:"message,omitempty" doc:"With message.*: the message; absent once its device was deleted."`
+	Device      map[string]any      `json:"device,omitempty" doc:"With device.*: the device; absent once it was deleted."`
+}
+
+// loggedEvent is an event in an answer: its stored bytes.
+type loggedEvent struct{ body []byte }
+
+// MarshalJSON writes the bytes as they are.
+func (e loggedEvent) MarshalJSON() ([]byte, error) { return e.body, nil }
+
+// EventFilter are the parameters that narrow the log.
+type EventFilter struct {
+	Types    []string         `query:"type" doc:"Only these kinds: names and prefixes such as message.*, with commas between." example:"[\"message.*\"]"`
+	DeviceID postern.DeviceID `query:"deviceId" doc:"Only events of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+type eventsInput struct {
+	EventFilter
+	Paging
+	After postern.EventID `query:"after" doc:"Only events behind this one; not beside cursor." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+func (a *API) listEvents(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
+	l, err := a.gateway.Events(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
+	shown := gateway.List[loggedEvent]{Next: l.Next}
+	for _, e := range l.Data {
+		shown.Data = append(shown.Data, loggedEvent{e.Body})
+	}
+	return answerList(shown, err)
+}
+
+type streamEventsInput struct {
+	EventFilter
+	After postern.EventID `header:"Last-Event-ID" doc:"Id of the last event seen; the stream goes on behind it. Without it: what is recorded from now on." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+// streamEvents follows the log until the caller goes away, its key ends, or it
+// does not read on.
+func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
+	log, err := a.gateway.FollowEvents(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
+	if err != nil {
+		return nil, err
+	}
+	done, err := a.streams.start(q.caller.Workspace())
+	if err != nil {
+		return nil, err
+	}
+	return a.streaming(func(s *stream) {
+		defer done()
+		if s.started {
+			a.followEvents(ctx, q, log, s)
+		}
+	}), nil
+}
+
+// followEvents writes the log page by page, and waits at its end. A reader
+// that is slow holds one page in memory and no more; one that takes nothing
+// for [streamWrite] is dropped.
+func (a *API) followEvents(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
+	logged, key := a.gateway.WatchEvents(q.caller), a.watchKey(q, "streamEvents")
+	defer logged.Close()
+	defer key.changed.Close()
+	for {
+		list, more, err := log.Next(ctx)
+		if err != nil || !s.showEvents(list) {
+			return
+		}
+		if !more && !key.wait(ctx, s, logged) || !key.good(ctx) {
+			return
+		}
+	}
+}
+
+func (s *stream) showEvents(list []gateway.LoggedEvent) bool {
+	for _, e := range list {
+		if !s.write("id: " + string(e.ID) + "\nevent: " + string(e.Type) + "\ndata: " + string(e.Body) + "\n\n") {
+			return false
+		}
+	}
+	return true
+}

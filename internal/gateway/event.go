@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// EventQuery narrows the log of events; zero members ask for nothing.
+type EventQuery struct {
+	Types    []string // names and prefixes such as message.*
+	DeviceID postern.DeviceID
+	After    postern.EventID // events behind this one
+	Page     Page            // its cursor goes on where a page ended; not beside After
+}
+
+// LoggedEvent is an event as the log shows it.
+type LoggedEvent struct {
+	ID   postern.EventID
+	Type postern.EventType
+	Body []byte // the envelope, the very bytes that webhooks carry
+}
+
+// Events reads the log of what the caller may see, oldest first. Behind a
+// place whose next event was removed it gives EventsExpired.
+func (g *Gateway) Events(ctx context.Context, c Caller, q EventQuery) (List[LoggedEvent], error) {
+	r, err := g.openLog(ctx, c, q)
+	if err != nil {
+		return List[LoggedEvent]{}, err
+	}
+	if err := g.placeOf(ctx, c, q, r); err != nil {
+		return List[LoggedEvent]{}, err
+	}
+	limit := q.Page.Limit
+	if limit == 0 {
+		limit = defaultPage
+	}
+	list, more, err := r.next(ctx, limit)
+	if err != nil || !more {
+		return List[LoggedEvent]{Data: list}, err
+	}
+	return List[LoggedEvent]{list, g.cursor(c.Workspace(), "events", strconv.FormatInt(r.at, 10))}, nil
+}
+
+// LogReader reads a log page by page. It is not for many goroutines at once.
+type LogReader struct {
+	g      *Gateway
+	ws     postern.WorkspaceID
+	filter store.EventFilter
+	at     int64 // read up to here
+}
+
+// FollowEvents reads the log from behind an event, or, without one, what is
+// recorded from now on.
+func (g *Gateway) FollowEvents(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
+	r, err := g.openLog(ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.After == "" {
+		r.at, err = g.db.LogEnd(ctx, c.Workspace())
+		return r, err
+	}
+	r.at, err = g.positionOf(ctx, c, q.After)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.whole(ctx)
+}
+
+// Next gives the next events; more tells that others follow at once.
+func (r *LogReader) Next(ctx context.Context) (list []LoggedEvent, more bool, err error) {
+	return r.next(ctx, defaultPage)
+}
+
+// WatchEvents tells of every event of the caller's workspace until the
+// listener is closed.
+func (g *Gateway) WatchEvents(c Caller) *store.Listener {
+	return g.db.Listen(store.EventLogged, string(c.Workspace()))
+}
+
+// openLog checks the filters. The device is looked up, so that a wrong one is
+// an error and not an empty list.
+func (g *Gateway) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
+	types, err := eventTypes(q.Types)
+	if err != nil {
+		return nil, err
+	}
+	r := &LogReader{g: g, ws: c.Workspace(), filter: store.EventFilter{Types: types, Devices: c.Key.Devices}}
+	if q.DeviceID != "" {
+		r.filter.Devices = []postern.DeviceID{q.DeviceID}
+		_, err = g.Device(ctx, c, q.DeviceID)
+	}
+	return r, err
+}
+
+// eventTypes are the kinds that patterns name; nil is every kind.
+func eventTypes(patterns []string) (list []postern.EventType, err error) {
+	if len(patterns) > maxEventPatterns {
+		return nil, postern.Invalid("/query/type", "name at most %d kinds of events", maxEventPatterns)
+	}
+	for _, p := range patterns {
+		if !postern.ValidEventPattern(p) {
+			return nil, postern.Invalid("/query/type", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+		}
+		if p == "*" {
+			return nil, nil
+		}
+		for _, t := range postern.EventTypes() {
+			if postern.MatchesEvent(p, t) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list, nil
+}
+
+// placeOf finds where a list begins.
+func (g *Gateway) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogReader) (err error) {
+	switch {
+	case q.After != "" && q.Page.Cursor != "":
+		return postern.Invalid("/query/after", "give after or cursor, not both")
+	case q.After != "":
+		r.at, err = g.positionOf(ctx, c, q.After)
+	case q.Page.Cursor != "":
+		var place string
+		if place, err = g.openCursor(c.Workspace(), "events", q.Page.Cursor); err == nil {
+			r.at, err = strconv.ParseInt(place, 10, 64)
+		}
+	default:
+		r.at, _, err = g.db.LogFloor(ctx, c.Workspace())
+	}
+	return err
+}
+
+// positionOf is the place of an event that the caller may see.
+func (g *Gateway) positionOf(ctx context.Context, c Caller, id postern.EventID) (int64, error) {
+	position, device, err := g.db.EventPlace(ctx, c.Workspace(), id)
+	if postern.ReasonOf(err) == postern.NotFound && g.mayBeRemoved(ctx, c, id) {
+		return 0, expired()
+	}
+	if err == nil && !c.Key.Allows(device) {
+		err = postern.Errorf(postern.ResourceNotAllowed, "this key may not use that event")
+	}
+	return position, err
+}
+
+// clockMargin is how much later than its event an id may have been made.
+const clockMargin = time.Minute
+
+// mayBeRemoved tells whether an id that is nowhere may be that of a removed
+// event: ids tell when they were made. In doubt it says yes, since a gap that
+// nobody is told of is worse than a wrong word.
+func (g *Gateway) mayBeRemoved(ctx context.Context, c Caller, id postern.EventID) bool {
+	floor, newest, err := g.db.LogFloor(ctx, c.Workspace())
+	if err != nil || floor == 0 {
+		return false
+	}
+	text, ok := strings.CutPrefix(string(id), "evt_")
+	made, err := ulid.ParseStrict(text)
+	return ok && err == nil && postern.TimeOf(made.Timestamp()) <= newest.Add(clockMargin)
+}
+
+func expired() error {
+	return postern.Errorf(postern.EventsExpired, "events behind that place are older than the retention and were removed; read again from the start of the log, without after or cursor")
+}
+
+// next reads on. The floor is looked at after the page was read: what was
+// removed while it was read is noticed.
+func (r *LogReader) next(ctx context.Context, limit int) (list []LoggedEvent, more bool, err error) {
+	p, err := r.g.db.Events(ctx, r.ws, r.filter, r.at, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := r.whole(ctx); err != nil {
+		return nil, false, err
+	}
+	r.at = p.Last
+	for _, e := range p.Entries {
+		if len(e.Body) == 0 { // its device was deleted
+			e.Body = e.Envelope(e.Sequence, e.At)
+		}
+		list = append(list, LoggedEvent{e.ID, e.Type, e.Body})
+	}
+	return list, p.More, nil
+}
+
+// whole refuses when something behind the reader's place was removed.
+func (r *LogReader) whole(ctx context.Context) error {
+	floor, _, err := r.g.db.LogFloor(ctx, r.ws)
+	if err == nil && r.at < floor {
+		return expired()
+	}
+	return err
+}

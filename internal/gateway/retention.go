@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// Retention is how long things are kept, unless a workspace's own figures are
+// lower.
+type Retention struct {
+	Events   time.Duration
+	Messages time.Duration
+}
+
+const day = 24 * time.Hour
+
+// of is the retention of one workspace.
+func (r Retention) of(ws postern.Workspace) Retention {
+	if d := ws.Limits.EventDays; d != nil {
+		r.Events = min(r.Events, time.Duration(*d)*day)
+	}
+	if d := ws.Limits.MessageDays; d != nil {
+		r.Messages = min(r.Messages, time.Duration(*d)*day)
+	}
+	return r
+}
+
+// RunRetention removes what is too old, from time to time, until ctx is done.
+func (g *Gateway) RunRetention(ctx context.Context, keep Retention) error {
+	tick := time.NewTicker(retentionEvery)
+	defer tick.Stop()
+	for {
+		if err := g.RemoveOld(ctx, keep); err != nil && ctx.Err() == nil {
+			g.log.WarnContext(ctx, "retention", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// RemoveOld removes once what is too old, of every workspace.
+func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
+	list, err := g.db.Workspaces(ctx)
+	if err != nil {
+		return err
+	}
+	now := g.time()
+	for _, ws := range list {
+		k := keep.of(ws)
+		err = errors.Join(err,
+			inChunks(ctx, func(from int64) (int64, bool, error) { return g.db.RemoveEvents(ctx, ws.ID, now.Add(-k.Events), from) }),
+			inChunks(ctx, func(from int64) (int64, bool, error) {
+				return g.db.RemoveMessages(ctx, ws.ID, now.Add(-k.Messages), from)
+			}))
+	}
+	return err
+}
+
+// inChunks removes chunk after chunk. It rests after each for as long as the
+// chunk took: whatever there is to remove, others have half of the writer.
+func inChunks(ctx context.Context, remove func(from int64) (next int64, more bool, err error)) error {
+	from, more := int64(0), true
+	for more {
+		start := time.Now()
+		var err error
+		if from, more, err = remove(from); err != nil {
+			return err
+		}
+		if more && !rest(ctx, time.Since(start)) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

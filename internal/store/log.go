@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// LogEntry is an event with its place in the log.
+type LogEntry struct {
+	postern.Event
+	Position int64 // grows along the order of commit
+	Sequence int64
+	At       postern.Time
+	Body     []byte // the envelope; empty once its device was deleted
+}
+
+// EventFilter narrows the log; nil members ask for nothing.
+type EventFilter struct {
+	Types   []postern.EventType
+	Devices []postern.DeviceID
+}
+
+// EventPage is a part of the log, oldest first.
+type EventPage struct {
+	Entries []LogEntry
+	Last    int64 // the log was read up to here, entries or none
+	More    bool  // there may be more behind Last
+}
+
+// Events reads the log of a workspace after a position. A page may have fewer
+// entries than the limit, and still more behind it: a filter that lets little
+// through must not read the whole log for one page.
+//
+// The order is that of position. One writer hands positions out within its
+// transactions, so that they become visible in their order and nothing is
+// ever committed before a position that was read.
+func (db *DB) Events(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64, limit int) (p EventPage, err error) {
+	last, n, err := db.scanLog(ctx, ws, after)
+	if err != nil {
+		return p, err
+	}
+	err = db.rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
+		AND ($4 = 'null' OR type IN `+db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+db.dialect.inList(5)+`) ORDER BY position LIMIT $6 + 0`,
+		[]any{ws, after, last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
+			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
+			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
+			p.Entries = append(p.Entries, e)
+			return err
+		})
+	p.Last, p.More = last, n == logScan
+	if len(p.Entries) > limit {
+		p.Entries, p.More = p.Entries[:limit], true
+		p.Last = p.Entries[limit-1].Position
+	}
+	return p, err
+}
+
+// scanLog says how far the part of the log reaches that one page may look at,
+// and how many events are in it.
+func (db *DB) scanLog(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
+	err = db.row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
+		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`, []any{ws, after, logScan}, &last, &n)
+	return last, n, err
+}
+
+// EventPlace finds an event of the workspace in the log: its position and its
+// device. It refuses like [DB.Device]; a removed event is not found.
+func (db *DB) EventPlace(ctx context.Context, ws postern.WorkspaceID, id postern.EventID) (position int64, device postern.DeviceID, err error) {
+	err = db.row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &position, &device)
+	return position, device, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM event WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
+}
+
+// LogFloor says how far the log of a workspace was removed, and the latest
+// time of a removed event; zeros when nothing ever was.
+func (db *DB) LogFloor(ctx context.Context, ws postern.WorkspaceID) (position int64, at postern.Time, err error) {
+	err = db.row(ctx, `SELECT position, made_at FROM event_floor WHERE workspace_id = $1`, []any{ws}, &position, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return position, at, err
+}
+
+// LogEnd is the position of the newest event of a workspace.
+func (db *DB) LogEnd(ctx context.Context, ws postern.WorkspaceID) (position int64, err error) {
+	err = db.row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event WHERE workspace_id = $1
+		UNION ALL SELECT position FROM event_floor WHERE workspace_id = $1) ends`, []any{ws}, &position)
+	return position, err
+}

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// logMany records n events of a device, made at a time, in one operation.
+func logMany(t *testing.T, db *DB, d postern.Device, n int, kind postern.EventType, at postern.Time) {
+	t.Helper()
+	err := db.do(t.Context(), opFunc(func(tx *tx) error {
+		for range n {
+			e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind, Subject: "message", Object: []byte(`{"body":"x"}`)}
+			if err := tx.record(e, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clearLog removes all events made before a time and says in how many chunks.
+func clearLog(t *testing.T, db *DB, ws postern.WorkspaceID, before postern.Time) (chunks int) {
+	t.Helper()
+	for from, more := int64(0), true; more; chunks++ {
+		var err error
+		if from, more, err = db.RemoveEvents(t.Context(), ws, before, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return chunks
+}
+
+func TestRetentionRemovesWhatIsOldInChunks(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d, other := newDevice(t, db, newWorkspace(t, db), postern.Connected), newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		logMany(t, db, d, 2*purgeChunk+10, postern.MessageReceived, testNow)
+		logMany(t, db, other, 3, postern.MessageReceived, testNow)
+		logMany(t, db, d, 5, postern.MessageSent, testNow.Add(time.Second))
+		if chunks := clearLog(t, db, d.WorkspaceID, testNow.Add(time.Second)); chunks != 3 {
+			t.Errorf("removed in %d chunks, want 3", chunks)
+		}
+		if n := count(t, db, `SELECT count(*) FROM event WHERE workspace_id = $1`, d.WorkspaceID); n != 5 {
+			t.Errorf("%d events are left, want 5", n)
+		}
+		if n := count(t, db, `SELECT count(*) FROM event WHERE workspace_id = $1`, other.WorkspaceID); n != 3 {
+			t.Errorf("%d events of another workspace are left, want 3", n)
+		}
+		floor, at, err := db.LogFloor(t.Context(), d.WorkspaceID)
+		first := int64(count(t, db, `SELECT min(position) FROM event WHERE workspace_id = $1`, d.WorkspaceID))
+		if err != nil || floor >= first || floor != int64(2*purgeChunk+10) || at != testNow {
+			t.Errorf("the floor is %d of %d (%v), the first event is at %d", floor, at, err, first)
+		}
+		if end, err := db.LogEnd(t.Context(), d.WorkspaceID); err != nil || end != first+4 {
+			t.Errorf("the end is %d (%v), want %d", end, err, first+4)
+		}
+		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
+		if end, err := db.LogEnd(t.Context(), d.WorkspaceID); err != nil || end != first+4 {
+			t.Errorf("the end of an emptied log is %d (%v), want %d: what comes next is behind it", end, err, first+4)
+		}
+		logMany(t, db, d, 1, postern.MessageSent, testNow)
+		if p, err := db.Events(t.Context(), d.WorkspaceID, EventFilter{}, first+4, 10); err != nil || len(p.Entries) != 1 || p.Entries[0].Position <= first+4 {
+			t.Errorf("after all was removed: %+v (%v)", p, err)
+		}
+	})
+}
+
+func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		var ids []postern.EndpointID
+		for range 2 {
+			ep := newEndpoint(t, db, d.WorkspaceID, "*")
+			if err := db.Activate(t.Context(), ep.ID, testNow); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, ep.ID)
+		}
+		logMany(t, db, d, purgeChunk+2, postern.MessageReceived, testNow)
+		due, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := db.DueDeliveries(t.Context(), ids[1], testNow, 10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, del := range append(due, other...) {
+			if i == 1 { // waits for its retry
+				continue
+			}
+			if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
+		if n := count(t, db, `SELECT count(*) FROM event WHERE id = $1`, due[1].EventID); n != 1 || count(t, db, `SELECT count(*) FROM event`) != 1 {
+			t.Errorf("%d events are left and %d of them wait for a delivery, want 1 and 1", count(t, db, `SELECT count(*) FROM event`), n)
+		}
+		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 1 {
+			t.Errorf("%d deliveries and %d attempts are left, want those of the event that is left: 2 and 1", n, m)
+		}
+		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
+			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
+		}
+		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+			t.Fatal(err)
+		}
+		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
+		if n := count(t, db, `SELECT count(*) FROM event`) + count(t, db, `SELECT count(*) FROM delivery`); n != 0 {
+			t.Errorf("%d rows are left after the delivery", n)
+		}
+	})
+}
+
+func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		receiveN(t, db, d, purgeChunk+3)
+		waiting := queue(t, db, d)
+		receiveN(t, db, d, 2)
+		for from, more := int64(0), true; more; {
+			var err error
+			if from, more, err = db.RemoveMessages(t.Context(), d.WorkspaceID, testNow.Add(time.Second), from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := db.Messages(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
+		if err != nil || len(list) != 1 || list[0].ID != waiting.ID {
+			t.Errorf("left are %+v (%v), want the one that waits", list, err)
+		}
+	})
+}
+
+// TestRetentionDelaysNoOneForLong removes a large log and looks how long
+// others wait for the writer meanwhile.
+func TestRetentionDelaysNoOneForLong(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		logMany(t, db, d, 20_000, postern.MessageReceived, testNow)
+		removed := make(chan struct{})
+		go func() {
+			defer close(removed)
+			clearLog(t, db, d.WorkspaceID, testNow.Add(time.Second))
+		}()
+		var waits []time.Duration
+		for n := 0; ; n++ {
+			select {
+			case <-removed:
+				slices.Sort(waits)
+				t.Logf("%d writes beside it: median %s, longest %s", len(waits), waits[len(waits)/2], waits[len(waits)-1])
+				if longest := waits[len(waits)-1]; longest > time.Second {
+					t.Errorf("a write waited %s", longest)
+				}
+				return
+			default:
+			}
+			start := time.Now()
+			if err := db.SetSetting(t.Context(), fmt.Sprint(n), ""); err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, time.Since(start))
+		}
+	})
+}
+
+func TestFilteredLogIsReadInBoundedSteps(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		logMany(t, db, d, logScan+500, postern.MessageReceived, testNow)
+		logMany(t, db, d, 3, postern.MessageSent, testNow)
+		f := EventFilter{Types: []postern.EventType{postern.MessageSent}}
+		first, err := db.Events(t.Context(), d.WorkspaceID, f, 0, 10)
+		if err != nil || len(first.Entries) != 0 || !first.More || first.Last != logScan {
+			t.Fatalf("the first page is %d entries up to %d, more %v (%v)", len(first.Entries), first.Last, first.More, err)
+		}
+		second, err := db.Events(t.Context(), d.WorkspaceID, f, first.Last, 10)
+		if err != nil || len(second.Entries) != 3 || second.More || second.Last != logScan+503 {
+			t.Errorf("the second page is %d entries up to %d, more %v (%v)", len(second.Entries), second.Last, second.More, err)
+		}
+	})
+}
