@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -51,6 +53,7 @@ type workspaceCmd struct {
 	Create  workspaceCreateCmd  `cmd:"" help:"Add a workspace."`
 	List    workspaceListCmd    `cmd:"" help:"List all workspaces."`
 	SetPlan workspaceSetPlanCmd `cmd:"" help:"Change what a workspace is entitled to."`
+	Set     workspaceSetCmd     `cmd:"" help:"Give a workspace figures of its own in place of its plan's and the server's."`
 }
 
 type workspaceCreateCmd struct {
@@ -103,8 +106,48 @@ func (c *workspaceSetPlanCmd) Run(ctx context.Context, std streams) error {
 	})
 }
 
+type workspaceSetCmd struct {
+	data
+
+	Workspace   string `arg:"" help:"Id of the workspace."`
+	Messages    figure `help:"Outbound messages a month; \"plan\" for the plan's."`
+	Devices     figure `help:"Linked devices; \"plan\" for the plan's."`
+	EventDays   figure `help:"Days that events are kept, if fewer than the server's; \"plan\" for the server's."`
+	MessageDays figure `help:"Days that messages are kept, if fewer than the server's; \"plan\" for the server's."`
+}
+
+// figure is a number of the operator's, or "plan"; nil when it was not given.
+type figure struct{ n *int }
+
+// UnmarshalText reads a figure.
+func (f *figure) UnmarshalText(b []byte) error {
+	n := -1
+	if string(b) != "plan" {
+		u, err := strconv.ParseUint(string(b), 10, 31)
+		if err != nil {
+			return errors.New(`must be a number, or "plan"`)
+		}
+		n = int(u)
+	}
+	f.n = &n
+	return nil
+}
+
+// Run changes limits.
+func (c *workspaceSetCmd) Run(ctx context.Context, std streams) error {
+	return c.with(ctx, func(s *app.Commands) error {
+		ws, err := s.ChangeLimits(ctx, c.Workspace, postern.Limits{Messages: c.Messages.n, Devices: c.Devices.n, EventDays: c.EventDays.n, MessageDays: c.MessageDays.n})
+		if err != nil {
+			return err
+		}
+		p, _ := ws.Entitlement()
+		return c.print(std, ws, "workspace %s (%s) has %d messages a month and %d devices now", ws.ID, ws.Plan, p.Messages, p.Devices)
+	})
+}
+
 type keyCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Make an API key. It is shown once."`
+	Rotate keyRotateCmd `cmd:"" help:"Make a key's successor; the old one lives on for a time."`
 	List   keyListCmd   `cmd:"" help:"List a workspace's keys."`
 	Revoke keyRevokeCmd `cmd:"" help:"End a key at once."`
 }
@@ -129,11 +172,9 @@ func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 	for _, id := range c.Device {
 		in.Devices = append(in.Devices, postern.DeviceID(id))
 	}
-	if c.Expires < 0 {
-		return errors.New("--expires is a time from now, such as 720h")
-	}
-	if c.Expires > 0 {
-		in.ExpiresAt = postern.TimeOf(time.Now().Add(c.Expires))
+	var err error
+	if in.ExpiresAt, err = fromNow(c.Expires); err != nil {
+		return err
 	}
 	return c.with(ctx, func(s *app.Commands) error {
 		key, err := s.CreateKey(ctx, c.Workspace, in)
@@ -142,6 +183,17 @@ func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 		}
 		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret}, "key %s\n%s\nKeep it now: it cannot be shown again.", key.ID, key.Secret)
 	})
+}
+
+// fromNow is when something ends that lives so long; 0 is never.
+func fromNow(d time.Duration) (postern.Time, error) {
+	switch {
+	case d < 0:
+		return 0, errors.New("--expires is a time from now, such as 720h")
+	case d == 0:
+		return 0, nil
+	}
+	return postern.TimeOf(time.Now().Add(d)), nil
 }
 
 type keyListCmd struct {
@@ -157,9 +209,47 @@ func (c *keyListCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return table(c.data, std, list, "ID\tNAME\tENVIRONMENT\tENDS IN\tCREATED\tLAST USED\tEXPIRES\tREVOKED", func(k postern.Key) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.ID, k.Name, k.Environment, k.LastFour, k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+		return table(c.data, std, list, "ID\tNAME\tENVIRONMENT\tENDS IN\tSCOPES\tDEVICES\tCREATED\tLAST USED\tEXPIRES\tREVOKED", func(k postern.Key) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.ID, k.Name, k.Environment, k.LastFour, scopesOf(k), devicesOf(k), k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 		})
+	})
+}
+
+func scopesOf(k postern.Key) string {
+	if len(k.Scopes) == len(postern.Scopes()) {
+		return "all"
+	}
+	return strings.Trim(fmt.Sprint(k.Scopes), "[]")
+}
+
+func devicesOf(k postern.Key) string {
+	if k.Devices == nil {
+		return "all"
+	}
+	return strings.Trim(fmt.Sprint(k.Devices), "[]")
+}
+
+type keyRotateCmd struct {
+	data
+
+	Workspace string        `required:"" help:"Id of the workspace."`
+	Overlap   time.Duration `default:"24h" help:"How long the old key lives on, 0s to 720h (${default})."`
+	Expires   time.Duration `help:"End the successor after this long, such as 720h."`
+	Key       string        `arg:"" help:"Id of the key."`
+}
+
+// Run rotates a key.
+func (c *keyRotateCmd) Run(ctx context.Context, std streams) error {
+	expires, err := fromNow(c.Expires)
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(s *app.Commands) error {
+		key, err := s.RotateKey(ctx, c.Workspace, c.Key, gateway.Rotation{Overlap: c.Overlap, ExpiresAt: expires})
+		if err != nil {
+			return err
+		}
+		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret}, "key %s\n%s\nKeep it now: it cannot be shown again. %s ends in %s.", key.ID, key.Secret, c.Key, c.Overlap)
 	})
 }
 

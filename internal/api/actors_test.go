@@ -121,6 +121,7 @@ func routes() map[string]route {
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},
 		"streamEvents":     {"GET", 200, true, at("/v1/events/stream?deviceId=", connected, "", "")},
+		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},
 		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
 		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
 		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {

@@ -41,6 +41,9 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 	}
 	caller, err := a.gateway.Authenticate(r.Context(), q.authorization)
 	if err != nil {
+		if strings.Contains(r.URL.RawQuery, "pst_") {
+			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)
+		}
 		return err
 	}
 	q.caller = caller

@@ -38,6 +38,7 @@ func (a *API) routes() {
 	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents, refuses(404, 410))
 	add(a, "GET /v1/events/stream", "streamEvents", "Follow the log of events", a.streamEvents, gives(streamType), refuses(404, 410),
 		describes("Server-sent events: each has the event's id, its type as name, and the event as data. Comments show that the stream lives."))
+	add(a, "GET /v1/usage", "getUsage", "Get what is used of the plan", a.getUsage)
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", a.scan)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Let a contact write to the device", a.inbound)

@@ -30,6 +30,7 @@ func scopes() map[string][]postern.Scope {
 		"listDeliveries":   {postern.WebhooksRead},
 		"listEvents":       {postern.EventsRead},
 		"streamEvents":     {postern.EventsRead},
+		"getUsage":         {postern.UsageRead},
 		"scanInSandbox":    {postern.SandboxWrite},
 		"receiveInSandbox": {postern.SandboxWrite},
 		"confirmInSandbox": {postern.SandboxWrite},

@@ -52,6 +52,13 @@ func adminHandler(g *gateway.Gateway) http.Handler {
 	mux.HandleFunc("PUT /workspaces/{ws}/plan", admin(func(r *http.Request, in newPlan) (any, error) {
 		return none{}, g.SetPlan(r.Context(), workspaceOf(r), in.Plan)
 	}))
+	mux.HandleFunc("PUT /workspaces/{ws}/limits", admin(func(r *http.Request, in postern.Limits) (any, error) {
+		return g.ChangeLimits(r.Context(), workspaceOf(r), in)
+	}))
+	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(func(r *http.Request, in gateway.Rotation) (any, error) {
+		key, secret, err := g.RotateKey(r.Context(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
+		return NewKey{Key: key, Secret: secret}, err
+	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
 		key, secret, err := g.CreateKey(r.Context(), workspaceOf(r), in)
 		return NewKey{Key: key, Secret: secret}, err

@@ -88,6 +88,20 @@ func (c *Commands) SetPlan(ctx context.Context, ws, plan string) error {
 	return c.call(ctx, http.MethodPut, "/workspaces/"+ws+"/plan", newPlan{plan}, nil)
 }
 
+// ChangeLimits gives a workspace figures of its own: nil leaves one as it is, a
+// negative one gives it back to the plan or the server.
+func (c *Commands) ChangeLimits(ctx context.Context, ws string, change postern.Limits) (w postern.Workspace, err error) {
+	err = c.call(ctx, http.MethodPut, "/workspaces/"+ws+"/limits", change, &w)
+	return w, err
+}
+
+// RotateKey makes a key's successor; its secret is in the answer and nowhere
+// else.
+func (c *Commands) RotateKey(ctx context.Context, ws, id string, in gateway.Rotation) (key NewKey, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/keys/"+id+"/rotate", in, &key)
+	return key, err
+}
+
 // CreateKey makes an API key; its secret is in the answer and nowhere else.
 func (c *Commands) CreateKey(ctx context.Context, ws string, in gateway.NewKey) (key NewKey, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/keys", in, &key)

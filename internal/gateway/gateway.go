@@ -83,6 +83,23 @@ func (g *Gateway) SetPlan(ctx context.Context, id postern.WorkspaceID, plan stri
 	return g.db.SetPlan(ctx, id, p, g.time())
 }
 
+// ChangeLimits gives a workspace figures of its own in place of those of its
+// plan and of the server: nil leaves one as it is, a negative one gives it
+// back. For the operator.
+func (g *Gateway) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
+	for pointer, n := range map[string]*int{"/messages": change.Messages, "/devices": change.Devices} {
+		if n != nil && *n > maxLimit {
+			return postern.Workspace{}, postern.Invalid(pointer, "at most %d", maxLimit)
+		}
+	}
+	for pointer, n := range map[string]*int{"/eventDays": change.EventDays, "/messageDays": change.MessageDays} {
+		if n != nil && (*n == 0 || *n > maxDays) {
+			return postern.Workspace{}, postern.Invalid(pointer, "from 1 to %d days", maxDays)
+		}
+	}
+	return g.db.ChangeLimits(ctx, id, change)
+}
+
 func checkPlan(plan string) error {
 	if _, ok := postern.PlanByName(plan); !ok {
 		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())

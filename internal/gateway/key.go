@@ -173,12 +173,48 @@ func (g *Gateway) CreateKey(ctx context.Context, ws postern.WorkspaceID, in NewK
 	if scopes == nil {
 		scopes = postern.Scopes()
 	}
-	secret = postern.NewKeySecret()
-	key = postern.Key{
-		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment, LastFour: secret[len(secret)-4:],
-		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt, Hash: postern.HashKey(secret),
-	}
+	key, secret = withSecret(postern.Key{
+		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
+		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
+	})
 	return key, secret, g.db.CreateKey(ctx, key)
+}
+
+// withSecret chooses the secret of a key. Only its hash and its last four
+// characters are part of the key.
+func withSecret(key postern.Key) (_ postern.Key, secret string) {
+	secret = postern.NewKeySecret()
+	key.Hash, key.LastFour = postern.HashKey(secret), secret[len(secret)-4:]
+	return key, secret
+}
+
+// Rotation is how a key is replaced.
+type Rotation struct {
+	Overlap   time.Duration `json:"overlap"`   // how long the old key lives on
+	ExpiresAt postern.Time  `json:"expiresAt"` // of the successor; 0: never
+}
+
+// RotateKey makes a successor with the same name, environment, scopes and
+// devices and returns its secret. For the operator and the dashboard.
+func (g *Gateway) RotateKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
+	if in.Overlap < 0 || in.Overlap > maxOverlap {
+		return key, "", postern.Invalid("/overlap", "the old key lives on for 0 to %d hours", int(maxOverlap.Hours()))
+	}
+	old, err := g.db.Key(ctx, ws, id)
+	if err != nil {
+		return key, "", err
+	}
+	next := old
+	next.ID, next.CreatedAt, next.LastUsedAt, next.ExpiresAt = postern.NewKeyID(), g.time(), 0, in.ExpiresAt
+	key, secret = withSecret(next)
+	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key)
+	if err == nil && !ok {
+		err = postern.Invalid("/key", "the key has ended already; create a new one")
+	}
+	if err != nil {
+		return postern.Key{}, "", err
+	}
+	return key, secret, nil
 }
 
 func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKey) error {
@@ -188,13 +224,21 @@ func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKe
 	if err := checkName("/name", in.Name); err != nil {
 		return err
 	}
+	if in.Environment != "" {
+		if err := checkName("/environment", in.Environment); err != nil {
+			return err
+		}
+	}
+	if in.Scopes != nil && len(in.Scopes) == 0 {
+		return postern.Invalid("/scopes", "name a scope, or leave it out for all that exist today")
+	}
 	for _, s := range in.Scopes {
 		if !slices.Contains(postern.Scopes(), s) {
 			return postern.Invalid("/scopes", "a scope is one of %v", postern.Scopes())
 		}
 	}
-	if len(in.Devices) > maxDeviceIDs {
-		return postern.Invalid("/devices", "at most %d devices", maxDeviceIDs)
+	if in.Devices != nil && (len(in.Devices) == 0 || len(in.Devices) > maxDeviceIDs) {
+		return postern.Invalid("/devices", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
 	}
 	for _, id := range in.Devices {
 		if _, err := g.db.Device(ctx, ws, id); err != nil {

@@ -25,12 +25,18 @@ const (
 	// linkedWait is how long it waits for the device to be connected.
 	linkedWait = 2 * time.Second
 
+	maxLimit = 1_000_000_000 // of what an operator may allow a workspace
+	maxDays  = 36_500
+
 	// retentionEvery is how often what is too old is removed: often enough that
 	// a pass is small.
 	retentionEvery = 10 * time.Minute
 
 	defaultInFlight = 8
 	maxInFlight     = 64
+
+	// maxOverlap is how long a key may live on beside its successor.
+	maxOverlap = 30 * 24 * time.Hour
 
 	// usedEvery bounds how often a key's last use is written.
 	usedEvery = time.Minute

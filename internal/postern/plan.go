@@ -48,6 +48,24 @@ type Limits struct {
 	MessageDays *int `json:"messageDays"` // the same of messages
 }
 
+// With changes some limits: nil leaves one as it is, a negative one takes it
+// away.
+func (l Limits) With(change Limits) Limits {
+	changed := func(have, to *int) *int {
+		switch {
+		case to == nil:
+			return have
+		case *to < 0:
+			return nil
+		}
+		return to
+	}
+	return Limits{
+		Messages: changed(l.Messages, change.Messages), Devices: changed(l.Devices, change.Devices),
+		EventDays: changed(l.EventDays, change.EventDays), MessageDays: changed(l.MessageDays, change.MessageDays),
+	}
+}
+
 // Entitlement is the workspace's plan with the operator's limits; ok is false
 // when there is no plan of its name.
 func (w Workspace) Entitlement() (p Plan, ok bool) {

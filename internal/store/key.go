@@ -20,11 +20,41 @@ func scanKey(s scanner) (k postern.Key, err error) {
 
 // CreateKey adds an API key. Only its hash is kept.
 func (db *DB) CreateKey(ctx context.Context, k postern.Key) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`INSERT INTO api_key (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-			k.ID, k.WorkspaceID, k.Name, k.Environment, k.Hash[:], k.LastFour, asJSON(k.Scopes), asJSON(k.Devices),
-			k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+	return db.do(ctx, opFunc(func(t *tx) error { return t.insertKey(k) }))
+}
+
+func (t *tx) insertKey(k postern.Key) error {
+	return t.exec(`INSERT INTO api_key (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		k.ID, k.WorkspaceID, k.Name, k.Environment, k.Hash[:], k.LastFour, asJSON(k.Scopes), asJSON(k.Devices),
+		k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+}
+
+// Key finds a key of the workspace.
+func (db *DB) Key(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) (postern.Key, error) {
+	s, err := db.stmt(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`)
+	if err != nil {
+		return postern.Key{}, err
+	}
+	k, err := scanKey(s.QueryRowContext(unending(ctx), ws, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return k, postern.Errorf(postern.NotFound, "there is no such key")
+	}
+	return k, err
+}
+
+// RotateKey adds the successor of a key and lets the old one end at a time, if
+// it does not end before. ok is false when the old key has ended already.
+func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key) (ok bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
+			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old, ends, k.CreatedAt)
+		if ok = n == 1; err != nil || !ok {
+			return err
+		}
+		t.wake(KeyChanged, string(k.WorkspaceID))
+		return t.insertKey(k)
 	}))
+	return ok, err
 }
 
 // Keys lists a workspace's keys, newest first.

@@ -51,6 +51,9 @@ func (o QueueMessage) apply(t *tx) error {
 	if err := spend(t, o.Message.WorkspaceID, o.Month, o.Quota); err != nil {
 		return err
 	}
+	if err := countUnit(t, o.Message, o.Month, 1); err != nil {
+		return err
+	}
 	ok, err := t.insertMessage(o.Message, "", false)
 	if err == nil && !ok {
 		err = errors.New("a network id was chosen twice")
@@ -80,14 +83,25 @@ func spend(t *tx, ws postern.WorkspaceID, month string, quota int) error {
 	n, err := t.changed(`INSERT INTO usage (workspace_id, month, messages) SELECT $1, $2, 1 WHERE CAST($3 AS BIGINT) > 0
 		ON CONFLICT (workspace_id, month) DO UPDATE SET messages = usage.messages + 1 WHERE usage.messages < $3`, ws, month, quota)
 	if err == nil && n == 0 {
-		return postern.Errorf(postern.QuotaExhausted, "the plan's %d messages of this month are used up; the month ends at %s", quota, monthEnd(month))
+		return postern.Errorf(postern.QuotaExhausted, "the plan's %d messages of this month are used up; the month ends at %s", quota, MonthEnd(month))
 	}
 	return err
 }
 
 // refund gives one unit back to the month in which a message was accepted.
 func refund(t *tx, m postern.Message) error {
-	return t.exec(`UPDATE usage SET messages = messages - 1 WHERE workspace_id = $1 AND month = $2 AND messages > 0`, m.WorkspaceID, MonthOf(m.CreatedAt))
+	month := MonthOf(m.CreatedAt)
+	err := t.exec(`UPDATE usage SET messages = messages - 1 WHERE workspace_id = $1 AND month = $2 AND messages > 0`, m.WorkspaceID, month)
+	if err != nil {
+		return err
+	}
+	return countUnit(t, m, month, -1)
+}
+
+// countUnit counts a unit, or takes it off, for the message's device.
+func countUnit(t *tx, m postern.Message, month string, n int) error {
+	return t.exec(`INSERT INTO device_usage (workspace_id, month, device_id, messages) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = device_usage.messages + excluded.messages`, m.WorkspaceID, month, m.DeviceID, n)
 }
 
 // QueueMessage accepts an outbound message.
@@ -122,13 +136,4 @@ func (db *DB) Messages(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 			return err
 		})
 	return list, err
-}
-
-// MessagesUsed says how many units of a month's quota are spent.
-func (db *DB) MessagesUsed(ctx context.Context, ws postern.WorkspaceID, month string) (n int, err error) {
-	err = db.row(ctx, `SELECT messages FROM usage WHERE workspace_id = $1 AND month = $2`, []any{ws, month}, &n)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return n, err
 }

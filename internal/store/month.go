@@ -9,8 +9,8 @@ import (
 // MonthOf names the UTC calendar month of an instant, such as 2026-11.
 func MonthOf(t postern.Time) string { return t.Std().Format("2006-01") }
 
-// monthEnd is when a month named by MonthOf ends.
-func monthEnd(month string) postern.Time {
+// MonthEnd is when a month named by MonthOf ends.
+func MonthEnd(month string) postern.Time {
 	t, err := time.Parse("2006-01", month)
 	if err != nil {
 		return 0

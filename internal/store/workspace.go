@@ -58,17 +58,27 @@ func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.
 	}))
 }
 
-// SetLimits sets what a workspace has in place of its plan's figures.
-func (db *DB) SetLimits(ctx context.Context, id postern.WorkspaceID, l postern.Limits) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
-			id, l.Messages, l.Devices, l.EventDays, l.MessageDays)
-		if err == nil && n == 0 {
+// ChangeLimits changes some of what a workspace has in place of its plan's
+// figures: nil leaves a figure as it is, a negative one gives it back to the
+// plan.
+func (db *DB) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits) (ws postern.Workspace, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		s, err := t.stmt(`SELECT ` + workspaceColumns + ` FROM workspace w WHERE id = $1`)
+		if err != nil {
+			return err
+		}
+		if ws, err = scanWorkspace(s.QueryRowContext(t.ctx, id)); errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.NotFound, "there is no such workspace")
 		}
+		if err != nil {
+			return err
+		}
+		ws.Limits = ws.Limits.With(change)
 		t.wake(KeyChanged, string(id))
-		return err
+		return t.exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
+			id, ws.Limits.Messages, ws.Limits.Devices, ws.Limits.EventDays, ws.Limits.MessageDays)
 	}))
+	return ws, err
 }
 
 func switchEndpoints(t *tx, id postern.WorkspaceID, on bool, at postern.Time) error {

@@ -1,0 +1,11 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+)
+
+func (a *API) getUsage(ctx context.Context, q *request, _ *nothing) (*output[gateway.Usage], error) {
+	return answer(a.gateway.Usage(ctx, q.caller))
+}

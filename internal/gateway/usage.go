@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Used is how much there is of something, and how much of it is used.
+type Used struct {
+	Used  int `json:"used" doc:"How many are used; a key limited to devices counts theirs only." example:"17"`
+	Limit int `json:"limit" doc:"How many the workspace may use." example:"3000"`
+}
+
+// Usage is what a workspace uses of its plan.
+type Usage struct {
+	Month    string       `json:"month" doc:"The UTC calendar month." example:"2026-11"`
+	ResetsAt postern.Time `json:"resetsAt" format:"date-time" doc:"When the month ends, and the messages begin anew." example:"2026-12-01T00:00:00.000Z"`
+	Messages Used         `json:"messages" doc:"Outbound messages of the month that were accepted and not given back."`
+	Devices  Used         `json:"devices" doc:"Devices that are linked or being linked."`
+}
+
+// Usage tells what the caller's workspace uses of its plan. A key limited to
+// devices counts these only, beside the limits of the whole workspace.
+func (g *Gateway) Usage(ctx context.Context, c Caller) (Usage, error) {
+	month := store.MonthOf(g.time())
+	u := Usage{Month: month, ResetsAt: store.MonthEnd(month), Messages: Used{Limit: c.Plan.Messages}, Devices: Used{Limit: c.Plan.Devices}}
+	var err error
+	if u.Devices.Used, err = g.db.SlotsUsed(ctx, c.Workspace(), c.Key.Devices); err != nil {
+		return Usage{}, err
+	}
+	if c.Key.Devices != nil {
+		u.Messages.Used, err = g.db.MessagesUsedBy(ctx, c.Workspace(), month, c.Key.Devices)
+	} else {
+		u.Messages.Used, err = g.db.MessagesUsed(ctx, c.Workspace(), month)
+	}
+	return u, err
+}
