@@ -17,18 +17,19 @@ import (
 
 // API serves /v1 over one gateway.
 type API struct {
-	gateway  *gateway.Gateway
-	log      *slog.Logger
-	baseURL  string
-	huma     huma.API
-	mux      *http.ServeMux
-	kinds    map[postern.Reason]kind
-	scopes   map[string][]postern.Scope
-	throttle *throttle
-	streams  openStreams
-	pulse    time.Duration // between heartbeats of a stream
-	patience time.Duration // with a reader of a stream that takes nothing
-	spec     []byte
+	gateway   *gateway.Gateway
+	log       *slog.Logger
+	baseURL   string
+	huma      huma.API
+	mux       *http.ServeMux
+	kinds     map[postern.Reason]kind
+	scopes    map[string][]postern.Scope
+	throttle  *throttle
+	streams   openStreams
+	transport Transport
+	pulse     time.Duration // between heartbeats of a stream
+	patience  time.Duration // with a reader of a stream that takes nothing
+	spec      []byte
 }
 
 // Options configure an API.
@@ -38,6 +39,8 @@ type Options struct {
 	BaseURL string       // where callers reach the server; the start of a problem's type
 	Version string       // of the program, for the document
 	Sandbox bool         // the simulated network is on; the document says so
+
+	Transport Transport // which requests may come in plain text; zero: those from this machine
 }
 
 // New makes an API. It fails when an operation and the table of scopes do not
@@ -52,7 +55,7 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
+		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, transport: opts.Transport, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
 	}
 	a.huma = humago.New(a.mux, a.config(opts))
 	a.huma.UseMiddleware(a.guard)

@@ -44,6 +44,9 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 		if strings.Contains(r.URL.RawQuery, "pst_") {
 			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)
 		}
+		if limited := a.throttle.strike(r.Context(), q.client); limited != nil {
+			return limited
+		}
 		return err
 	}
 	q.caller = caller

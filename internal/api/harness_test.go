@@ -256,6 +256,9 @@ func (s *server) do(method, target, body string, headers ...string) *answerT {
 
 func (s *server) send(req *http.Request) *answerT {
 	s.t.Helper()
+	if req.RemoteAddr == "" || req.RemoteAddr == "192.0.2.1:1234" { // httptest's own; who calls from elsewhere says so
+		req.RemoteAddr = "127.0.0.1:1234"
+	}
 	a := &answerT{s.t, req.Method + " " + req.URL.Path, httptest.NewRecorder()}
 	s.handler.ServeHTTP(a.ResponseRecorder, req)
 	if !strings.HasPrefix(a.Header().Get("Request-Id"), "req_") {

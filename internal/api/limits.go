@@ -24,5 +24,6 @@ const (
 	retryStorage = 5 * time.Second  // when the storage is away or the server stops
 
 	maxStreams    = 100     // of a workspace at once
+	strikes       = 600     // refused credentials a minute from one address
 	throttledKeys = 100_000 // keys and workspaces whose rate is remembered
 )

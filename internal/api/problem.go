@@ -53,6 +53,7 @@ func kinds() map[postern.Reason]kind {
 	return map[postern.Reason]kind{
 		postern.MalformedRequest:     {400, "BAD_REQUEST", "Malformed request"},
 		postern.Unauthorized:         {401, "UNAUTHORIZED", "Unauthorized"},
+		postern.InsecureTransport:    {403, "FORBIDDEN", "Insecure transport"},
 		postern.PlanWithoutAPI:       {403, "FORBIDDEN", "The plan has no API access"},
 		postern.MissingScope:         {403, "FORBIDDEN", "Missing scope"},
 		postern.ResourceNotAllowed:   {403, "FORBIDDEN", "Resource not allowed"},

@@ -87,6 +87,7 @@ func TestAPanicInAnAnswerCutsIt(t *testing.T) {
 	}()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/devices", nil)
 	req.Header.Set("Authorization", "Bearer "+mine.key)
+	req.RemoteAddr = "127.0.0.1:1234"
 	mine.handler.ServeHTTP(brokenWriter{httptest.NewRecorder()}, req)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 // request is what is known about a request while it is served.
 type request struct {
 	id            string
+	client        netip.Addr // where it comes from
 	authorization string
 	caller        gateway.Caller
 	idem          *gateway.Idempotency // nil: it may happen more than once
@@ -58,7 +60,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	q, rec, start := &request{id: postern.NewRequestID()}, &recorder{ResponseWriter: w}, time.Now()
+	q, rec, start := &request{id: postern.NewRequestID(), client: a.transport.client(r)}, &recorder{ResponseWriter: w}, time.Now()
 	h := w.Header()
 	h.Set("Request-Id", q.id)
 	h.Set("Cache-Control", "no-store")
@@ -95,7 +97,7 @@ func (a *API) panicked(w *recorder, q *request, p any) {
 // path: a path holds what the caller sent.
 func (a *API) logRequest(r *http.Request, status int, q *request, took time.Duration) {
 	_, route, _ := strings.Cut(r.Pattern, " ")
-	args := []any{"request_id", q.id, "method", knownMethod(r.Method), "route", route, "status", status, "duration_ms", took.Milliseconds()}
+	args := []any{"request_id", q.id, "method", knownMethod(r.Method), "route", route, "status", status, "duration_ms", took.Milliseconds(), "client", q.client}
 	if id := q.caller.Key.ID; id != "" {
 		args = append(args, "workspace", q.caller.Workspace(), "key_id", id)
 	}
@@ -117,6 +119,9 @@ func knownMethod(m string) string {
 // plain text; both are refused here first.
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, q *request) {
 	switch {
+	case !a.transport.admits(r, q.client):
+		a.refuse(w, q, plainRefused())
+		return
 	case headerBytes(r) > HeaderLimit:
 		w.Header().Set("Connection", "close")
 		a.refuse(w, q, postern.Errorf(postern.HeadersTooLarge, "the headers have at most %d bytes", HeaderLimit))

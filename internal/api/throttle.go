@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/netip"
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -59,4 +60,31 @@ func (t *throttle) take(ctx context.Context, c gateway.Caller, h http.Header) er
 		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
 		Detail: fmt.Sprintf("the plan allows %d requests a minute; wait as Retry-After says", perMinute),
 	}
+}
+
+// strike counts a credential that was refused, for the address it came from.
+// Beyond [strikes] a minute the answer is 429. This machine is spared: behind a
+// proxy that is not trusted all would be one address.
+func (t *throttle) strike(ctx context.Context, client netip.Addr) error {
+	if !client.IsValid() || client.IsLoopback() {
+		return nil
+	}
+	limiter, err := throttled.NewGCRARateLimiterCtx(t.store, throttled.RateQuota{MaxRate: throttled.PerMin(strikes), MaxBurst: strikes - 1})
+	if err != nil {
+		return fmt.Errorf("make a rate: %w", err)
+	}
+	limiter.SetMaxCASAttemptsLimit(casAttempts)
+	limited, state, err := limiter.RateLimitCtx(ctx, "from "+network(client), 1)
+	if err != nil || !limited {
+		return err
+	}
+	return &postern.Error{Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1), Detail: "too many requests with a key that is not accepted came from your address; wait as Retry-After says"}
+}
+
+// network is what one caller has: an IPv4 address, or the /64 of an IPv6 one.
+func network(a netip.Addr) string {
+	if a.Is4() {
+		return a.String()
+	}
+	return netip.PrefixFrom(a, 64).Masked().String()
 }

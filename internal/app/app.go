@@ -173,10 +173,16 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	}
 	a.onClose(ignoreClosed(sock.Close))
 	if a.cfg.BaseURL == "" {
-		a.cfg.BaseURL = "http://" + public.Addr().String()
+		a.cfg.BaseURL = a.scheme() + public.Addr().String()
 	}
-	handler, err := api.New(api.Options{Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Version: a.version, Sandbox: a.vendor != nil})
+	handler, err := api.New(api.Options{
+		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Version: a.version, Sandbox: a.vendor != nil,
+		Transport: api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)},
+	})
 	if err != nil {
+		return err
+	}
+	if public, err = a.secured(public, handler.PlainRefusal); err != nil {
 		return err
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -185,6 +191,25 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	a.serve(requests, opsL, ops)
 	a.serve(requests, sock, adminHandler(a.gateway))
 	return nil
+}
+
+func (a *App) scheme() string {
+	if a.cfg.TLS() {
+		return "https://"
+	}
+	return "http://"
+}
+
+// secured speaks TLS on a listener when the server has a certificate.
+func (a *App) secured(l net.Listener, refuse func() []byte) (net.Listener, error) {
+	if !a.cfg.TLS() {
+		return l, nil
+	}
+	c, err := loadCertificate(a.cfg.TLSCertFile, a.cfg.TLSKeyFile, a.log)
+	if err != nil {
+		return nil, err
+	}
+	return &tlsListener{l, c.config(), refuse}, nil
 }
 
 func ignoreClosed(f func() error) func() error {

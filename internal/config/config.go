@@ -101,6 +101,10 @@ type Server struct {
 	OpsAddr string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of /metrics, /healthz, /readyz and pprof (${default})."`
 	BaseURL string `env:"POSTERN_BASE_URL" placeholder:"URL" help:"Where callers reach the API; from the address when not given."`
 
+	TLSCertFile    string         `name:"tls-cert-file" env:"POSTERN_TLS_CERT_FILE" placeholder:"FILE" help:"Certificate of the API as PEM, with its chain; read again when it changes."`
+	TLSKeyFile     string         `name:"tls-key-file" env:"POSTERN_TLS_KEY_FILE" placeholder:"FILE" help:"Its private key as PEM."`
+	TrustedProxies []netip.Prefix `env:"POSTERN_TRUSTED_PROXIES" placeholder:"CIDR" help:"Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count."`
+
 	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Listen beyond loopback without TLS."`
 
 	Sandbox        Switch `env:"POSTERN_SANDBOX" default:"off" help:"Link devices to a simulated vendor instead of the real one."`
@@ -126,8 +130,11 @@ func (s *Server) Validate() error {
 	switch {
 	case err != nil:
 		errs = append(errs, errors.New("POSTERN_ADDR must be host:port, such as 127.0.0.1:8080"))
-	case !loopback(host) && !bool(s.InsecureHTTP):
-		errs = append(errs, errors.New("POSTERN_ADDR is reachable from elsewhere without TLS; bind to 127.0.0.1 behind a proxy that speaks TLS, or set POSTERN_INSECURE_HTTP=on for a closed network"))
+	case !loopback(host) && !s.TLS() && len(s.TrustedProxies) == 0 && !bool(s.InsecureHTTP):
+		errs = append(errs, errors.New("POSTERN_ADDR is reachable from elsewhere without TLS; set POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE, or POSTERN_TRUSTED_PROXIES behind proxies that speak TLS, or bind to 127.0.0.1, or set POSTERN_INSECURE_HTTP=on for a closed network"))
+	}
+	if (s.TLSCertFile == "") != (s.TLSKeyFile == "") {
+		errs = append(errs, errors.New("POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE come together"))
 	}
 	if bool(s.Sandbox) && s.NetworkURL != "" {
 		errs = append(errs, errors.New("POSTERN_SANDBOX and POSTERN_NETWORK_URL exclude each other"))
@@ -140,6 +147,9 @@ func (s *Server) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// TLS tells whether the server speaks TLS itself.
+func (s *Server) TLS() bool { return s.TLSCertFile != "" && s.TLSKeyFile != "" }
 
 func loopback(host string) bool {
 	if host == "localhost" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,12 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 		"no port":              {Server{Addr: "127.0.0.1"}, false},
 		"everywhere":           {Server{Addr: ":8080"}, false},
 		"everywhere, asked":    {Server{Addr: ":8080", InsecureHTTP: true}, true},
+		"everywhere, with TLS": {Server{Addr: ":8443", TLSCertFile: "a", TLSKeyFile: "b"}, true},
+		"everywhere, proxies":  {Server{Addr: "0.0.0.0:8080", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, true},
+		"one address":          {Server{Addr: "192.0.2.1:8080"}, false},
+		"a name":               {Server{Addr: "example.com:8080"}, false},
+		"certificate alone":    {Server{Addr: "127.0.0.1:8443", TLSCertFile: "a"}, false},
+		"key alone":            {Server{Addr: "127.0.0.1:8443", TLSKeyFile: "a"}, false},
 		"other vendor, no key": {Server{Addr: "127.0.0.1:1", NetworkURL: "wss://127.0.0.1:2"}, false},
 		"short root key":       {Server{Addr: "127.0.0.1:1", NetworkRootKey: "00ff"}, false},
 		"database, no key":     {Server{Addr: "127.0.0.1:1", Data: Data{DatabaseURL: "postgres://canary"}}, false},

@@ -15,6 +15,7 @@ type Reason string
 const (
 	MalformedRequest     Reason = "malformed-request"
 	Unauthorized         Reason = "unauthorized"
+	InsecureTransport    Reason = "insecure-transport"
 	PlanWithoutAPI       Reason = "plan-without-api"
 	MissingScope         Reason = "missing-scope"
 	ResourceNotAllowed   Reason = "resource-not-allowed"

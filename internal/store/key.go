@@ -31,11 +31,7 @@ func (t *tx) insertKey(k postern.Key) error {
 
 // Key finds a key of the workspace.
 func (db *DB) Key(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) (postern.Key, error) {
-	s, err := db.stmt(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`)
-	if err != nil {
-		return postern.Key{}, err
-	}
-	k, err := scanKey(s.QueryRowContext(unending(ctx), ws, id))
+	k, err := scanKey(db.one(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, postern.Errorf(postern.NotFound, "there is no such key")
 	}

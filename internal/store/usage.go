@@ -19,13 +19,13 @@ func (db *DB) MessagesUsed(ctx context.Context, ws postern.WorkspaceID, month st
 
 // MessagesUsedBy is the part of MessagesUsed that some devices have.
 func (db *DB) MessagesUsedBy(ctx context.Context, ws postern.WorkspaceID, month string, devices []postern.DeviceID) (n int, err error) {
-	err = db.row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2 AND device_id IN `+inList(3), []any{ws, month, asJSON(devices)}, &n)
+	err = db.row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2 AND device_id IN `+db.dialect.inList(3), []any{ws, month, asJSON(devices)}, &n)
 	return n, err
 }
 
 // SlotsUsed says how many devices hold a slot of the plan; only counts just
 // some when it is not nil.
 func (db *DB) SlotsUsed(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID) (n int, err error) {
-	err = db.row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+inList(2)+`)`, []any{ws, asJSON(only)}, &n)
+	err = db.row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+db.dialect.inList(2)+`)`, []any{ws, asJSON(only)}, &n)
 	return n, err
 }

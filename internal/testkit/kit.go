@@ -104,14 +104,22 @@ func dir(tb testing.TB) string {
 // Boot starts the gateway again on the same directory and vendor.
 func (k *Kit) Boot() {
 	k.t.Helper()
+	if err := k.TryBoot(); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// TryBoot is Boot for settings that may be refused.
+func (k *Kit) TryBoot() error {
 	ctx, stop := context.WithCancel(context.Background())
 	a, err := app.New(ctx, k.Config, app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Vendor})
 	if err != nil {
 		stop()
-		k.t.Fatal(err)
+		return err
 	}
 	k.app, k.stop, k.stopped = a, stop, make(chan error, 1)
 	go func() { k.stopped <- a.Run(ctx) }()
+	return nil
 }
 
 // Stop drains and stops the gateway.

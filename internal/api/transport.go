@@ -1,0 +1,89 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"postern/internal/postern"
+)
+
+// Transport says which requests may come in plain text, and whose word on
+// where a request comes from counts.
+type Transport struct {
+	Proxies  []netip.Prefix // networks whose X-Forwarded-* headers count
+	Insecure bool           // plain requests may come from anywhere
+}
+
+// client is where a request comes from: the connection's other end, or, behind
+// proxies that are trusted, the last address that is none of theirs. It is
+// invalid when the connection has no address.
+func (t Transport) client(r *http.Request) netip.Addr {
+	client := addrOf(r.RemoteAddr)
+	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !t.trusts(client) {
+			break
+		}
+		next := addrOf(strings.TrimSpace(hop))
+		if !next.IsValid() {
+			break
+		}
+		client = next
+	}
+	return client
+}
+
+func (t Transport) trusts(a netip.Addr) bool {
+	return a.IsValid() && slices.ContainsFunc(t.Proxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// admits tells whether a request may be served: it came by TLS, to us or to a
+// proxy that is trusted, or never left this machine. Of several protocols that
+// proxies name the last counts: it is the word of the one before us.
+func (t Transport) admits(r *http.Request, client netip.Addr) bool {
+	if t.Insecure || r.TLS != nil || client.IsLoopback() {
+		return true
+	}
+	if !t.trusts(addrOf(r.RemoteAddr)) {
+		return false
+	}
+	named := strings.Split(strings.Join(r.Header["X-Forwarded-Proto"], ","), ",")
+	return strings.EqualFold(strings.TrimSpace(named[len(named)-1]), "https")
+}
+
+// addrOf reads an address with or without a port.
+func addrOf(s string) netip.Addr {
+	if ap, err := netip.ParseAddrPort(s); err == nil {
+		return ap.Addr().Unmap().WithZone("")
+	}
+	a, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Unmap().WithZone("")
+}
+
+func plainRefused() error {
+	return postern.Errorf(postern.InsecureTransport, "requests from elsewhere come by HTTPS only; a key that was sent in plain text may have been read on its way: rotate it")
+}
+
+// PlainRefusal is the whole answer, as HTTP/1.1, to a request in plain text on
+// a connection that is for TLS.
+func (a *API) PlainRefusal() []byte {
+	q := &request{id: postern.NewRequestID()}
+	p := a.problem(q, plainRefused())
+	body, err := postern.EncodeJSON(p)
+	if err != nil {
+		a.log.Error("encode a problem", "request_id", q.id, "error", err)
+	}
+	a.log.Info("request", "request_id", q.id, "status", p.Status, "reason", q.reason)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRequest-Id: %s\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+		p.Status, http.StatusText(p.Status), problemType, len(body), q.id)
+	b.Write(body)
+	return b.Bytes()
+}
