@@ -44,6 +44,8 @@ test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each)
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
 	./scripts/fuzz $(LONG)
 	$(GO) test ./internal/chaos -count=1 -run Point -everything -v -timeout 20m
+	$(GO) test ./internal/chaos -count=1 -run OneKey -rounds 1000 -timeout 20m -v
+	$(GO) test ./internal/api -count=1 -run 'Exact|UsageIsTrue' -histories 1000 -timeout 20m -v
 	$(MAKE) --no-print-directory chaos CYCLES=100
 
 CYCLES  ?= 100
