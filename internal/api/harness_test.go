@@ -76,6 +76,7 @@ type server struct {
 	api     *api.API
 	handler http.Handler
 	db      *store.DB
+	dir     string // of the database
 	g       *gateway.Gateway
 	log     *safeBuffer
 
@@ -90,7 +91,8 @@ func newServer(tb testing.TB) *server {
 // newServerWith makes a server for the real network when sandbox is nil.
 func newServerWith(tb testing.TB, sandbox gateway.Sandbox) *server {
 	tb.Helper()
-	db, err := store.Open(tb.Context(), store.Options{Dir: tb.TempDir()})
+	dir := tb.TempDir()
+	db, err := store.Open(tb.Context(), store.Options{Dir: dir})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func newServerWith(tb testing.TB, sandbox gateway.Sandbox) *server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &server{t: tb, db: db, log: &safeBuffer{}, closeStore: closeStore}
+	s := &server{t: tb, db: db, dir: dir, log: &safeBuffer{}, closeStore: closeStore}
 	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, CheckURL: func(u string) error {
 		if !strings.HasPrefix(u, "https://") {
 			return errors.New("an endpoint's URL starts with https://")

@@ -1,0 +1,378 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/api"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// everything is what a tenant can see of itself.
+func (t *tenant) everything() (text string) {
+	t.t.Helper()
+	for _, target := range []string{"/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200", "/v1/events?limit=200", "/v1/usage"} {
+		a := t.do("GET", target, "")
+		a.want(http.StatusOK, "")
+		text += a.Body.String()
+	}
+	return text
+}
+
+// TestT1StrangersReachNothing sends every operation at what another tenant has.
+func TestT1StrangersReachNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine, other := s.tenant("enterprise"), s.tenant("enterprise")
+	for id, r := range routes() {
+		if !r.foreign {
+			continue
+		}
+		target, body := r.build(other)
+		before := other.everything()
+		a := mine.do(r.method, target, body)
+		a.what = id
+		a.want(http.StatusForbidden, postern.ResourceNotAllowed)
+		b := mine.do(r.method, target, body, "Idempotency-Key", "k")
+		b.want(http.StatusForbidden, postern.ResourceNotAllowed)
+		if after := other.everything(); after != before {
+			t.Errorf("%s: a stranger changed\n%s\nto\n%s", id, before, after)
+		}
+	}
+	if got := mine.do("GET", "/v1/events", "").Body.String(); got != `{"data":[],"nextCursor":null}` {
+		t.Errorf("the stranger's own log: %s", got)
+	}
+}
+
+// TestT1NoAnswerShowsAnotherTenant walks at random: any key, any operation,
+// anyone's ids. No answer may hold a word that another tenant wrote.
+func TestT1NoAnswerShowsAnotherTenant(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 0))
+	type request struct{ method, target, body string }
+	var tenants []*tenant
+	var requests []request
+	word := func(i int) string { return fmt.Sprintf("%s-of-%d-", canary, i) }
+	for i := range 3 {
+		mine := s.tenant("enterprise")
+		tenants = append(tenants, mine)
+		device := mine.device(word(i), postern.Connected)
+		mine.receive(device, word(i))
+		mine.do("POST", "/v1/messages", `{"deviceId":"`+string(device)+`","to":"+15551234567","body":"`+word(i)+`","metadata":{"a":"`+word(i)+`"}}`).want(http.StatusAccepted, "")
+		mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/`+word(i)+`","description":"`+word(i)+`"}`).want(http.StatusCreated, "")
+		for id, route := range routes() {
+			if id == "streamEvents" || id == "scanInSandbox" { // they wait for what does not come
+				continue
+			}
+			target, body := route.build(mine)
+			requests = append(requests, request{route.method, target, body})
+		}
+		for _, target := range []string{"/v1/devices/" + string(device), "/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200", "/v1/events?limit=200", "/v1/events?deviceId=" + string(device), "/v1/messages?deviceId=" + string(device)} {
+			requests = append(requests, request{"GET", target, ""}, request{"GET", target, ""})
+		}
+	}
+	shown := 0
+	for range 3000 {
+		who, q := r.IntN(len(tenants)), requests[r.IntN(len(requests))]
+		a := tenants[who].do(q.method, q.target, q.body)
+		for i := range tenants {
+			if strings.Contains(a.Body.String(), word(i)) {
+				if shown++; i != who {
+					t.Fatalf("seed %d: %s %s shows tenant %d what tenant %d wrote: %s", seed, q.method, q.target, who, i, a.Body)
+				}
+			}
+		}
+		if a.Code >= 500 {
+			t.Fatalf("seed %d: %s %s is answered %d %s", seed, q.method, q.target, a.Code, a.Body)
+		}
+	}
+	if shown < 100 {
+		t.Errorf("seed %d: only %d answers showed anything", seed, shown)
+	}
+}
+
+func TestT2ScopesAndDeviceListsHold(t *testing.T) {
+	t.Parallel()
+	t.Run("every operation", TestActors)
+	t.Run("no row in the table", TestAnOperationWithoutScopesStopsTheServer)
+	t.Run("events", TestKeyLimitedToDevicesSeesTheirEventsOnly)
+	t.Run("replays", TestReplayHonoursTheDeviceList)
+	t.Run("lists", func(t *testing.T) {
+		t.Parallel()
+		mine := newServer(t).tenant("enterprise")
+		a, b := mine.device("a", postern.Connected), mine.device("b", postern.Connected)
+		for _, d := range []postern.DeviceID{a, b} {
+			mine.do("POST", "/v1/messages", `{"deviceId":"`+string(d)+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted, "")
+			mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["`+string(d)+`"]}`).want(http.StatusCreated, "")
+		}
+		mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/all"}`).want(http.StatusCreated, "")
+		limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{a}}))
+		for _, target := range []string{"/v1/devices", "/v1/messages", "/v1/webhooks"} {
+			if l := limited.do("GET", target, "").list(); len(l.Data) != 1 {
+				t.Errorf("%s shows a limited key %d", target, len(l.Data))
+			}
+		}
+		limited.do("POST", "/v1/devices", `{"name":"x"}`).want(http.StatusForbidden, postern.ResourceNotAllowed)
+		made := limited.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/frozen"}`)
+		made.want(http.StatusCreated, "")
+		if !strings.Contains(made.Body.String(), `"deviceIds":["`+string(a)+`"]`) {
+			t.Errorf("an endpoint of a limited key: %s", made.Body)
+		}
+		limited.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/b","deviceIds":["`+string(a)+`","`+string(b)+`"]}`).want(http.StatusForbidden, postern.ResourceNotAllowed)
+	})
+}
+
+func TestT3MembersAreNotAssigned(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	for id, r := range routes() {
+		if r.method != "POST" {
+			continue
+		}
+		target, _ := r.build(mine)
+		before := mine.everything()
+		for _, member := range []string{`"workspaceId":"ws_x"`, `"plan":"pro"`, `"status":"connected","id":"dev_x"`, `"createdAt":"2020-01-01T00:00:00.000Z"`, `"networkId":"x"`, `"__proto__":{}`} {
+			a := mine.do("POST", target, "{"+member+"}")
+			a.what = id + " with " + member
+			a.want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+		}
+		if after := mine.everything(); after != before {
+			t.Errorf("%s changed something", id)
+		}
+	}
+}
+
+// TestT3SecretsAreNeverShownAgain reads everything that can be read.
+func TestT3SecretsAreNeverShownAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("enterprise")
+	made := mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a"}`)
+	made.want(http.StatusCreated, "")
+	hash := postern.HashKey(mine.key)
+	secrets := []string{mine.key, mine.key[4:36], made.member("secret"), "whsec_", hex.EncodeToString(hash[:])}
+	for id, r := range routes() {
+		if r.method != "GET" {
+			continue
+		}
+		target, body := r.build(mine)
+		a := mine.do("GET", target, body)
+		for _, secret := range secrets {
+			if strings.Contains(a.Body.String(), secret) || strings.Contains(fmt.Sprint(a.Header()), secret) {
+				t.Errorf("%s shows %s", id, secret)
+			}
+		}
+	}
+	a := mine.do("GET", "/v1/webhooks/"+made.member("id"), "")
+	if a.want(http.StatusOK, ""); strings.Contains(a.Body.String(), "whsec_") || a.member("secretLastFour") == "" {
+		t.Errorf("an endpoint: %s", a.Body)
+	}
+}
+
+// TestT4KeysAreNotKept looks for keys in all the files of the database.
+func TestT4KeysAreNotKept(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("enterprise")
+	keys := []string{mine.key}
+	for range 5 {
+		keys = append(keys, mine.newKey(gateway.NewKey{}))
+	}
+	for _, k := range keys {
+		mine.with(k).do("POST", "/v1/devices", `{"name":"x"}`, "Idempotency-Key", "k").want(http.StatusCreated, "")
+	}
+	s.closeStore()
+	files := 0
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("pst_")) {
+			t.Errorf("%s has a key", path)
+		}
+		for _, k := range keys {
+			if bytes.Contains(text, []byte(k[4:36])) {
+				t.Errorf("%s has the random part of a key", path)
+			}
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Fatal(files, err)
+	}
+}
+
+// TestT4KeysAreNotTimed compares how long keys take that are wrong in their
+// first and in their last characters, by Welch's t-test (dudect). A leak would
+// show in every try; noise of the machine does not.
+func TestT4KeysAreNotTimed(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("enterprise")
+	near, far := make([]string, 256), make([]string, 256)
+	for i := range near {
+		far[i] = postern.NewKeySecret()
+		near[i] = withChecksum(mine.key[:24] + far[i][24:36])
+	}
+	var score float64
+	for range 6 {
+		if score = math.Abs(s.welch(near, far)); score < 4.5 {
+			return
+		}
+	}
+	t.Errorf("keys that begin like a good one take another time than others: t = %.1f", score)
+}
+
+// welch is the t of the times that two kinds of keys take, asked in turn.
+func (s *server) welch(a, b []string) float64 {
+	var times [2][]float64
+	for n := range 4000 {
+		for i, keys := range [][]string{a, b} {
+			header := "Bearer " + keys[n%len(keys)]
+			start := time.Now()
+			if _, err := s.g.Authenticate(s.t.Context(), header); err == nil {
+				s.t.Error("a wrong key is good")
+			}
+			times[i] = append(times[i], float64(time.Since(start)))
+		}
+	}
+	ma, va := moments(times[0])
+	mb, vb := moments(times[1])
+	return (ma - mb) / math.Sqrt(va/float64(len(times[0]))+vb/float64(len(times[1])))
+}
+
+// moments are mean and variance without the slowest tenth, where the machine
+// did something else.
+func moments(list []float64) (mean, variance float64) {
+	slices.Sort(list)
+	list = list[:len(list)*9/10]
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	for _, x := range list {
+		variance += (x - mean) * (x - mean) / float64(len(list)-1)
+	}
+	return mean, variance
+}
+
+// withChecksum makes a well-formed key of its first 36 characters.
+func withChecksum(s string) string {
+	const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	var end [6]byte
+	for i, sum := 5, crc32.ChecksumIEEE([]byte(s)); i >= 0; i, sum = i-1, sum/62 {
+		end[i] = alphabet[sum%62]
+	}
+	return s + string(end[:])
+}
+
+func TestT4RevokedKeysEndAtOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("streams", TestOpenStreamsEndWithTheirKey)
+	t.Run("requests", func(t *testing.T) {
+		t.Parallel()
+		s := newServer(t)
+		mine := s.tenant("enterprise")
+		other := mine.with(mine.newKey(gateway.NewKey{}))
+		id := other.caller().Key.ID
+		other.do("GET", "/v1/usage", "").want(http.StatusOK, "")
+		if err := s.g.RevokeKey(t.Context(), mine.ws, id); err != nil {
+			t.Fatal(err)
+		}
+		other.do("GET", "/v1/usage", "").want(http.StatusUnauthorized, postern.Unauthorized)
+		mine.do("GET", "/v1/usage", "").want(http.StatusOK, "")
+	})
+	t.Run("forms of the header", func(t *testing.T) {
+		t.Parallel()
+		s := newServer(t)
+		mine := s.tenant("enterprise")
+		for header, ok := range map[string]bool{
+			"Bearer " + mine.key: true, "bearer " + mine.key: true, "BEARER " + mine.key: true,
+			"Bearer " + mine.key + " ": false, " Bearer " + mine.key: false, "Bearer\t" + mine.key: false, "Bearer  " + mine.key: false, "Token " + mine.key: false,
+			"Bearer " + mine.key + "," + mine.key: false, `Bearer "` + mine.key + `"`: false, mine.key: false, "Bearer": false, "Bearer " + strings.ToLower(mine.key): false,
+		} {
+			a := s.do("GET", "/v1/usage", "", "Authorization", header)
+			if ok {
+				a.want(http.StatusOK, "")
+				continue
+			}
+			a.want(http.StatusUnauthorized, postern.Unauthorized)
+		}
+	})
+	t.Run("two headers", TestTwoAuthorizationHeaders)
+	t.Run("blanks around, over the wire", func(t *testing.T) { // net/http takes them off before we see them
+		t.Parallel()
+		s := newServer(t)
+		mine := s.tenant("enterprise")
+		srv := httptest.NewServer(s.handler)
+		t.Cleanup(srv.Close)
+		if got := raw(t, srv, "GET /v1/usage HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization:   Bearer "+mine.key+"  \r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func TestT5KeysAreNowhereInTheLog(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("enterprise")
+	for _, target := range []string{"/v1/devices?key=", "/v1/devices?token=", "/v1/devices?authorization=Bearer%20", "/v1/devices?a=b&api_key=", "/v1/devices/"} {
+		a := s.do("GET", target+mine.key, "")
+		a.want(http.StatusUnauthorized, postern.Unauthorized)
+		mine.do("GET", target+mine.key, "", "X-Api-Key", mine.key, "Cookie", "key="+mine.key)
+	}
+	mine.do("POST", "/v1/devices", `{"name":"`+mine.key+`","x":"`+mine.key+`"}`, "Idempotency-Key", mine.key)
+	mine.do(mine.key, "/v1/"+mine.key, mine.key)
+	if !strings.Contains(s.log.String(), "a key came in a URL") {
+		t.Error("nobody is told that a key came in a URL")
+	}
+	s.api.Break()
+	mine.do("GET", "/v1/devices", "").want(http.StatusInternalServerError, postern.Internal)
+	if log := s.log.String(); strings.Contains(log, mine.key[4:]) || strings.Contains(log, mine.key) {
+		t.Errorf("the log shows a key: %s", log)
+	}
+}
+
+func TestT6PlainTextIsRefused(t *testing.T) {
+	t.Parallel()
+	t.Run("who may", TestPlainRequests)
+	t.Run("every path", TestPlainRequestsAreRefusedOnEveryPath)
+	t.Run("cost before the key", TestRefusedCredentialsAreCountedByAddress)
+	t.Run("good keys too", func(t *testing.T) {
+		t.Parallel()
+		s := newServer(t)
+		mine := s.tenant("enterprise")
+		for id, r := range routes() {
+			target, body := r.build(mine)
+			before := mine.everything()
+			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
+			req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"}}
+			req.RemoteAddr = "203.0.113.5:1"
+			a := s.behind(api.Transport{}).send(req)
+			a.what = id
+			if a.want(http.StatusForbidden, postern.InsecureTransport); a.Header().Get("Location") != "" {
+				t.Errorf("%s redirects", id)
+			}
+			if mine.everything() != before {
+				t.Errorf("%s in plain text changed something", id)
+			}
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package testkit_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/testkit"
+)
+
+// TestT21TextsArriveByteForByte sends texts to a phone that answers with the
+// same, and compares what its screen shows and what the webhook brings.
+func TestT21TextsArriveByteForByte(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("growth")
+	hooks := c.Receive("message.received")
+	d := c.Link(phone)
+	var want []string
+	for i, text := range []string{
+		"👨‍👩‍👧‍👦🇩🇪", "e\u0301 is not é", "\u202eright to left\u202c مرحبا שלום", "lines\r\n\u0085\u2028\u2029\ttabs", `<&>"'\/`, "\ufeff\u200b\u200d", "a" + strings.Repeat("\u0301", 10_000), strings.Repeat("👋", 16_000),
+		"\x01\x1f\x7f", "ﷺ İıſK", "\U0010fffd", strings.Repeat("x", 65_000), " blanks  ",
+	} {
+		text = fmt.Sprintf("%02d %s", i, text)
+		want = append(want, text)
+		send(c, d, parrot, text)
+	}
+	var got []string
+	for _, del := range hooks.Await(slices.Repeat([]postern.EventType{postern.MessageReceived}, len(want))...) {
+		message, _ := del.Event["message"].(map[string]any)
+		body, _ := message["body"].(string)
+		got = append(got, body)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("of %d texts came back %q", len(want), got)
+	}
+	shown := map[string]bool{}
+	for _, m := range k.Vendor.Shown(parrot) {
+		shown[m.Body] = true
+	}
+	for _, text := range want {
+		if !shown[text] {
+			t.Errorf("the phone does not show %.40q", text)
+		}
+	}
+}
+
+// TestT25SlowClientsDelayNoOne opens many connections that send their headers
+// a byte at a time. Others are served as before, and the slow are cut off.
+func TestT25SlowClientsDelayNoOne(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("enterprise")
+	median := func() time.Duration {
+		var took []time.Duration
+		for range 100 {
+			start := time.Now()
+			c.Call(http.MethodGet, "/v1/usage", nil, 200, nil)
+			took = append(took, time.Since(start))
+		}
+		slices.Sort(took)
+		return took[50]
+	}
+	before := median()
+	var slow []net.Conn
+	for range 300 {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(k.URL(), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		io.WriteString(conn, "GET /v1/usage HTTP/1.1\r\nHost: x\r\nX-A: ")
+		slow = append(slow, conn)
+	}
+	began := time.Now()
+	if with := median(); with > 10*before+50*time.Millisecond {
+		t.Errorf("a request takes %s beside 300 slow clients, %s without", with, before)
+	}
+	for _, conn := range slow { // they go on until they are cut off
+		if err := conn.SetDeadline(began.Add(testkit.Wait)); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, "a")
+		text, err := io.ReadAll(bufio.NewReader(conn))
+		if strings.HasPrefix(string(text), "HTTP/1.1 2") || time.Since(began) > 15*time.Second {
+			t.Fatalf("a slow client is answered %q, %v after %s", text, err, time.Since(began))
+		}
+	}
+}
