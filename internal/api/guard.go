@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -44,8 +45,8 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 		if strings.Contains(r.URL.RawQuery, "pst_") {
 			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)
 		}
-		if limited := a.throttle.strike(r.Context(), q.client); limited != nil {
-			return limited
+		if postern.ReasonOf(err) == postern.Unauthorized {
+			return cmp.Or(a.throttle.strike(r.Context(), q.client), err)
 		}
 		return err
 	}

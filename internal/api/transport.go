@@ -45,10 +45,11 @@ func (t Transport) trusts(a netip.Addr) bool {
 // proxy that is trusted, or never left this machine. Of several protocols that
 // proxies name the last counts: it is the word of the one before us.
 func (t Transport) admits(r *http.Request, client netip.Addr) bool {
-	if t.Insecure || r.TLS != nil || client.IsLoopback() {
+	remote := addrOf(r.RemoteAddr)
+	if t.Insecure || r.TLS != nil || remote.IsLoopback() && client == remote {
 		return true
 	}
-	if !t.trusts(addrOf(r.RemoteAddr)) {
+	if !t.trusts(remote) {
 		return false
 	}
 	named := strings.Split(strings.Join(r.Header["X-Forwarded-Proto"], ","), ",")

@@ -60,6 +60,7 @@ func TestPlainRequests(t *testing.T) {
 		"client that forges a hop":        {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1, 203.0.113.9"}, xfp: []string{"http"}, client: "203.0.113.9"},
 		"client that forges a header":     {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1", "203.0.113.9"}, xfp: []string{"https", "http"}, client: "203.0.113.9"},
 		"client that forges the protocol": {transport: proxies, remote: "10.1.2.3:1", xff: []string{"203.0.113.9"}, xfp: []string{"https, http"}, client: "203.0.113.9"},
+		"proxy that passes a forged hop":  {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1"}, xfp: []string{"http"}, client: "127.0.0.1"},
 		"two proxies":                     {transport: proxies, remote: "10.1.2.3:1", xff: []string{"203.0.113.9, fd00::7"}, xfp: []string{"https"}, ok: true, client: "203.0.113.9"},
 		"a hop with a port":               {transport: proxies, remote: "10.1.2.3:1", xff: []string{"[2001:db8::9]:443"}, xfp: []string{"https"}, ok: true, client: "2001:db8::9"},
 		"a hop that is none":              {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1, unknown"}, xfp: []string{"http"}, client: "10.1.2.3"},

@@ -30,9 +30,10 @@ const (
 	IdempotencyKept = 24 * time.Hour
 	// catchUpWindow is how far back an endpoint that becomes active gets events.
 	catchUpWindow = 72 * time.Hour
-	catchUpChunk  = 500    // events in one operation of catching up
-	purgeChunk    = 500    // rows in one operation of deleting
-	logScan       = 10_000 // events that one page of a filtered log looks at
+	catchUpChunk  = 500     // events in one operation of catching up
+	purgeChunk    = 500     // rows in one operation of deleting
+	logBytes      = 4 << 20 // of events, after which a page of the log is full
+	logScan       = 10_000  // events that one page of a filtered log looks at
 
 	// An endpoint is disabled after this long without one success, and at least
 	// so many attempts.

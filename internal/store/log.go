@@ -42,21 +42,30 @@ func (db *DB) Events(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 	if err != nil {
 		return p, err
 	}
+	size := 0
 	err = db.rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
 		AND ($4 = 'null' OR type IN `+db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+db.dialect.inList(5)+`) ORDER BY position LIMIT $6 + 0`,
 		[]any{ws, after, last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
 			p.Entries = append(p.Entries, e)
+			if size += len(e.Body); err == nil && size > logBytes {
+				return errPageFull
+			}
 			return err
 		})
 	p.Last, p.More = last, n == logScan
-	if len(p.Entries) > limit {
+	switch {
+	case errors.Is(err, errPageFull):
+		p.Last, p.More, err = p.Entries[len(p.Entries)-1].Position, true, nil
+	case len(p.Entries) > limit:
 		p.Entries, p.More = p.Entries[:limit], true
 		p.Last = p.Entries[limit-1].Position
 	}
 	return p, err
 }
+
+var errPageFull = errors.New("a page of the log is full")
 
 // scanLog says how far the part of the log reaches that one page may look at,
 // and how many events are in it.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"postern/internal/postern"
 )
@@ -33,12 +34,14 @@ func (db *DB) oldest(ctx context.Context, query string, ws postern.WorkspaceID, 
 	return list, err
 }
 
-// free are the ids of the rows that nothing needs.
-func free(list []oldRow) (ids []string) {
+// free are the rows that nothing needs.
+func free(list []oldRow) []oldRow {
+	return slices.DeleteFunc(slices.Clone(list), func(row oldRow) bool { return row.held })
+}
+
+func idsOf(list []oldRow) (ids []string) {
 	for _, row := range list {
-		if !row.held {
-			ids = append(ids, row.id)
-		}
+		ids = append(ids, row.id)
 	}
 	return ids
 }
@@ -48,21 +51,26 @@ const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delive
 
 // RemoveEvents takes a chunk of the events recorded before a time out of the
 // log, from behind a place on, with the deliveries of them that have ended. An
-// event whose delivery is pending stays for it, below the floor of the log. It
-// gives the place to go on from; more is false at the end of what is old.
+// event whose delivery is pending stays for it, though it may be below the floor
+// of the log. It gives the place to go on from; more is false at the end of what is old.
 func (db *DB) RemoveEvents(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
 	list, err := db.oldest(ctx, oldEvents, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err
 	}
-	o := removeEvents{ws: ws, ids: free(list)}
-	for _, row := range list {
-		o.floor, o.newest = row.place, max(o.newest, row.at)
+	next, more = list[len(list)-1].place, len(list) == purgeChunk
+	gone := free(list)
+	if len(gone) == 0 {
+		return next, more, nil
+	}
+	o := removeEvents{ws: ws, ids: idsOf(gone), floor: gone[len(gone)-1].place}
+	for _, row := range gone {
+		o.newest = max(o.newest, row.at)
 	}
 	if err := db.do(ctx, &o); err != nil || o.left {
 		return from, true, err
 	}
-	return o.floor, len(list) == purgeChunk, nil
+	return next, more, nil
 }
 
 type removeEvents struct {
@@ -120,7 +128,7 @@ func (db *DB) RemoveMessages(ctx context.Context, ws postern.WorkspaceID, before
 		return from, false, err
 	}
 	next, more = list[len(list)-1].place, len(list) == purgeChunk
-	ids := free(list)
+	ids := idsOf(free(list))
 	if len(ids) == 0 {
 		return next, more, nil
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,6 +190,40 @@ func TestFilteredLogIsReadInBoundedSteps(t *testing.T) {
 		second, err := db.Events(t.Context(), d.WorkspaceID, f, first.Last, 10)
 		if err != nil || len(second.Entries) != 3 || second.More || second.Last != logScan+503 {
 			t.Errorf("the second page is %d entries up to %d, more %v (%v)", len(second.Entries), second.Last, second.More, err)
+		}
+	})
+}
+
+func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		const n, size = 10, logBytes / 4
+		err := db.do(t.Context(), opFunc(func(tx *tx) error {
+			for range n {
+				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: postern.MessageReceived, Subject: "message", Object: []byte(`"` + strings.Repeat("x", size) + `"`)}
+				if err := tx.record(e, testNow); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, seen := int64(0), 0
+		for pages := 1; ; pages++ {
+			p, err := db.Events(t.Context(), d.WorkspaceID, EventFilter{}, after, 200)
+			if err != nil || len(p.Entries) > 4 || pages > 4 {
+				t.Fatalf("page %d has %d events (%v)", pages, len(p.Entries), err)
+			}
+			seen, after = seen+len(p.Entries), p.Last
+			if !p.More {
+				break
+			}
+		}
+		if seen != n {
+			t.Errorf("the pages have %d events, want %d", seen, n)
 		}
 	})
 }
