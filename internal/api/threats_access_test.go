@@ -88,7 +88,7 @@ func TestT1NoAnswerShowsAnotherTenant(t *testing.T) {
 		}
 	}
 	shown := 0
-	for range 3000 {
+	for range 1000 {
 		who, q := r.IntN(len(tenants)), requests[r.IntN(len(requests))]
 		a := tenants[who].do(q.method, q.target, q.body)
 		for i := range tenants {
@@ -102,7 +102,7 @@ func TestT1NoAnswerShowsAnotherTenant(t *testing.T) {
 			t.Fatalf("seed %d: %s %s is answered %d %s", seed, q.method, q.target, a.Code, a.Body)
 		}
 	}
-	if shown < 100 {
+	if shown < 30 {
 		t.Errorf("seed %d: only %d answers showed anything", seed, shown)
 	}
 }
