@@ -161,11 +161,11 @@ func TestStreamOfALimitedKey(t *testing.T) {
 // stream must not wait for it.
 func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	t.Parallel()
-	open := func(t *testing.T, in gateway.NewKey) (*tenant, *tenant, *eventReader) {
+	open := func(t *testing.T) (*tenant, *tenant, *eventReader) {
 		t.Helper()
 		srv, mine := newStreamServer(t)
 		device := mine.device("a", postern.Connected)
-		other := mine.with(mine.newKey(in))
+		other := mine.with(mine.newKey(gateway.NewKey{}))
 		r := other.stream(t, srv, "")
 		mine.receive(device, "1")
 		r.wants("1")
@@ -173,7 +173,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	}
 	t.Run("revoked", func(t *testing.T) {
 		t.Parallel()
-		mine, other, r := open(t, gateway.NewKey{})
+		mine, other, r := open(t)
 		if err := mine.g.RevokeKey(t.Context(), mine.ws, other.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	})
 	t.Run("another key revoked", func(t *testing.T) {
 		t.Parallel()
-		mine, _, r := open(t, gateway.NewKey{})
+		mine, _, r := open(t)
 		if err := mine.g.RevokeKey(t.Context(), mine.ws, mine.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -191,13 +191,16 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	})
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
-		end := time.Now().Add(1500 * time.Millisecond)
-		_, _, r := open(t, gateway.NewKey{ExpiresAt: postern.TimeOf(end)})
-		r.endsWithin(time.Second, end)
+		mine, other, r := open(t)
+		const overlap = 300 * time.Millisecond // beside its successor
+		if _, _, err := mine.g.RotateKey(t.Context(), mine.ws, other.caller().Key.ID, gateway.Rotation{Overlap: overlap}); err != nil {
+			t.Fatal(err)
+		}
+		r.endsWithin(time.Second, time.Now().Add(overlap))
 	})
 	t.Run("plan without the API", func(t *testing.T) {
 		t.Parallel()
-		mine, _, r := open(t, gateway.NewKey{})
+		mine, _, r := open(t)
 		if err := mine.g.SetPlan(t.Context(), mine.ws, "free"); err != nil {
 			t.Fatal(err)
 		}
