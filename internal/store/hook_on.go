@@ -152,7 +152,7 @@ func sabotagedInbound(o RecordInbound) op {
 		o.Message.Body += "!"
 	}
 	if failpoint.Slips(failpoint.TellOtherText) {
-		return with(o, changeNewestEvent(`replace(CAST(body AS TEXT), 'in-', 'IN-')`))
+		return with(o, changeNewestEvent(o.Message.ID, o.Type, `replace(CAST(body AS TEXT), 'in-', 'IN-')`))
 	}
 	if failpoint.Slips(failpoint.Invent) {
 		other := o
@@ -168,10 +168,11 @@ func sabotagedInbound(o RecordInbound) op {
 	return o
 }
 
-// changeNewestEvent rewrites the body of the event that was recorded last.
-func changeNewestEvent(body string) func(t *tx) error {
+// changeNewestEvent rewrites the body of the event that was just recorded of a
+// message.
+func changeNewestEvent(m postern.MessageID, kind postern.EventType, body string) func(t *tx) error {
 	return func(t *tx) error {
-		return t.exec(`UPDATE event SET body = CAST(` + body + ` AS BLOB) WHERE position = (SELECT max(position) FROM event)`)
+		return t.exec(`UPDATE event SET body = CAST(`+body+` AS BLOB) WHERE position = (SELECT max(position) FROM event) AND type = $1 AND instr(CAST(body AS TEXT), $2) > 0`, kind, m)
 	}
 }
 
@@ -186,7 +187,7 @@ func sabotagedOutcome(o FinishOutbound) op {
 	case failpoint.Slips(failpoint.FailGood):
 		o.Status, o.SentAt, o.Failure = postern.Failed, 0, postern.Failure{Code: postern.EncryptionFailed}
 	case failpoint.Slips(failpoint.DateBack):
-		return with(o, changeNewestEvent(`replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
+		return with(o, changeNewestEvent(o.MessageID, postern.MessageSent, `replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
 	case failpoint.Slips(failpoint.TellTwice):
 		return with(o, func(t *tx) error {
 			m, err := t.updateMessage(`UPDATE message SET status = status WHERE id = $1 RETURNING `+messageColumns, o.MessageID)
