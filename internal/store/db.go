@@ -40,7 +40,7 @@ type Options struct {
 	URL string       // of a PostgreSQL database; "": SQLite in the data directory
 	Log *slog.Logger // nil discards
 
-	patience time.Duration // 0 is answerLimit; shorter in tests
+	patience func() time.Duration // nil is answerLimit; shorter in tests
 }
 
 // ErrNewer means that a newer release wrote the database.

@@ -118,6 +118,31 @@ func (o Attempt) apply(t *tx) error {
 	return o.health(t)
 }
 
+// applyAll records attempts of different deliveries that succeeded. The others
+// are left over.
+func (Attempt) applyAll(t *tx, list []pending) (rest []pending, err error) {
+	seen := map[postern.DeliveryID]bool{}
+	var values [][]any
+	for _, p := range list {
+		o := p.op.(Attempt) //nolint:errcheck,forcetypeassert // a list of one kind
+		if seen[o.DeliveryID] || o.Reason != "" || o.Status == postern.DeliveryPending {
+			rest = append(rest, p)
+			continue
+		}
+		seen[o.DeliveryID] = true
+		values = append(values, []any{o.EndpointID, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, o.HTTPStatus, o.Ended, int64(o.Ended - o.At), o.Answer})
+	}
+	if len(values) == 0 {
+		return rest, nil
+	}
+	from, args := table("endpoint_id, id, status, number, due_at, at, http, ended, duration, answer", values)
+	return rest, t.exec(`WITH u AS (SELECT * FROM `+from+`), done AS (
+			UPDATE delivery AS d SET status = u.status, attempts = u.number, due_at = u.due_at, first_attempt_at = CASE WHEN d.first_attempt_at = 0 THEN u.at ELSE d.first_attempt_at END,
+			last_attempt_at = u.at, last_status = u.http, last_reason = '', completed_at = u.ended FROM u WHERE d.endpoint_id = u.endpoint_id AND d.id = u.id AND d.status = 'pending' RETURNING d.id, d.endpoint_id),
+		well AS (UPDATE endpoint AS e SET failing_since = 0, failures = 0 WHERE e.failures > 0 AND e.id IN (SELECT endpoint_id FROM done))
+		INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer) SELECT id, number, at, duration, http, '', answer FROM u JOIN done USING (id) ON CONFLICT (delivery_id, number) DO NOTHING`, args...)
+}
+
 // health keeps the endpoint's record: since when it has been failing and how
 // often. It is written only when it changes.
 func (o Attempt) health(t *tx) error {

@@ -39,6 +39,39 @@ func (o *Once) claim(t *tx) error {
 	return err
 }
 
+// claimAll claims for messages, and gives those whose key was not used before.
+// A key that comes twice in the list is an error.
+func claimAll(t *tx, list []pending) (claimed []pending, err error) {
+	var values [][]any
+	for _, p := range list {
+		if o := queueOf(p).Once; o != nil {
+			values = append(values, []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At})
+		}
+	}
+	if len(values) == 0 {
+		return list, nil
+	}
+	const columns = `workspace_id, method, path, key, request_hash, answer, created_at`
+	from, args := table(columns, values)
+	ours := map[[4]string]bool{}
+	err = t.rows(`INSERT INTO idempotency (`+columns+`) SELECT `+columns+` FROM `+from+` ORDER BY workspace_id, method, path, key
+		ON CONFLICT (workspace_id, method, path, key) DO UPDATE SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
+		WHERE idempotency.created_at <= excluded.created_at - $8 RETURNING workspace_id, method, path, key`, append(args, IdempotencyKept.Milliseconds()), func(r *sql.Rows) error {
+		var k [4]string
+		err := r.Scan(&k[0], &k[1], &k[2], &k[3])
+		ours[k] = true
+		return err
+	})
+	for _, p := range list {
+		if o := queueOf(p).Once; o != nil && !ours[[4]string{clean(string(o.WorkspaceID)), clean(o.Method), clean(o.Path), clean(o.Key)}] {
+			*p.outcome = ErrAlreadyDone
+			continue
+		}
+		claimed = append(claimed, p)
+	}
+	return claimed, err
+}
+
 // Answered finds the answer given to an idempotency key in the last 24 hours.
 func (db *DB) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
 	var h []byte

@@ -39,6 +39,33 @@ func (o RecordInbound) apply(t *tx) error {
 	return t.record(e, o.Now)
 }
 
+// applyAll keeps messages that are new, and leaves over what was seen before.
+func (RecordInbound) applyAll(t *tx, list []pending) (rest []pending, err error) {
+	values := make([][]any, len(list))
+	for i, p := range list {
+		o := p.op.(RecordInbound) //nolint:errcheck,forcetypeassert // a list of one kind
+		values[i] = newMessageValues(o.Message, o.Sender, o.Undecryptable)
+	}
+	fresh, err := t.insertMessages(values)
+	if err != nil {
+		return nil, err
+	}
+	var events []happening
+	for _, p := range list {
+		o := p.op.(RecordInbound) //nolint:errcheck,forcetypeassert // as above
+		if !fresh[o.Message.ID] {
+			rest = append(rest, p)
+			continue
+		}
+		e, err := o.Message.Event(o.Type)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, happening{e, o.Now})
+	}
+	return rest, t.recordAll(events)
+}
+
 // decrypted fills in a message that could not be read before. It finds no row
 // when the message is a plain repetition.
 func (o RecordInbound) decrypted(t *tx) (postern.Message, error) {

@@ -23,12 +23,33 @@ func scanMessage(s scanner) (m postern.Message, err error) {
 // insertMessage adds a row; ok is false when the device already has a message
 // of this network id from this sender.
 func (t *tx) insertMessage(m postern.Message, sender string, undecryptable bool) (ok bool, err error) {
-	n, err := t.changed(`INSERT INTO message (`+messageColumns+`, sender, frame_left, undecryptable)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', '', $14, $15, $16, $17, $18, $19, $20, $21, $22, 0, $23)
-		ON CONFLICT (device_id, network_id, sender) DO NOTHING`,
-		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.Type, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.Body, m.ReplyTo, m.Status,
-		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable)
+	n, err := t.changed(`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, '', '', 0)
+		ON CONFLICT (device_id, network_id, sender) DO NOTHING`, newMessageValues(m, sender, undecryptable)...)
 	return n == 1, err
+}
+
+const newMessageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, to_number, body, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, sender, undecryptable`
+
+func newMessageValues(m postern.Message, sender string, undecryptable bool) []any {
+	return []any{
+		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.Type, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.Body, m.ReplyTo, m.Status,
+		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable,
+	}
+}
+
+// insertMessages adds many rows, and says which were new.
+func (t *tx) insertMessages(values [][]any) (fresh map[postern.MessageID]bool, err error) {
+	from, args := table(newMessageColumns, values)
+	fresh = make(map[postern.MessageID]bool, len(values))
+	err = t.rows(`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
+		SELECT `+newMessageColumns+`, '', '', 0 FROM `+from+` ORDER BY ord ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`, args, func(r *sql.Rows) error {
+		var id postern.MessageID
+		err := r.Scan(&id)
+		fresh[id] = true
+		return err
+	})
+	return fresh, err
 }
 
 // QueueMessage accepts an outbound message: it spends a unit of the month's
@@ -102,6 +123,141 @@ func refund(t *tx, m postern.Message) error {
 func countUnit(t *tx, m postern.Message, month string, n int) error {
 	return t.exec(`INSERT INTO device_usage (workspace_id, month, device_id, messages) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = device_usage.messages + excluded.messages`, m.WorkspaceID, month, m.DeviceID, n)
+}
+
+// applyAll accepts messages of connected devices within their quotas. Those
+// that will be refused, or that may be queued for later, are left over.
+func (QueueMessage) applyAll(t *tx, list []pending) (rest []pending, err error) {
+	list, rest, err = acceptable(t, list)
+	if err != nil || len(list) == 0 {
+		return rest, err
+	}
+	if list, err = claimAll(t, list); err != nil || len(list) == 0 {
+		return rest, err
+	}
+	if err := spendAll(t, list); err != nil {
+		return nil, err
+	}
+	values := make([][]any, len(list))
+	for i, p := range list {
+		m := queueOf(p).Message
+		values[i] = newMessageValues(m, "", false)
+		t.wake(OutboundQueued, string(m.DeviceID))
+	}
+	fresh, err := t.insertMessages(values)
+	if err == nil && len(fresh) != len(list) {
+		err = errors.New("a network id was chosen twice")
+	}
+	return rest, err
+}
+
+func queueOf(p pending) QueueMessage { return p.op.(QueueMessage) } //nolint:errcheck,forcetypeassert // a list of one kind
+
+// account is what a month's quota is counted in.
+type account struct {
+	ws    postern.WorkspaceID
+	month string
+}
+
+// acceptable sorts out what the state of the device or the quota may refuse.
+// Nobody else writes meanwhile.
+func acceptable(t *tx, list []pending) (good, rest []pending, err error) {
+	connected, err := connectedDevices(t, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	used, err := spent(t, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range list {
+		o := queueOf(p)
+		a := account{o.Message.WorkspaceID, o.Month}
+		if !connected[o.Message.DeviceID] || used[a] >= o.Quota {
+			rest = append(rest, p)
+			continue
+		}
+		used[a]++
+		good = append(good, p)
+	}
+	return good, rest, nil
+}
+
+func connectedDevices(t *tx, list []pending) (map[postern.DeviceID]bool, error) {
+	values := make([][]any, len(list))
+	for i, p := range list {
+		values[i] = []any{queueOf(p).Message.WorkspaceID, queueOf(p).Message.DeviceID}
+	}
+	from, args := table("workspace_id, id", values)
+	connected := map[postern.DeviceID]bool{}
+	err := t.rows(`SELECT d.id FROM device d JOIN (SELECT DISTINCT workspace_id, id FROM `+from+`) AS asked USING (workspace_id, id) WHERE d.deleted_at = 0 AND d.status = 'connected'`, args, func(r *sql.Rows) error {
+		var id postern.DeviceID
+		err := r.Scan(&id)
+		connected[id] = true
+		return err
+	})
+	return connected, err
+}
+
+func spent(t *tx, list []pending) (map[account]int, error) {
+	used := map[account]int{}
+	var values [][]any
+	for _, p := range list {
+		a := account{queueOf(p).Message.WorkspaceID, queueOf(p).Month}
+		if _, known := used[a]; !known {
+			used[a] = 0
+			values = append(values, []any{a.ws, a.month})
+		}
+	}
+	from, args := table("workspace_id, month", values)
+	err := t.rows(`SELECT workspace_id, month, messages FROM usage JOIN `+from+` USING (workspace_id, month)`, args, func(r *sql.Rows) error {
+		var a account
+		var n int
+		err := r.Scan(&a.ws, &a.month, &n)
+		used[a] = n
+		return err
+	})
+	return used, err
+}
+
+func spendAll(t *tx, list []pending) error {
+	units := map[account]int{}
+	for _, p := range list {
+		units[account{queueOf(p).Message.WorkspaceID, queueOf(p).Month}]++
+	}
+	values := make([][]any, 0, len(units))
+	for a, n := range units {
+		values = append(values, []any{a.ws, a.month, n})
+	}
+	from, args := table("workspace_id, month, messages", values)
+	err := t.exec(`INSERT INTO usage AS have (workspace_id, month, messages) SELECT workspace_id, month, messages FROM `+from+` ORDER BY workspace_id, month
+		ON CONFLICT (workspace_id, month) DO UPDATE SET messages = have.messages + excluded.messages`, args...)
+	if err != nil {
+		return err
+	}
+	return countUnits(t, list)
+}
+
+// countUnits is countUnit for accepted messages.
+func countUnits(t *tx, list []pending) error {
+	type counter struct {
+		account
+
+		device postern.DeviceID
+	}
+	units := map[counter]int{}
+	for _, p := range list {
+		o := queueOf(p)
+		units[counter{account{o.Message.WorkspaceID, o.Month}, o.Message.DeviceID}]++
+	}
+	values := make([][]any, 0, len(units))
+	for c, n := range units {
+		values = append(values, []any{c.ws, c.month, c.device, n})
+	}
+	const columns = `workspace_id, month, device_id, messages`
+	from, args := table(columns, values)
+	return t.exec(`INSERT INTO device_usage AS have (`+columns+`) SELECT `+columns+` FROM `+from+` ORDER BY workspace_id, month, device_id
+		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = have.messages + excluded.messages`, args...)
 }
 
 // QueueMessage accepts an outbound message.

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"postern/internal/postern"
 )
@@ -48,6 +50,26 @@ func (o *markSending) apply(t *tx) error {
 	return err
 }
 
+func (*markSending) applyAll(t *tx, list []pending) (rest []pending, err error) { //nolint:unparam // as batch asks
+	values := make([][]any, len(list))
+	for i, p := range list {
+		values[i] = []any{p.op.(*markSending).id} //nolint:errcheck,forcetypeassert // a list of one kind
+	}
+	from, args := table("id", values)
+	marked := map[postern.MessageID]bool{}
+	err = t.rows(`UPDATE message AS m SET status = 'sending', frame_left = 1 FROM `+from+` WHERE m.id = u.id AND m.status IN ('queued', 'sending') RETURNING m.id`, args, func(r *sql.Rows) error {
+		var id postern.MessageID
+		err := r.Scan(&id)
+		marked[id] = true
+		return err
+	})
+	for _, p := range list {
+		o := p.op.(*markSending) //nolint:errcheck,forcetypeassert // as above
+		o.ok = marked[o.id]
+	}
+	return nil, err
+}
+
 // NoFrameLeft takes MarkSending's note back when the first attempt provably
 // sent nothing.
 func (db *DB) NoFrameLeft(id postern.MessageID) {
@@ -81,6 +103,52 @@ func (o FinishOutbound) apply(t *tx) error {
 		}
 	}
 	return t.recordStatus(m, o.At)
+}
+
+// applyAll ends messages without a refund, each of which comes once in the
+// list. The others are left over.
+func (FinishOutbound) applyAll(t *tx, list []pending) (rest []pending, err error) {
+	ops := map[postern.MessageID]FinishOutbound{}
+	var values [][]any
+	for _, p := range list {
+		o := p.op.(FinishOutbound) //nolint:errcheck,forcetypeassert // a list of one kind
+		if _, twice := ops[o.MessageID]; twice || o.Refund {
+			rest = append(rest, p)
+			continue
+		}
+		ops[o.MessageID] = o
+		values = append(values, []any{o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt})
+	}
+	if len(values) == 0 {
+		return rest, nil
+	}
+	from, args := table("id, status, error_code, error_detail, sent_at", values)
+	events, err := t.updateMessages(`UPDATE message AS m SET status = u.status, error_code = u.error_code, error_detail = u.error_detail, sent_at = u.sent_at FROM `+from+`
+		WHERE m.id = u.id AND m.status IN ('queued', 'sending') RETURNING `+messageColumnsOf("m"), args, func(m postern.Message) postern.Time { return ops[m.ID].At })
+	if err != nil {
+		return nil, err
+	}
+	return rest, t.recordAll(events)
+}
+
+// messageColumnsOf are the columns of a message where another table has columns
+// of the same names.
+func messageColumnsOf(table string) string {
+	return table + "." + strings.ReplaceAll(messageColumns, ", ", ", "+table+".")
+}
+
+// updateMessages makes the events of the messages that a query changes.
+func (t *tx) updateMessages(query string, args []any, at func(postern.Message) postern.Time) (events []happening, err error) {
+	err = t.rows(query, args, func(r *sql.Rows) error {
+		m, err := scanMessage(r)
+		if err != nil {
+			return err
+		}
+		e, err := m.Event(postern.EventType("message." + string(m.Status)))
+		events = append(events, happening{e, at(m)})
+		return err
+	})
+	return events, err
 }
 
 func (t *tx) updateMessage(query string, args ...any) (postern.Message, error) {
@@ -172,26 +240,60 @@ type Receipt struct {
 	Now       postern.Time
 }
 
-// apply moves the message forward step by step, so that each state it passes
-// has its event even when the network skipped one.
-func (o Receipt) apply(t *tx) error {
-	m, err := t.updateMessage(`SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = ''`, o.DeviceID, o.NetworkID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // not one of ours
+// receipts move outbound messages forward.
+type receipts []Receipt
+
+func (list receipts) apply(t *tx) error {
+	for _, o := range list {
+		m, err := t.updateMessage(`SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = ''`, o.DeviceID, o.NetworkID)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // not one of ours
+		}
+		if err != nil {
+			return err
+		}
+		if err := o.apply(t, m); err != nil {
+			return err
+		}
 	}
-	if err != nil || !movable(m) {
+	return nil
+}
+
+func (o Receipt) apply(t *tx, m postern.Message) error {
+	m, events, err := o.move(m)
+	if err != nil || len(events) == 0 {
 		return err
 	}
+	err = t.exec(`UPDATE message SET status = $2, error_code = '', error_detail = '', sent_at = $3, delivered_at = $4, read_at = $5 WHERE id = $1`,
+		m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt)
+	for _, e := range events {
+		if err == nil {
+			err = t.record(e.Event, e.now)
+		}
+	}
+	return err
+}
+
+// move takes the message forward step by step, so that each state it passes
+// has its event even when the network skipped one.
+func (o Receipt) move(m postern.Message) (postern.Message, []happening, error) {
+	if !movable(m) {
+		return m, nil, nil
+	}
+	var events []happening
 	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read}
 	for _, s := range steps[:slices.Index(steps, o.Status)+1] {
 		if m.Status.Rank() >= s.Rank() {
 			continue
 		}
-		if m, err = o.step(t, m.ID, s); err != nil {
-			return err
+		m = o.step(m, s)
+		e, err := m.Event(postern.EventType("message." + string(m.Status)))
+		if err != nil {
+			return m, nil, err
 		}
+		events = append(events, happening{e, o.Now})
 	}
-	return nil
+	return m, events, nil
 }
 
 // movable tells whether a receipt may still change the message. One that
@@ -203,32 +305,88 @@ func movable(m postern.Message) bool {
 	return m.Status.Rank() > 0 || m.Status == postern.Failed && m.Error != nil && m.Error.Code == postern.Unconfirmed
 }
 
-func (o Receipt) step(t *tx, id postern.MessageID, s postern.MessageStatus) (postern.Message, error) {
-	m, err := t.updateMessage(`UPDATE message SET status = $2, error_code = '', error_detail = '',
-		sent_at = CASE WHEN sent_at = 0 THEN $3 ELSE sent_at END,
-		delivered_at = CASE WHEN $2 IN ('delivered', 'read') AND delivered_at = 0 THEN $3 ELSE delivered_at END,
-		read_at = CASE WHEN $2 = 'read' AND read_at = 0 THEN $3 ELSE read_at END
-		WHERE id = $1 RETURNING `+messageColumns, id, s, o.At)
-	if err != nil {
-		return m, err
+// step gives the message its next state, and the times that the network passed
+// over.
+func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Message {
+	m.Status, m.Error = s, nil
+	m.SentAt = cmp.Or(m.SentAt, o.At)
+	if s == postern.Delivered || s == postern.Read {
+		m.DeliveredAt = cmp.Or(m.DeliveredAt, o.At)
 	}
-	return m, t.recordStatus(m, o.Now)
+	if s == postern.Read {
+		m.ReadAt = cmp.Or(m.ReadAt, o.At)
+	}
+	return m
+}
+
+// applyAll moves the messages of many lists, in their order.
+func (receipts) applyAll(t *tx, list []pending) (rest []pending, err error) { //nolint:unparam // as batch asks
+	var all receipts
+	for _, p := range list {
+		all = append(all, p.op.(receipts)...) //nolint:errcheck,forcetypeassert // a list of one kind
+	}
+	messages, err := all.messages(t)
+	if err != nil {
+		return nil, err
+	}
+	moved := map[postern.MessageID]postern.Message{}
+	var events []happening
+	for _, o := range all {
+		key := sentAs{o.DeviceID, clean(o.NetworkID)}
+		m, happened, err := o.move(messages[key])
+		if err != nil {
+			return nil, err
+		}
+		if len(happened) > 0 {
+			messages[key], moved[m.ID], events = m, m, append(events, happened...)
+		}
+	}
+	if err := t.storeMoved(moved); err != nil {
+		return nil, err
+	}
+	return nil, t.recordAll(events)
+}
+
+// sentAs is what the network calls a message of a device.
+type sentAs struct {
+	device    postern.DeviceID
+	networkID string
+}
+
+func (list receipts) messages(t *tx) (map[sentAs]postern.Message, error) {
+	messages := map[sentAs]postern.Message{}
+	if len(list) == 0 {
+		return messages, nil
+	}
+	values := make([][]any, len(list))
+	for i, o := range list {
+		values[i] = []any{o.DeviceID, o.NetworkID}
+	}
+	from, args := table("device_id, network_id", values)
+	err := t.rows(`SELECT `+messageColumnsOf("m")+` FROM message AS m JOIN `+from+` ON m.device_id = u.device_id AND m.network_id = u.network_id WHERE m.sender = ''`, args, func(r *sql.Rows) error {
+		m, err := scanMessage(r)
+		messages[sentAs{m.DeviceID, m.NetworkID}] = m
+		return err
+	})
+	return messages, err
+}
+
+func (t *tx) storeMoved(moved map[postern.MessageID]postern.Message) error {
+	if len(moved) == 0 {
+		return nil
+	}
+	values := make([][]any, 0, len(moved))
+	for _, m := range moved {
+		values = append(values, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt})
+	}
+	from, args := table("id, status, sent_at, delivered_at, read_at", values)
+	return t.exec(`UPDATE message AS m SET status = u.status, error_code = '', error_detail = '', sent_at = u.sent_at, delivered_at = u.delivered_at, read_at = u.read_at
+		FROM `+from+` WHERE m.id = u.id`, args...)
 }
 
 // RecordReceipts moves outbound messages forward.
 func (db *DB) RecordReceipts(ctx context.Context, list []Receipt) error {
 	return db.do(ctx, receipts(list))
-}
-
-type receipts []Receipt
-
-func (list receipts) apply(t *tx) error {
-	for _, o := range list {
-		if err := o.apply(t); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // OutboundByNetworkID finds a message that the device sent; ok is false when

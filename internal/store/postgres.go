@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -36,7 +35,10 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	config.DialFunc = impatientDial(cmp.Or(opts.patience, answerLimit))
+	if opts.patience == nil {
+		opts.patience = func() time.Duration { return answerLimit }
+	}
+	config.DialFunc = impatientDial(opts.patience)
 	name := serverName()
 	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
 	db.connect = func(ctx context.Context) (*sql.Conn, error) { return connectLocked(ctx, db.writeDB, name) }
@@ -120,7 +122,7 @@ func plainDial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-func impatientDial(patience time.Duration) pgconn.DialFunc {
+func impatientDial(patience func() time.Duration) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := plainDial(ctx, network, addr)
 		if err != nil {
@@ -135,11 +137,11 @@ func impatientDial(patience time.Duration) pgconn.DialFunc {
 type impatientConn struct {
 	net.Conn
 
-	patience time.Duration
+	patience func() time.Duration
 }
 
 func (c impatientConn) Write(p []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(c.patience)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.patience())); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

@@ -299,7 +299,14 @@ type cutter struct {
 
 	server string
 	armed  atomic.Bool // the next answer is swallowed, and the connection cut
-	frozen atomic.Bool // nothing passes
+	frozen atomic.Bool // nothing passes, and nobody waits long
+}
+
+func (c *cutter) patience() time.Duration {
+	if c.frozen.Load() {
+		return 200 * time.Millisecond
+	}
+	return answerLimit
 }
 
 // newCutter gives the URL of a way to a database that can be cut.
@@ -433,7 +440,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	t.Parallel()
 	opts := engine{postgres: true}.options(t)
 	c, way := newCutter(t, opts.URL)
-	opts.URL, opts.patience = way, 200*time.Millisecond
+	opts.URL, opts.patience = way, c.patience
 	db := reopen(t, opts)
 	if err := db.SetSetting(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
@@ -488,7 +495,7 @@ func TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase(t *testing
 	opts := engine{postgres: true}.options(t)
 	straight := Options{Dir: t.TempDir(), URL: opts.URL}
 	c, way := newCutter(t, opts.URL)
-	opts.URL, opts.patience = way, 200*time.Millisecond
+	opts.URL, opts.patience = way, c.patience
 	first := reopen(t, opts)
 	c.frozen.Store(true)
 	if err := first.SetSetting(t.Context(), "a", ""); postern.ReasonOf(err) != postern.Unavailable {

@@ -35,6 +35,44 @@ func (o WriteSessionKeys) apply(t *tx) error {
 	return nil
 }
 
+// applyAll writes the keys of many ops. Of a key that comes several times, the
+// last counts.
+func (WriteSessionKeys) applyAll(t *tx, list []pending) (rest []pending, err error) { //nolint:unparam // as batch asks
+	type place struct{ account, kind, name string }
+	last := map[place]SessionKey{}
+	for _, p := range list {
+		o := p.op.(WriteSessionKeys) //nolint:errcheck,forcetypeassert // a list of one kind
+		for _, k := range o.Keys {
+			last[place{o.Account, clean(k.Kind), clean(k.Name)}] = k
+		}
+	}
+	var gone, put [][]any
+	for at, k := range last {
+		if k.Value == nil {
+			gone = append(gone, []any{at.account, at.kind, at.name})
+		} else {
+			put = append(put, []any{at.account, at.kind, at.name, k.At, k.Value})
+		}
+	}
+	return nil, t.storeSessionKeys(gone, put)
+}
+
+func (t *tx) storeSessionKeys(gone, put [][]any) error {
+	if len(gone) > 0 {
+		from, args := table("account, kind, name", gone)
+		if err := t.exec(`DELETE FROM session_key AS s USING `+from+` WHERE s.account = u.account AND s.kind = u.kind AND s.name = u.name`, args...); err != nil {
+			return err
+		}
+	}
+	if len(put) == 0 {
+		return nil
+	}
+	const columns = `account, kind, name, at, value`
+	from, args := table(columns, put)
+	return t.exec(`INSERT INTO session_key (`+columns+`) SELECT `+columns+` FROM `+from+` ORDER BY account, kind, name
+		ON CONFLICT (account, kind, name) DO UPDATE SET at = excluded.at, value = excluded.value`, args...)
+}
+
 func (t *tx) writeSessionKey(account string, k SessionKey) error {
 	if k.Value == nil {
 		return t.exec(`DELETE FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`, account, k.Kind, k.Name)

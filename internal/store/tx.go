@@ -18,6 +18,23 @@ type tx struct {
 	failed  error // a statement of the op at hand failed
 }
 
+// runGroup applies the ops of a group.
+func (t *tx) runGroup(group []request, errs []error, savepoints bool) error {
+	if t.w.dialect.remote && !savepoints {
+		list := make([]pending, len(group))
+		for i, r := range group {
+			list[i] = pending{r.op, &errs[i]}
+		}
+		return t.runTogether(list)
+	}
+	for i, r := range group {
+		if err := t.run(r.op, savepoints, &errs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // run applies one op. With savepoints, its failure is its own outcome; without
 // them it ends the group. A refusal that comes before any change has nothing to
 // take back, so the group goes on without it.

@@ -236,10 +236,8 @@ func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes
 	if err := t.exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
-	for i, r := range group {
-		if err := t.run(r.op, savepoints, &errs[i]); err != nil {
-			return nil, errors.Join(err, w.rollback(t))
-		}
+	if err := t.runGroup(group, errs, savepoints); err != nil {
+		return nil, errors.Join(err, w.rollback(t))
 	}
 	if err := t.exec("COMMIT"); err != nil {
 		err = errors.Join(storageFails("the storage cannot be written now"), unavailable(err))

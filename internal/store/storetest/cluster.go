@@ -29,6 +29,7 @@ const (
 // Cluster is a PostgreSQL server.
 type Cluster struct {
 	bin, dir  string
+	fsync     string
 	as        *syscall.SysProcAttr
 	databases atomic.Int32
 
@@ -52,7 +53,7 @@ func URL(tb testing.TB) string {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.cluster == nil && shared.err == nil {
-		shared.cluster, shared.err = create()
+		shared.cluster, shared.err = create("off")
 	}
 	if shared.err != nil {
 		tb.Fatal(shared.err)
@@ -82,7 +83,19 @@ func (b Binary) Run() int {
 // New starts a cluster for one test, which may stop and start it.
 func New(tb testing.TB) *Cluster {
 	tb.Helper()
-	c, err := create()
+	return own(tb, "off")
+}
+
+// NewDurable starts a cluster that waits for the disk at every commit, for what
+// is measured.
+func NewDurable(tb testing.TB) *Cluster {
+	tb.Helper()
+	return own(tb, "on")
+}
+
+func own(tb testing.TB, fsync string) *Cluster {
+	tb.Helper()
+	c, err := create(fsync)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -90,7 +103,7 @@ func New(tb testing.TB) *Cluster {
 	return c
 }
 
-func create() (c *Cluster, err error) {
+func create(fsync string) (c *Cluster, err error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -99,7 +112,7 @@ func create() (c *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &Cluster{bin: bin, dir: dir}
+	c = &Cluster{bin: bin, dir: dir, fsync: fsync}
 	if err := errors.Join(c.leaveRoot(), c.run("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8",
 		"--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8", "--no-sync", "--no-instructions")); err != nil {
 		_ = os.RemoveAll(dir)
@@ -165,7 +178,7 @@ func (c *Cluster) start() error {
 	}
 	defer log.Close()
 	c.proc = exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-k", c.dir, "-c", "listen_addresses=", //nolint:gosec,noctx // it lives as long as the tests
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=64MB", "-c", "max_connections=200")
+		"-c", "fsync="+c.fsync, "-c", "full_page_writes="+c.fsync, "-c", "shared_buffers=64MB", "-c", "max_connections=200")
 	c.proc.Dir, c.proc.SysProcAttr, c.proc.Stdout, c.proc.Stderr = c.dir, c.as, log, log
 	c.ended = make(chan struct{})
 	started := make(chan error)
