@@ -51,9 +51,10 @@ test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each)
 CYCLES  ?= 100
 SECONDS ?= 0
 SEED    ?= 0
+DATABASE ?= sqlite
 
-chaos: ## kill the gateway under load and judge what is left (CYCLES= or SECONDS=, SEED=)
-	$(GO) test ./internal/chaos -count=1 -run Kills -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -timeout 120m -v
+chaos: ## kill the gateway under load and judge what is left (CYCLES= or SECONDS=, SEED=, DATABASE=postgres)
+	$(GO) test ./internal/chaos -count=1 -run Kills -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -database $(DATABASE) -timeout 120m -v
 
 lint: ## vet and golangci-lint, pinned, with and without fail points
 	$(GO) vet ./...

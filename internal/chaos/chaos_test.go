@@ -15,6 +15,8 @@ var (
 	cycles  = flag.Int("cycles", 10, "how often the gateway is killed")
 	seconds = flag.Int("seconds", 0, "kill for so long instead")
 	seed    = flag.Uint64("seed", 0, "what is chosen by chance; 0: by the clock")
+	// database is the gateway's engine.
+	database = flag.String("database", "sqlite", "sqlite or postgres")
 )
 
 func seedOrClock() uint64 {

@@ -10,7 +10,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
+	_ "modernc.org/sqlite"
 )
 
 // State is what a stopped gateway's database holds, as far as the judge looks.
@@ -54,11 +55,16 @@ type Said struct {
 // Delivery is a row of the webhook queue.
 type Delivery struct{ ID, EventID, Status string }
 
-// ReadState reads the database in a data directory whose server has stopped.
-// The SQL is the harness's own, so that a mistake in a query of the store does
-// not hide what it did to the rows.
-func ReadState(ctx context.Context, dir string) (s State, err error) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "postern.db")+"?mode=ro")
+// ReadState reads the database of a server that has stopped: that of its URL,
+// or without one the file in its data directory. The SQL is the harness's own,
+// so that a mistake in a query of the store does not hide what it did to the
+// rows.
+func ReadState(ctx context.Context, dir, url string) (s State, err error) {
+	driver, source := "sqlite", "file:"+filepath.Join(dir, "postern.db")+"?mode=ro"
+	if url != "" {
+		driver, source = "pgx", url
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
 		return s, err
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"postern/internal/chaos"
+	"postern/internal/seal"
+	"postern/internal/store/storetest"
 )
 
 // patience bounds every wait. A wait ends with its event.
@@ -42,6 +44,7 @@ type world struct {
 	t    *testing.T
 	opts options
 	dir  string
+	url  string // of a PostgreSQL database; "" for the file in dir
 
 	vendor   *vendor
 	gateway  *gateway
@@ -80,7 +83,7 @@ func newWorld(t *testing.T, opts options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: w.vendor.flags, env: opts.Env, log: log, changed: make(chan struct{})}
+	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...), env: opts.Env, log: log, changed: make(chan struct{})}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
 	w.driver = &driver{w: w, rooms: map[string]room{}, over: make(chan struct{}), http: &http.Client{
 		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
@@ -93,6 +96,19 @@ func newWorld(t *testing.T, opts options) *world {
 	w.boot()
 	w.furnish()
 	return w
+}
+
+// databaseFlags choose the engine. A PostgreSQL server outlives the gateway.
+func (w *world) databaseFlags() []string {
+	if *database != "postgres" {
+		return nil
+	}
+	w.url = storetest.NewDurable(w.t).URL(w.t)
+	key := filepath.Join(w.dir, "secret.key")
+	if _, err := seal.LoadOrMakeKey(key); err != nil {
+		w.t.Fatal(err)
+	}
+	return []string{"--database-url", w.url, "--secret-key-file", key}
 }
 
 // furnish makes a workspace with a key, an endpoint and linked devices.
@@ -268,7 +284,7 @@ func (w *world) evidence() chaos.Evidence {
 		}
 		e.Vendor, after = append(e.Vendor, page.Data...), page.Next
 	}
-	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir); err != nil {
+	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url); err != nil {
 		w.t.Fatal(err)
 	}
 	log, err := os.Open(w.gateway.log.Name())
