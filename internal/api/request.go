@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -59,12 +60,14 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
+// Values of headers that are on every answer, shared: nobody changes them.
+var noStore, noSniff = []string{"no-store"}, []string{"nosniff"} //nolint:gochecknoglobals // made once, never changed
+
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	q, rec, start := &request{id: postern.NewRequestID(), client: a.transport.client(r)}, &recorder{ResponseWriter: w}, time.Now()
 	h := w.Header()
 	h.Set("Request-Id", q.id)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
 	defer func() {
 		p := recover()
@@ -97,14 +100,15 @@ func (a *API) panicked(w *recorder, q *request, p any) {
 // path: a path holds what the caller sent.
 func (a *API) logRequest(r *http.Request, status int, q *request, took time.Duration) {
 	_, route, _ := strings.Cut(r.Pattern, " ")
-	args := []any{"request_id", q.id, "method", knownMethod(r.Method), "route", route, "status", status, "duration_ms", took.Milliseconds(), "client", q.client}
+	attrs := append(make([]slog.Attr, 0, 9), slog.String("request_id", q.id), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
+		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()), slog.String("client", q.client.String()))
 	if id := q.caller.Key.ID; id != "" {
-		args = append(args, "workspace", q.caller.Workspace(), "key_id", id)
+		attrs = append(attrs, slog.String("workspace", string(q.caller.Workspace())), slog.String("key_id", string(id)))
 	}
 	if q.reason != "" {
-		args = append(args, "reason", q.reason)
+		attrs = append(attrs, slog.String("reason", string(q.reason)))
 	}
-	a.log.InfoContext(r.Context(), "request", args...)
+	a.log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
 func knownMethod(m string) string {

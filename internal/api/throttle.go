@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strconv"
+	"sync"
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -16,7 +18,10 @@ import (
 // throttle bounds the requests a minute of each key and of each workspace with
 // the generic cell rate algorithm: a burst of one minute's allowance, then
 // evenly.
-type throttle struct{ store throttled.GCRAStoreCtx }
+type throttle struct {
+	store throttled.GCRAStoreCtx
+	rates sync.Map // requests a minute → *throttled.GCRARateLimiterCtx
+}
 
 // casAttempts is how often a counter is tried again while others change it at
 // the same moment; each round lets one of them through.
@@ -27,7 +32,21 @@ func newThrottle() (*throttle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the store of rates: %w", err)
 	}
-	return &throttle{store}, nil
+	return &throttle{store: store}, nil
+}
+
+// rate is the limiter of a number of requests a minute.
+func (t *throttle) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
+	if l, ok := t.rates.Load(perMinute); ok {
+		return l.(*throttled.GCRARateLimiterCtx), nil //nolint:errcheck // only limiters are ever put in
+	}
+	l, err := throttled.NewGCRARateLimiterCtx(t.store, throttled.RateQuota{MaxRate: throttled.PerMin(perMinute), MaxBurst: perMinute - 1})
+	if err != nil {
+		return nil, fmt.Errorf("make a rate: %w", err)
+	}
+	l.SetMaxCASAttemptsLimit(casAttempts)
+	t.rates.Store(perMinute, l)
+	return l, nil
 }
 
 // take counts a request, writes the headers that tell the rate, and refuses
@@ -35,11 +54,10 @@ func newThrottle() (*throttle, error) {
 // workspace nothing.
 func (t *throttle) take(ctx context.Context, c gateway.Caller, h http.Header) error {
 	perMinute := c.Plan.RequestsPerMinute
-	limiter, err := throttled.NewGCRARateLimiterCtx(t.store, throttled.RateQuota{MaxRate: throttled.PerMin(perMinute), MaxBurst: perMinute - 1})
+	limiter, err := t.rate(perMinute)
 	if err != nil {
-		return fmt.Errorf("make a rate: %w", err)
+		return err
 	}
-	limiter.SetMaxCASAttemptsLimit(casAttempts)
 	limited, state, err := limiter.RateLimitCtx(ctx, string(c.Key.ID), 1)
 	if err == nil && !limited {
 		var ws throttled.RateLimitResult
@@ -51,8 +69,8 @@ func (t *throttle) take(ctx context.Context, c gateway.Caller, h http.Header) er
 	if err != nil {
 		return fmt.Errorf("count a request: %w", err)
 	}
-	h.Set("RateLimit-Policy", fmt.Sprintf(`"default";q=%d;w=60`, perMinute))
-	h.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%d`, state.Remaining, seconds(state.ResetAfter)))
+	h.Set("RateLimit-Policy", `"default";q=`+strconv.Itoa(perMinute)+`;w=60`)
+	h.Set("RateLimit", `"default";r=`+strconv.Itoa(state.Remaining)+`;t=`+strconv.Itoa(seconds(state.ResetAfter)))
 	if !limited {
 		return nil
 	}
