@@ -101,7 +101,7 @@ func (a *API) panicked(w *recorder, q *request, p any) {
 func (a *API) logRequest(r *http.Request, status int, q *request, took time.Duration) {
 	_, route, _ := strings.Cut(r.Pattern, " ")
 	attrs := append(make([]slog.Attr, 0, 9), slog.String("request_id", q.id), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
-		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()), slog.String("client", q.client.String()))
+		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()), slog.String("client", addressText(q.client)))
 	if id := q.caller.Key.ID; id != "" {
 		attrs = append(attrs, slog.String("workspace", string(q.caller.Workspace())), slog.String("key_id", string(id)))
 	}
@@ -109,6 +109,14 @@ func (a *API) logRequest(r *http.Request, status int, q *request, took time.Dura
 		attrs = append(attrs, slog.String("reason", string(q.reason)))
 	}
 	a.log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+}
+
+// addressText is an address, "" when it is not known.
+func addressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }
 
 func knownMethod(m string) string {

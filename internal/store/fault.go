@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func isDisconnect(err error) bool {
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && pe.SeverityUnlocalized == "FATAL" {
 		return true // it ends the session
 	}
-	return errors.As(err, &ce) || errors.As(err, &ne) || errors.Is(err, driver.ErrBadConn) ||
+	return errors.As(err, &ce) || errors.As(err, &ne) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
