@@ -28,6 +28,7 @@ type DB struct {
 	read    *sql.DB
 	stmts   sync.Map // query → *sql.Stmt of the read pool
 	hub     *hub
+	kept    keptDevices
 	close   func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
@@ -78,7 +79,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	if err != nil {
 		return err
 	}
-	db.writer = newWriter(db.dialect, db.connect, db.first, db.hub.publish, opts.Log)
+	db.writer = newWriter(db.dialect, db.connect, db.first, db.published, opts.Log)
 	db.first = nil
 	go db.writer.run() //nolint:contextcheck // it lives longer than the call
 	return nil

@@ -49,12 +49,17 @@ type Page struct {
 
 // Devices lists a workspace's devices, newest first; only limits them to some
 // ids when it is not nil.
-func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) (list []postern.Device, err error) {
-	list = make([]postern.Device, 0, min(p.Limit, listGuess))
+func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) ([]postern.Device, error) {
+	q := deviceQuery{workspace: ws, only: asJSON(only), page: p}
+	return db.keptDevices(q, func() ([]postern.Device, error) { return db.readDevices(ctx, q) })
+}
+
+func (db *DB) readDevices(ctx context.Context, q deviceQuery) (list []postern.Device, err error) {
+	list = make([]postern.Device, 0, min(q.page.Limit, listGuess))
 	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
 		AND ($3 = 'null' OR id IN `+db.dialect.inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
-		[]any{ws, p.After, asJSON(only), p.Limit}, func(r *sql.Rows) error {
-			list = append(list, postern.Device{WorkspaceID: ws})
+		[]any{q.workspace, q.page.After, q.only, q.page.Limit}, func(r *sql.Rows) error {
+			list = append(list, postern.Device{WorkspaceID: q.workspace})
 			return scanDevice(r, &list[len(list)-1])
 		})
 	return list, err
@@ -63,9 +68,15 @@ func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []poster
 // Device finds a device of the workspace. Like Devices, it leaves out what only
 // the engine needs.
 func (db *DB) Device(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
-	d := postern.Device{WorkspaceID: ws}
-	err := scanDevice(db.one(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
-	return d, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
+	list, err := db.keptDevices(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
+		d := postern.Device{WorkspaceID: ws}
+		err := scanDevice(db.one(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
+		return []postern.Device{d}, err
+	})
+	if err == nil {
+		return list[0], nil
+	}
+	return postern.Device{}, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
 func (db *DB) exists(ctx context.Context, query string, args ...any) func() (bool, error) {

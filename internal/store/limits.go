@@ -3,9 +3,10 @@ package store
 import "time"
 
 const (
-	queueLength = 4096 // ops that may wait for the writer; more callers block
-	groupSize   = 256  // ops that share one fsync; more only lengthen the wait of the first
-	listGuess   = 8    // rows of a list for which there is room from the start
+	queueLength = 4096    // ops that may wait for the writer; more callers block
+	groupSize   = 256     // ops that share one fsync; more only lengthen the wait of the first
+	listGuess   = 8       // rows of a list for which there is room from the start
+	keptBytes   = 4 << 20 // of devices that were read lately
 
 	// Read connections. With SQLite the machine's cores bound what they give;
 	// with PostgreSQL most of a read is waiting for the network.

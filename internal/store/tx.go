@@ -89,6 +89,9 @@ func (t *tx) apply(o op) (err error) {
 }
 
 func (t *tx) stmt(query string) (*sql.Stmt, error) {
+	if changesDevices(query) {
+		t.wakes = append(t.wakes, deviceRow)
+	}
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil
 	}
