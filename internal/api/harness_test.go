@@ -22,11 +22,25 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/storetest"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(storetest.Binary{M: m}) }
+
+// onEachEngine runs a test with the embedded database (url is "") and with
+// PostgreSQL.
+func onEachEngine(t *testing.T, test func(t *testing.T, url func(testing.TB) string)) {
+	t.Helper()
+	t.Parallel()
+	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, url)
+		})
+	}
+}
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
@@ -91,8 +105,15 @@ func newServer(tb testing.TB) *server {
 // newServerWith makes a server for the real network when sandbox is nil.
 func newServerWith(tb testing.TB, sandbox gateway.Sandbox) *server {
 	tb.Helper()
+	return newServerOn(tb, "", sandbox)
+}
+
+// newServerOn makes a server on a PostgreSQL database, or with the embedded one
+// when url is "".
+func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
+	tb.Helper()
 	dir := tb.TempDir()
-	db, err := store.Open(tb.Context(), store.Options{Dir: dir})
+	db, err := store.Open(tb.Context(), store.Options{Dir: dir, URL: url})
 	if err != nil {
 		tb.Fatal(err)
 	}

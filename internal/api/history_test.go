@@ -166,9 +166,9 @@ func (s *spender) giveBack(id postern.MessageID) any {
 	return nil
 }
 
-func newSpender(t *testing.T) *spender {
+func newSpender(t *testing.T, url string) *spender {
 	t.Helper()
-	srv := newServer(t)
+	srv := newServerOn(t, url, fakeSandbox{})
 	mine := srv.tenant("enterprise")
 	listening := httptest.NewServer(srv.handler)
 	t.Cleanup(listening.Close)
@@ -181,35 +181,37 @@ func newSpender(t *testing.T) *spender {
 // left, or a few, many times, and looks whether each history could have
 // happened one by one.
 func TestQuotaIsExactAtItsLastUnits(t *testing.T) {
-	t.Parallel()
-	var s *spender
-	for n := range *histories {
-		if n%300 == 0 {
-			s = newSpender(t) // its rate is not used up
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		var s *spender
+		for n := range *histories {
+			if n%300 == 0 {
+				s = newSpender(t, url(t)) // its rate is not used up
+			}
+			s.round(mix{sends: 64, left: 1 + n%2*(n%5)})
+			if t.Failed() {
+				t.Fatalf("in history %d", n)
+			}
 		}
-		s.round(mix{sends: 64, left: 1 + n%2*(n%5)})
-		if t.Failed() {
-			t.Fatalf("in history %d", n)
-		}
-	}
+	})
 }
 
 // TestUsageIsTrueWhileItChanges lets few callers send, read and give back at
 // once. They are few because the search through such histories grows with
 // their number like no other.
 func TestUsageIsTrueWhileItChanges(t *testing.T) {
-	t.Parallel()
-	var s *spender
-	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	for n := range 5 * *histories {
-		if n%1500 == 0 {
-			s = newSpender(t)
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		var s *spender
+		r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+		for n := range 5 * *histories {
+			if n%1500 == 0 {
+				s = newSpender(t, url(t))
+			}
+			s.round(mix{sends: 8, left: r.IntN(4), refunds: min(r.IntN(4), len(s.sent)), readings: r.IntN(4)})
+			if t.Failed() {
+				t.Fatalf("in history %d", n)
+			}
 		}
-		s.round(mix{sends: 8, left: r.IntN(4), refunds: min(r.IntN(4), len(s.sent)), readings: r.IntN(4)})
-		if t.Failed() {
-			t.Fatalf("in history %d", n)
-		}
-	}
+	})
 }
 
 // mix is what happens at once in a history.

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/storetest"
 )
 
 func (t *tenant) usage() string {
@@ -117,5 +119,24 @@ func TestMonthsAreUTC(t *testing.T) {
 		if store.MonthOf(before) != "2026-11" || store.MonthOf(after) != "2026-12" || store.MonthEnd("2026-11") != after || store.MonthEnd("2026-12").String() != "2027-01-01T00:00:00.000Z" {
 			t.Errorf("%s: %s, %s, %s", zone, store.MonthOf(before), store.MonthOf(after), store.MonthEnd("2026-11"))
 		}
+	}
+}
+
+// A server whose machine has another date counts by that of the database.
+func TestMonthIsTheDatabases(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	storetest.SetClockAhead(t, url, "40 days")
+	mine := newServerOn(t, url, fakeSandbox{}).tenant("growth")
+	d := mine.device("d", postern.Connected)
+	sent := mine.do("POST", "/v1/messages", `{"deviceId":"`+string(d)+`","to":"+15551234567","body":"x"}`)
+	sent.want(http.StatusAccepted, "")
+	want := fmt.Sprintf(`{"month":%q,`, time.Now().UTC().AddDate(0, 0, 40).Format("2006-01"))
+	if got := mine.usage(); !strings.HasPrefix(got, want) || !strings.Contains(got, `"messages":{"used":1,`) {
+		t.Errorf("usage is %s, want %s with one message", got, want)
+	}
+	err := mine.db.FinishOutbound(t.Context(), store.FinishOutbound{MessageID: postern.MessageID(sent.member("id")), Status: postern.Failed, Refund: true, At: mine.db.Now()})
+	if got := mine.usage(); err != nil || !strings.Contains(got, `"messages":{"used":0,`) {
+		t.Errorf("usage is %s after the message was given back (%v)", got, err)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var rounds = flag.Int("rounds", 12, "how many idempotency keys are fought for; in every third round the gateway is killed")
+var rounds = flag.Int("rounds", 50, "how many idempotency keys are fought for; in every third round the gateway is killed")
 
 // post is one request with an idempotency key, and what came of it.
 type post struct{ text string } // of the message
@@ -260,11 +260,15 @@ func TestOneKeyHappensOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{Bin: bin, Devices: 1, Room: 1, Seed: seedOrClock(), Calm: true})
-	if err := w.fightForKeys(*rounds); err != nil {
-		t.Errorf("seed %d: %v", w.opts.Seed, err)
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			w := newWorld(t, options{Bin: bin, Devices: 1, Room: 1, Seed: seedOrClock(), Calm: true, Database: engine})
+			if err := w.fightForKeys(*rounds); err != nil {
+				t.Errorf("seed %d: %v", w.opts.Seed, err)
+			}
+			t.Logf("seed %d: %d keys in each of two tenants, %d kills", w.opts.Seed, *rounds, w.kills)
+		})
 	}
-	t.Logf("seed %d: %d keys in each of two tenants, %d kills", w.opts.Seed, *rounds, w.kills)
 }
 
 // TestForgottenKeysAreSeen proves that the check can fail.

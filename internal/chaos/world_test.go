@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,6 +35,8 @@ type options struct {
 	Calm    bool     // the receiver does not misbehave
 	Once    bool     // nothing is asked twice on purpose
 	Never   bool     // it will never settle: wait for some seconds only
+
+	Database string // the gateway's engine; "" is what the flag says
 }
 
 type device struct{ id, number string }
@@ -100,7 +103,7 @@ func newWorld(t *testing.T, opts options) *world {
 
 // databaseFlags choose the engine. A PostgreSQL server outlives the gateway.
 func (w *world) databaseFlags() []string {
-	if *database != "postgres" {
+	if cmp.Or(w.opts.Database, *database) != "postgres" {
 		return nil
 	}
 	w.url = storetest.NewDurable(w.t).URL(w.t)

@@ -45,7 +45,7 @@ func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idemp
 }
 
 func (g *Gateway) newMessage(d postern.Device, in NewMessage, chat, to string) postern.Message {
-	now := g.time()
+	now := g.db.Now() // the month of its quota is that of the database's clock
 	expiry := in.ExpiresIn
 	if expiry == 0 {
 		expiry = defaultExpiry

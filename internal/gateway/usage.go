@@ -24,7 +24,7 @@ type Usage struct {
 // Usage tells what the caller's workspace uses of its plan. A key limited to
 // devices counts these only, beside the limits of the whole workspace.
 func (g *Gateway) Usage(ctx context.Context, c Caller) (Usage, error) {
-	month := store.MonthOf(g.time())
+	month := store.MonthOf(g.db.Now())
 	u := Usage{Month: month, ResetsAt: store.MonthEnd(month), Messages: Used{Limit: c.Plan.Messages}, Devices: Used{Limit: c.Plan.Devices}}
 	var err error
 	if u.Devices.Used, err = g.db.SlotsUsed(ctx, c.Workspace(), c.Key.Devices); err != nil {

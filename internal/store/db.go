@@ -29,6 +29,7 @@ type DB struct {
 	stmts   sync.Map // query → *sql.Stmt of the read pool
 	hub     *hub
 	kept    keptDevices
+	clock   clock
 	close   func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
@@ -79,7 +80,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	if err != nil {
 		return err
 	}
-	db.writer = newWriter(db.dialect, db.connect, db.first, db.published, opts.Log)
+	db.writer = newWriter(db.dialect, db.connect, db.clock.look, db.first, db.published, opts.Log)
 	db.first = nil
 	go db.writer.run() //nolint:contextcheck // it lives longer than the call
 	return nil

@@ -41,7 +41,10 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	config.DialFunc = impatientDial(opts.patience)
 	name := serverName()
 	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
-	db.connect = func(ctx context.Context) (*sql.Conn, error) { return connectLocked(ctx, db.writeDB, name) }
+	db.clock.query = serverClock
+	db.connect = func(ctx context.Context) (*sql.Conn, error) {
+		return connectLocked(ctx, db.writeDB, name, db.clock.look)
+	}
 	if err := checkServer(ctx, db.read, opts.Log); err != nil {
 		return err
 	}

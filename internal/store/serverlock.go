@@ -30,15 +30,16 @@ func (e *InUseError) Error() string {
 // however it ends.
 const serverLock = 0x706f737465726e // "postern"
 
-// connectLocked gives a connection that holds the server's lock.
-func connectLocked(ctx context.Context, db *sql.DB, name string) (*sql.Conn, error) {
+// connectLocked gives a connection that holds the server's lock, and looks at
+// the clock there.
+func connectLocked(ctx context.Context, db *sql.DB, name string, look func(context.Context, *sql.Conn) error) (*sql.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if err := takeServerLock(ctx, conn, name); err != nil {
+	if err := errors.Join(takeServerLock(ctx, conn, name), look(ctx, conn)); err != nil {
 		discard(conn)
 		return nil, unavailable(err)
 	}

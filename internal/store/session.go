@@ -15,7 +15,8 @@ import (
 type session struct {
 	dialect dialect
 	connect func(context.Context) (*sql.Conn, error)
-	conn    *sql.Conn // nil while there is none
+	look    func(context.Context, *sql.Conn) error // fails when the connection is lost
+	conn    *sql.Conn                              // nil while there is none
 	stmts   map[string]*sql.Stmt
 
 	failure error     // why the last connection could not be made
@@ -65,7 +66,7 @@ func (s *session) notice() {
 func (s *session) ping() {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	if s.conn != nil && s.conn.PingContext(ctx) != nil {
+	if s.conn != nil && s.look(ctx, s.conn) != nil {
 		s.drop()
 	}
 }

@@ -44,9 +44,9 @@ type writer struct {
 }
 
 // newWriter makes a writer whose first connection is conn.
-func newWriter(d dialect, connect func(context.Context) (*sql.Conn, error), conn *sql.Conn, wake func([]Wake), log *slog.Logger) *writer {
+func newWriter(d dialect, connect func(context.Context) (*sql.Conn, error), look func(context.Context, *sql.Conn) error, conn *sql.Conn, wake func([]Wake), log *slog.Logger) *writer {
 	return &writer{
-		session: session{dialect: d, connect: connect, conn: conn, stmts: map[string]*sql.Stmt{}, taken: make(chan struct{})},
+		session: session{dialect: d, connect: connect, look: look, conn: conn, stmts: map[string]*sql.Stmt{}, taken: make(chan struct{})},
 		wake:    wake, log: log,
 		in: make(chan request, queueLength), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
