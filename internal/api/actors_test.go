@@ -92,6 +92,7 @@ func routes() map[string]route {
 		"listDevices":  {"GET", 200, false, fixed("/v1/devices", "")},
 		"createDevice": {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
 		"getDevice":    {"GET", 200, true, at(devices, connected, "", "")},
+		"updateDevice": {"PATCH", 200, true, at(devices, connected, "", `{"name":"Sales"}`)},
 		"deleteDevice": {"DELETE", 204, true, at(devices, connected, "", "")},
 		"unlinkDevice": {"POST", 200, true, at(devices, connected, "/unlink", "")},
 		"openLink":     {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},

@@ -29,6 +29,56 @@ func (a *API) getDevice(ctx context.Context, q *request, in *deviceInput) (*outp
 	return answer(a.gateway.Device(ctx, q.caller, in.ID))
 }
 
+type changeInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body deviceChange
+}
+
+// deviceChange is a merge patch: what is left out stays, null resets.
+type deviceChange struct {
+	_        struct{}                          `additionalProperties:"false"`
+	Name     string                            `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"Name of the device, for people." example:"Support"`
+	Metadata member[map[string]member[string]] `json:"metadata,omitzero" doc:"Labels to set; null for one removes it, null for all removes all. At most 50, of at most 500 bytes each."`
+	Pace     member[paceChange]                `json:"pace,omitzero" doc:"How fast the device sends; null: the operator's default."`
+	Receive  member[receiveChange]             `json:"receive,omitzero" doc:"Which kinds of chats are stored; null: direct and groups."`
+	ProxyURL member[string]                    `json:"proxyUrl,omitzero" doc:"Proxy through which the network is dialled: http, https or socks5, with its credentials. It is never shown; null: none." example:"socks5://user:secret@proxy.example.com:1080"`
+}
+
+type paceChange struct {
+	_                 struct{}             `additionalProperties:"false"`
+	PerMinute         member[postern.Rate] `json:"perMinute,omitzero" minimum:"1" maximum:"1000" doc:"Messages in any 60 seconds; null: the operator's default." example:"30"`
+	NewChatsPerMinute member[postern.Rate] `json:"newChatsPerMinute,omitzero" minimum:"1" maximum:"1000" doc:"Of these, messages to chats that have no message yet; null: the operator's default." example:"5"`
+}
+
+type receiveChange struct {
+	_        struct{}     `additionalProperties:"false"`
+	Direct   member[bool] `json:"direct,omitzero" doc:"Chats with one person." example:"true"`
+	Groups   member[bool] `json:"groups,omitzero" example:"true"`
+	Channels member[bool] `json:"channels,omitzero" example:"false"`
+	Status   member[bool] `json:"status,omitzero" doc:"What contacts post for a day." example:"false"`
+}
+
+func (a *API) updateDevice(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
+	b := in.Body
+	return answer(a.gateway.ChangeDevice(ctx, q.caller, in.ID, gateway.DeviceChange{
+		Name: b.Name, ProxyURL: b.ProxyURL.change(), Metadata: changed(b.Metadata, labelChanges),
+		Pace: changed(b.Pace, func(p paceChange) gateway.PaceChange {
+			return gateway.PaceChange{PerMinute: p.PerMinute.change(), NewChatsPerMinute: p.NewChatsPerMinute.change()}
+		}),
+		Receive: changed(b.Receive, func(r receiveChange) gateway.ReceiveChange {
+			return gateway.ReceiveChange{Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(), Status: r.Status.change()}
+		}),
+	}))
+}
+
+func labelChanges(labels map[string]member[string]) map[string]gateway.Change[string] {
+	list := map[string]gateway.Change[string]{}
+	for name, m := range labels {
+		list[name] = m.change()
+	}
+	return list
+}
+
 func (a *API) deleteDevice(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
 	return nil, a.gateway.DeleteDevice(ctx, q.caller, in.ID)
 }

@@ -30,6 +30,7 @@ func document(opts Options) *huma.OpenAPI {
 	schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[Problem]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[Event]]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
 	server := &huma.Server{URL: opts.BaseURL, Description: "The real network"}
 	if opts.Sandbox {
 		server.Description = "The sandbox: a simulated network with simulated phones"
@@ -68,6 +69,14 @@ type inlineFailure struct{}
 // Schema is that of the failure itself.
 func (inlineFailure) Schema(r huma.Registry) *huma.Schema {
 	return huma.SchemaFromType(r, reflect.TypeFor[postern.Failure]())
+}
+
+// inlinePace describes [postern.Pace] in place, for the same reason.
+type inlinePace struct{}
+
+// Schema is that of the pace itself.
+func (inlinePace) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[postern.Pace]())
 }
 
 // schemaName calls a list of devices DeviceList.

@@ -28,9 +28,12 @@ func TestRoutesThatAreNone(t *testing.T) {
 		}
 	}
 	for target, allow := range map[string]string{
-		"/v1/devices": "GET, HEAD, POST", "/v1/devices/a": "DELETE, GET, HEAD", "/v1/devices/a/unlink": "POST", "/v1/devices/a/link/qr.svg": "GET, HEAD", "/v1/openapi.json": "GET, HEAD",
+		"/v1/devices": "GET, HEAD, POST", "/v1/devices/a": "DELETE, GET, HEAD, PATCH", "/v1/devices/a/unlink": "POST", "/v1/devices/a/link/qr.svg": "GET, HEAD", "/v1/openapi.json": "GET, HEAD",
 	} {
 		for _, method := range []string{"PUT", "PATCH", "OPTIONS", "TRACE", canary} {
+			if strings.Contains(allow, method) {
+				continue
+			}
 			a := mine.do(method, target, "")
 			a.want(http.StatusMethodNotAllowed, postern.MethodNotAllowed)
 			if got := a.Header().Get("Allow"); got != allow || strings.Contains(a.Body.String(), canary) {

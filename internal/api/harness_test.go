@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"postern/internal/api"
+	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/seal"
@@ -131,7 +132,7 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 		tb.Fatal(err)
 	}
 	s := &server{t: tb, db: db, dir: dir, log: &safeBuffer{}, closeStore: closeStore}
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, CheckURL: func(u string) error {
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy, CheckURL: func(u string) error {
 		if !strings.HasPrefix(u, "https://") {
 			return errors.New("an endpoint's URL starts with https://")
 		}

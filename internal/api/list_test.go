@@ -25,8 +25,8 @@ func TestDeviceListIsAsTheInterfaceSays(t *testing.T) {
 	}
 	const day = postern.Time(1795251600000)
 	for _, d := range []postern.Device{
-		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", Name: "Support <1> & \"Co\"", Mode: "live", Status: postern.Connected, PhoneNumber: "+15550001111", DisplayName: "Acme", Metadata: map[string]string{"team": "b"}, CreatedAt: day, LinkedAt: day.Add(1e9), ConnectedAt: day.Add(2e9), LastSeenAt: day.Add(3e9)},
-		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FB", Name: "New", Mode: "live", Status: postern.Unlinked, Metadata: map[string]string{}, CreatedAt: day},
+		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", Name: "Support <1> & \"Co\"", Mode: "live", Status: postern.Connected, PhoneNumber: "+15550001111", DisplayName: "Acme", Metadata: map[string]string{"team": "b"}, Pace: &postern.Pace{PerMinute: 20}, Receive: postern.DefaultReceive(), CreatedAt: day, LinkedAt: day.Add(1e9), ConnectedAt: day.Add(2e9), LastSeenAt: day.Add(3e9)},
+		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FB", Name: "New", Mode: "live", Status: postern.Unlinked, Metadata: map[string]string{}, Receive: postern.DefaultReceive(), CreatedAt: day},
 	} {
 		d.WorkspaceID, d.Desired = mine.ws, postern.WantIdle
 		if err := s.db.CreateDevice(t.Context(), d, nil); err != nil {

@@ -15,6 +15,7 @@ func (a *API) routes() {
 	add(a, "GET /v1/devices", "listDevices", "List devices", a.listDevices)
 	add(a, "POST /v1/devices", "createDevice", "Create a device", a.createDevice, creates)
 	add(a, "GET "+device, "getDevice", "Get a device", a.getDevice)
+	add(a, "PATCH "+device, "updateDevice", "Change a device", a.updateDevice)
 	add(a, "DELETE "+device, "deleteDevice", "Unlink and delete a device", a.deleteDevice)
 	add(a, "POST "+device+"/unlink", "unlinkDevice", "Unlink a device and keep it", a.unlinkDevice)
 

@@ -12,6 +12,7 @@ func scopes() map[string][]postern.Scope {
 		"listDevices":      {postern.DevicesRead},
 		"createDevice":     {postern.DevicesWrite},
 		"getDevice":        {postern.DevicesRead},
+		"updateDevice":     {postern.DevicesWrite},
 		"deleteDevice":     {postern.DevicesWrite},
 		"unlinkDevice":     {postern.DevicesWrite},
 		"openLink":         {postern.DevicesWrite},

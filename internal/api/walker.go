@@ -44,6 +44,9 @@ func (w *walker) value(s *huma.Schema, pointer string) error {
 	for s != nil && s.Ref != "" {
 		s = w.registry.SchemaFromRef(s.Ref)
 	}
+	if s != nil && s.Nullable && tok.Kind() == jsontext.KindNull {
+		return nil
+	}
 	if s != nil && !fits(tok.Kind(), s.Type) {
 		w.invalid(pointer, "expected %s", typeName(s.Type))
 		s = nil
@@ -62,8 +65,8 @@ func (w *walker) value(s *huma.Schema, pointer string) error {
 	return nil
 }
 
-// fits tells whether a value of this kind has the type. Null has none: a
-// member without a value is left out.
+// fits tells whether a value of this kind has the type. Null has none: but in
+// a merge patch, a member without a value is left out.
 func fits(k jsontext.Kind, schemaType string) bool {
 	switch k {
 	case jsontext.KindBeginObject:

@@ -21,6 +21,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
+	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
@@ -94,14 +95,18 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openVendor(); err != nil {
 		return err
 	}
-	driver, err := a.openDriver(ctx, core.box)
+	client := egress.NewClient(egress.Options{AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks})
+	a.onClose(func() error { client.Close(); return nil })
+	driver, err := a.openDriver(ctx, core.box, client)
 	if err != nil {
 		return err
 	}
-	client := egress.NewClient(egress.Options{AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks})
-	a.onClose(func() error { client.Close(); return nil })
-	a.gateway = gateway.New(gateway.Options{DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL})
-	a.engine = session.New(session.Options{DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log})
+	a.gateway = gateway.New(gateway.Options{DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy})
+	pace := a.cfg.DefaultPace()
+	a.engine = session.New(session.Options{
+		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log,
+		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute), NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
+	})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err
 	}
@@ -126,7 +131,7 @@ func (a *App) openVendor() (err error) {
 	return nil
 }
 
-func (a *App) openDriver(ctx context.Context, box *seal.Box) (*whatsapp.Driver, error) {
+func (a *App) openDriver(ctx context.Context, box *seal.Box, proxies *egress.Client) (*whatsapp.Driver, error) {
 	network, err := a.network()
 	if err != nil {
 		return nil, err
@@ -134,7 +139,7 @@ func (a *App) openDriver(ctx context.Context, box *seal.Box) (*whatsapp.Driver, 
 	if err := rememberVendor(ctx, a.db, network.RootKey); err != nil {
 		return nil, err
 	}
-	driver, err := whatsapp.New(whatsapp.Options{Store: a.db, Seal: box, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log})
+	driver, err := whatsapp.New(whatsapp.Options{Store: a.db, Seal: box, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log, Proxies: proxies})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the network driver: %w", err)
 	}

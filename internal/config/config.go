@@ -111,6 +111,7 @@ type Server struct {
 	NetworkURL     string `env:"POSTERN_NETWORK_URL" placeholder:"URL" help:"Another vendor address, wss://…; for tests."`
 	NetworkRootKey string `env:"POSTERN_NETWORK_ROOT_KEY" placeholder:"HEX" help:"Its 32-byte root key in hex."`
 	NetworkCA      string `name:"network-ca" env:"POSTERN_NETWORK_CA" placeholder:"FILE" help:"Its TLS authority as PEM."`
+	Pace           Pace   `env:"POSTERN_PACE" placeholder:"PACE" help:"Pace of a device whose owner set none: off, or such as \"30/min,5 new chats/min\", which is the default on the real network; replies are never held up."`
 	DeviceName     string `env:"POSTERN_DEVICE_NAME" default:"Postern" help:"Shown on the phone under linked devices (${default})."`
 
 	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks; for development."`

@@ -45,6 +45,7 @@ type Options struct {
 type Client struct {
 	opts      Options
 	guard     guard
+	dialer    dialer
 	transport http.RoundTripper
 }
 
@@ -61,7 +62,7 @@ func NewClient(opts Options) *Client {
 		net: net.Dialer{Timeout: min(connectTimeout, opts.Timeout), ControlContext: g.control},
 		tls: &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}},
 	}
-	return &Client{opts: opts, guard: g, transport: newTransport(d, opts.MaxIdlePerHost)}
+	return &Client{opts: opts, guard: g, dialer: d, transport: newTransport(d, opts.MaxIdlePerHost)}
 }
 
 // newTransport speaks HTTP/1.1 only: an exchange has its connection to itself,

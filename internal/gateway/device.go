@@ -44,7 +44,7 @@ func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem
 		}
 		d := postern.Device{
 			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(), Status: postern.Unlinked,
-			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), CreatedAt: g.time(),
+			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
 		}
 		return d, func(once *store.Once) error { return g.db.CreateDevice(ctx, d, once) }, nil
 	})

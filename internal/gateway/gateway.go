@@ -6,6 +6,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type Gateway struct {
 	log      *slog.Logger
 	sandbox  Sandbox
 	checkURL func(string) error
+	checkVia func(string) error
 	now      func() time.Time
 
 	keys    keyCache
@@ -36,12 +38,18 @@ type Options struct {
 	Log      *slog.Logger
 	Sandbox  Sandbox            // nil on a server for the real network
 	CheckURL func(string) error // whether a webhook may be posted to a URL; its words reach the caller
+	// CheckProxy tells whether the network may be dialled through a proxy; its
+	// words reach the caller. Nil refuses every proxy.
+	CheckProxy func(string) error
 }
 
 // New makes a Gateway.
 func New(opts Options) *Gateway {
+	if opts.CheckProxy == nil {
+		opts.CheckProxy = func(string) error { return errors.New("this server takes no proxies") }
+	}
 	return &Gateway{
-		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, now: time.Now,
+		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now,
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
 	}

@@ -62,6 +62,10 @@ type Host interface {
 	// Outbound finds a message that this account sent, for a recipient who
 	// could not read it and asks again.
 	Outbound(ctx context.Context, networkID string) (Outbound, bool)
+
+	// Proxy is the URL through which the network is dialled, with its
+	// credentials; "" dials directly. It is asked once per connection.
+	Proxy() string
 }
 
 // Outbound is a message to send.

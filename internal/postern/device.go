@@ -1,5 +1,11 @@
 package postern
 
+import (
+	"cmp"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
 // Status is the state of a device's session.
 type Status string
 
@@ -51,6 +57,8 @@ type Device struct {
 	PhoneNumber  Maybe             `json:"phoneNumber" nullable:"true" doc:"The account's number, once linked." example:"+15550001111"`
 	DisplayName  Maybe             `json:"displayName" nullable:"true" doc:"The account's own name on the network." example:"Acme"`
 	Metadata     map[string]string `json:"metadata" doc:"The owner's own labels."`
+	Pace         *Pace             `json:"pace" nullable:"true" doc:"How fast the device sends; null: the operator's default."`
+	Receive      Receive           `json:"receive" doc:"Which kinds of chats are stored and make events. The others are acknowledged to the network and dropped."`
 	CreatedAt    Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	LinkedAt     Time              `json:"linkedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	ConnectedAt  Time              `json:"connectedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
@@ -59,7 +67,51 @@ type Device struct {
 	WorkspaceID WorkspaceID `json:"-"`
 	Account     string      `json:"-"` // the network's own name for the link; "" when not linked
 	Desired     Desired     `json:"-"`
+	Proxy       []byte      `json:"-"` // URL of the proxy to the network, sealed; empty: none
 }
+
+// ProxyPlace is where the device's proxy is sealed.
+func (id DeviceID) ProxyPlace() string { return "device.proxy " + string(id) }
+
+// Rate is how many a minute; zero, null in JSON, leaves it to the operator.
+type Rate int
+
+// MarshalJSONTo writes a number, or null for zero.
+func (r Rate) MarshalJSONTo(e *jsontext.Encoder) error {
+	if r == 0 {
+		return e.WriteToken(jsontext.Null)
+	}
+	return e.WriteToken(jsontext.Int(int64(r)))
+}
+
+// MarshalJSON is MarshalJSONTo for encoding/json.
+func (r Rate) MarshalJSON() ([]byte, error) { return EncodeJSON(r) }
+
+// Pace bounds how fast a device sends. It never applies to a reply within 24
+// hours of an inbound message.
+type Pace struct {
+	PerMinute         Rate `json:"perMinute" nullable:"true" doc:"Messages in any 60 seconds; null: the operator's default." example:"30"`
+	NewChatsPerMinute Rate `json:"newChatsPerMinute" nullable:"true" doc:"Of these, messages to chats that have no message yet; null: the operator's default." example:"5"`
+}
+
+// Or fills what p leaves open from the default.
+func (p *Pace) Or(def Pace) Pace {
+	if p == nil {
+		return def
+	}
+	return Pace{cmp.Or(p.PerMinute, def.PerMinute), cmp.Or(p.NewChatsPerMinute, def.NewChatsPerMinute)}
+}
+
+// Receive says which kinds of chats a device takes.
+type Receive struct {
+	Direct   bool `json:"direct" doc:"Chats with one person." example:"true"`
+	Groups   bool `json:"groups" example:"true"`
+	Channels bool `json:"channels" example:"false"`
+	Status   bool `json:"status" doc:"What contacts post for a day." example:"false"`
+}
+
+// DefaultReceive is what a device takes unless its owner says otherwise.
+func DefaultReceive() Receive { return Receive{Direct: true, Groups: true} }
 
 // LinkStatus is the state of a link attempt.
 type LinkStatus string

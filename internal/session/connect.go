@@ -23,11 +23,18 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 		e.log.WarnContext(ctx, "open a session", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
+	proxy, err := e.g.ProxyOf(d)
+	if err != nil {
+		e.log.ErrorContext(ctx, "open a session", "device", d.ID, "error", err)
+		return s.backoff.NextBackOff()
+	}
 	release, err := e.admit(ctx)
 	if err != nil {
 		return 0
 	}
-	h := &host{e: e, d: d, session: conn, opened: release, proven: s.backoff.Reset}
+	set := e.settingsOf(d)
+	defer set.close()
+	h := &host{e: e, d: d, session: conn, settings: set, pacer: &s.pacer, proxy: proxy, opened: release, proven: s.backoff.Reset}
 	err = conn.Run(ctx, h)
 	h.close()
 	release()
@@ -92,11 +99,14 @@ func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end 
 
 // host is what a session reports to.
 type host struct {
-	e       *Engine
-	d       postern.Device
-	session network.Session
-	opened  func() // gives the place among the opening connections back
-	proven  func() // the connection works: the next retry is quick again
+	e        *Engine
+	d        postern.Device
+	session  network.Session
+	settings *settings
+	pacer    *pacer
+	proxy    string
+	opened   func() // gives the place among the opening connections back
+	proven   func() // the connection works: the next retry is quick again
 
 	mu     sync.Mutex
 	closed bool // the connection has ended: it must not go live any more
@@ -110,22 +120,35 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	case network.Inbound:
 		m := h.message(u.NetworkID, u.ChatID, u.Type, u.Body, u.At)
 		m.From, m.FromLID, m.FromName, m.To = postern.Maybe(u.From), u.FromLID, u.FromName, h.d.PhoneNumber
-		return h.e.g.Receive(ctx, m, u.Sender, postern.MessageReceived)
+		return h.receive(ctx, m, u.Sender, postern.MessageReceived)
 	case network.Undecryptable:
 		m := h.message(u.NetworkID, u.ChatID, postern.TypeUnsupported, "", u.At)
 		m.From, m.FromLID, m.To = postern.Maybe(u.From), u.FromLID, h.d.PhoneNumber
-		return h.e.g.Receive(ctx, m, u.Sender, postern.MessageUndecryptable)
+		return h.receive(ctx, m, u.Sender, postern.MessageUndecryptable)
 	case network.Echo:
 		m := h.message(u.NetworkID, u.ChatID, u.Type, u.Body, u.At)
 		m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
 		m.From, m.To = h.d.PhoneNumber, postern.Maybe(u.To)
-		return h.e.g.Receive(ctx, m, "", postern.MessageEcho)
+		return h.receive(ctx, m, "", postern.MessageEcho)
 	case network.Receipt:
 		return h.e.g.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
 	case network.Code, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
 }
+
+// receive keeps a message of a direct chat, unless the owner does not want
+// them: then nil alone tells the network that it was taken.
+func (h *host) receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
+	d, err := h.settings.now(ctx)
+	if err != nil || !d.Receive.Direct {
+		return err
+	}
+	return h.e.g.Receive(ctx, m, sender, t)
+}
+
+// Proxy is the device's.
+func (h *host) Proxy() string { return h.proxy }
 
 func (h *host) message(networkID, chat, kind, body string, at time.Time) postern.Message {
 	return postern.Message{
@@ -147,7 +170,7 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 	}
 	h.proven()
 	h.e.log.InfoContext(ctx, "device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
-	h.e.goLive(h.d.ID, h.session)
+	h.e.goLive(h.d.ID, h.session, h.settings, h.pacer)
 	return nil
 }
 

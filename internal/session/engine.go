@@ -27,6 +27,7 @@ type Options struct {
 	Gateway *gateway.Gateway
 	Driver  network.Driver
 	Log     *slog.Logger
+	Pace    postern.Pace // of devices whose owner did not set one; zero members are no limit
 }
 
 // Engine runs the sessions of all devices.
@@ -35,6 +36,7 @@ type Engine struct {
 	g      *gateway.Gateway
 	driver network.Driver
 	log    *slog.Logger
+	pace   postern.Pace
 
 	connects chan struct{} // bounds how many connections are being opened at once
 
@@ -47,7 +49,7 @@ type Engine struct {
 // New makes an Engine.
 func New(opts Options) *Engine {
 	return &Engine{
-		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, connects: make(chan struct{}, parallelConnects),
+		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, connects: make(chan struct{}, parallelConnects),
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
 	}
 }
@@ -109,20 +111,21 @@ func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
 	if err != nil {
 		return // deleted, or the store is away: the supervisor reads for itself
 	}
-	if !e.tell(id, d.Desired) && d.Desired != postern.WantIdle {
+	if !e.tell(d) && d.Desired != postern.WantIdle {
 		e.supervise(ctx, id)
 	}
+	e.outboundQueued(id) // its pace may have changed
 }
 
 // tell hands what is desired to the device's supervisor, if it has one. The
 // lock is held throughout, so that the supervisor cannot come to rest in
 // between.
-func (e *Engine) tell(id postern.DeviceID, desired postern.Desired) bool {
+func (e *Engine) tell(d postern.Device) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.supervisors[id]
+	s := e.supervisors[d.ID]
 	if s != nil {
-		s.desire(desired)
+		s.desire(d)
 	}
 	return s != nil
 }

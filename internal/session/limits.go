@@ -18,6 +18,7 @@ const (
 	resendFirst    = 15 * time.Second // after an attempt with unknown outcome on a live connection
 	resendMax      = 10 * time.Minute
 	sendBatch      = 64
+	replyTime      = 24 * time.Hour  // after an inbound message, in which no pace holds its answer up
 	sendGrace      = 5 * time.Second // for attempts in flight when the server stops
 	storeRetryWait = 2 * time.Second
 

@@ -30,7 +30,12 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	defer cancel()
 	var watching sync.WaitGroup
 	watching.Go(func() { e.whilePending(ctx, d, l, cancel) })
-	h := &linkHost{e: e, d: d, link: l}
+	proxy, err := e.g.ProxyOf(d)
+	if err != nil {
+		e.log.ErrorContext(ctx, "link a device", "device", d.ID, "error", err)
+		return storeRetryWait
+	}
+	h := &linkHost{e: e, d: d, link: l, proxy: proxy}
 	err = e.driver.Link(ctx, h)
 	wait := e.linkEnded(ctx, d, h, err)
 	cancel()
@@ -110,6 +115,7 @@ type linkHost struct {
 	e       *Engine
 	d       postern.Device
 	link    store.LinkRow
+	proxy   string
 	refused string // why the phone that scanned was refused
 }
 
@@ -132,6 +138,9 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	}
 	return fmt.Errorf("a link attempt reported %T", u)
 }
+
+// Proxy is the device's.
+func (h *linkHost) Proxy() string { return h.proxy }
 
 // Outbound has nothing: an account that is being linked never sent a message.
 func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool) {

@@ -14,11 +14,13 @@ import (
 // liveSession is a connection that can send. At most one goroutine sends for
 // it, and only while there is something to send.
 type liveSession struct {
-	e       *Engine
-	id      postern.DeviceID
-	session network.Session
-	ctx     context.Context //nolint:containedctx // it is the life of the connection
-	cancel  context.CancelFunc
+	e        *Engine
+	id       postern.DeviceID
+	session  network.Session
+	settings *settings
+	pacer    *pacer
+	ctx      context.Context //nolint:containedctx // it is the life of the connection
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex
 	sending bool
@@ -26,7 +28,9 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
-	retry map[postern.MessageID]resend // touched by the sending goroutine only
+	// Touched by the sending goroutine only.
+	retry map[postern.MessageID]resend
+	paced *time.Timer // looks again when the pace lets one more through
 }
 
 // resend is an attempt with unknown outcome that will be repeated.
@@ -36,9 +40,9 @@ type resend struct {
 }
 
 // goLive lets a device send on its connection, starting with what waits.
-func (e *Engine) goLive(id postern.DeviceID, s network.Session) {
+func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p *pacer) {
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
-	l := &liveSession{e: e, id: id, session: s, ctx: ctx, cancel: cancel, retry: map[postern.MessageID]resend{}}
+	l := &liveSession{e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel, retry: map[postern.MessageID]resend{}}
 	e.mu.Lock()
 	e.live[id] = l
 	e.mu.Unlock()
@@ -154,21 +158,20 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if l.stopped() {
 		return 0, nil
 	}
+	pace, err := l.paceOf(l.ctx)
+	if err != nil {
+		return 0, err
+	}
+	if pace != (postern.Pace{}) {
+		return l.sendPaced(pace)
+	}
 	list, err := l.e.db.NextOutbound(l.ctx, l.id, sendBatch+len(l.retry))
 	if err != nil {
 		return 0, err
 	}
 	l.forget(list)
-	for _, m := range list {
-		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
-			continue
-		}
-		tried++
-		if err := l.sendOne(m); err != nil || l.stopped() {
-			return tried, err
-		}
-	}
-	return tried, nil
+	tried, _, err = l.sendSome(list, func(store.QueuedMessage) time.Duration { return 0 })
+	return tried, err
 }
 
 // forget drops what is noted of messages that have ended meanwhile. The list

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -16,10 +17,12 @@ import (
 type supervisor struct {
 	id      postern.DeviceID
 	backoff *backoff.ExponentialBackOff
+	pacer   pacer
 
 	mu        sync.Mutex
 	version   int // grows with every change that may matter
 	doing     postern.Desired
+	proxy     []byte             // sealed, of what is being done
 	interrupt context.CancelFunc // ends what is being done; nil between two things
 }
 
@@ -32,12 +35,15 @@ func newSupervisor(id postern.DeviceID) *supervisor {
 
 // desire tells the supervisor what is wanted now. A link attempt that has just
 // succeeded ends by itself: the network must hear our last word of it.
-func (s *supervisor) desire(d postern.Desired) {
+//
+// Another proxy ends the connection through the old one.
+func (s *supervisor) desire(d postern.Device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
-	linked := s.doing == postern.WantLink && d == postern.WantConnect
-	if s.interrupt != nil && s.doing != d && !linked {
+	linked := s.doing == postern.WantLink && d.Desired == postern.WantConnect
+	moved := s.doing == d.Desired && !bytes.Equal(s.proxy, d.Proxy)
+	if s.interrupt != nil && (s.doing != d.Desired && !linked || moved) {
 		s.interrupt()
 	}
 }
@@ -50,14 +56,14 @@ func (s *supervisor) seen() int {
 
 // begin marks what is about to be done; ok is false when a change came after
 // version was read.
-func (s *supervisor) begin(ctx context.Context, version int, d postern.Desired) (doing context.Context, ok bool) {
+func (s *supervisor) begin(ctx context.Context, version int, d postern.Device) (doing context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.version != version {
 		return nil, false
 	}
 	doing, s.interrupt = context.WithCancel(ctx)
-	s.doing = d
+	s.doing, s.proxy = d.Desired, d.Proxy
 	return doing, true
 }
 
@@ -109,7 +115,7 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	if d.Desired == postern.WantIdle {
 		return e.rest(s, version)
 	}
-	doing, ok := s.begin(ctx, version, d.Desired)
+	doing, ok := s.begin(ctx, version, d)
 	if !ok {
 		return true
 	}

@@ -60,20 +60,24 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := leave(ctx, conn); err != nil {
+	proxy, err := e.g.ProxyOf(d)
+	if err != nil {
+		return err
+	}
+	if err := leave(ctx, conn, proxy); err != nil {
 		return err
 	}
 	return e.driver.Forget(ctx, d.Account)
 }
 
-func leave(ctx context.Context, conn network.Session) error {
+func leave(ctx context.Context, conn network.Session, proxy string) error {
 	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
 	defer cancel()
-	h := leaving(make(chan struct{}, 1))
+	h := leaving{make(chan struct{}, 1), proxy}
 	ended := make(chan error, 1)
 	go func() { ended <- conn.Run(ctx, h) }()
 	select {
-	case <-h:
+	case <-h.live:
 		err := conn.Unlink(ctx)
 		cancel()
 		<-ended //nolint:errcheck // the answer to Unlink is what counts
@@ -96,9 +100,12 @@ func gone(err error) error {
 	return err
 }
 
-// leaving is the host of a connection that is opened to say goodbye; it is
-// readable once the connection is live.
-type leaving chan struct{}
+// leaving is the host of a connection that is opened to say goodbye; live is
+// readable once the connection is.
+type leaving struct {
+	live  chan struct{}
+	proxy string
+}
 
 // Update waits for the connection to be live. What waited at the network comes
 // first; it is taken and dropped, since the owner has given the link up, and a
@@ -106,12 +113,15 @@ type leaving chan struct{}
 func (l leaving) Update(_ context.Context, u network.Update) error {
 	if _, live := u.(network.Live); live {
 		select {
-		case l <- struct{}{}:
+		case l.live <- struct{}{}:
 		default:
 		}
 	}
 	return nil
 }
+
+// Proxy is the device's.
+func (l leaving) Proxy() string { return l.proxy }
 
 // Outbound has nothing more to say.
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {

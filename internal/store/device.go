@@ -12,21 +12,49 @@ import (
 // What callers see of a device, and what the engine needs beside it. Each column
 // of each row costs, in a list that is asked for often.
 const (
-	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at`
-	engineColumns = deviceColumns + `, workspace_id, desired, account`
+	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
+	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url`
 )
 
 // scanDevice reads deviceColumns into d. The conversions spare database/sql a
 // walk by reflection, for each column of each row.
 func scanDevice(s scanner, d *postern.Device) error {
-	return s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason), (*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
-		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt), (*int64)(&d.LastSeenAt))
+	var perMinute, newChats, receive int64
+	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason), (*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
+		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt), (*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive)
+	if perMinute != 0 || newChats != 0 {
+		d.Pace = &postern.Pace{PerMinute: postern.Rate(perMinute), NewChatsPerMinute: postern.Rate(newChats)}
+	}
+	receiveColumn{&d.Receive}.set(receive)
+	return err
 }
 
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s scanner) (d postern.Device, err error) {
-	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account}}, &d)
+	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy}}, &d)
 	return d, err
+}
+
+// receiveColumn reads and writes what a device takes as bits.
+type receiveColumn struct{ r *postern.Receive }
+
+func (c receiveColumn) kinds() []*bool {
+	return []*bool{&c.r.Direct, &c.r.Groups, &c.r.Channels, &c.r.Status}
+}
+
+func (c receiveColumn) set(bits int64) {
+	for i, kind := range c.kinds() {
+		*kind = bits&(1<<i) != 0
+	}
+}
+
+func (c receiveColumn) bits() (n int64) {
+	for i, kind := range c.kinds() {
+		if *kind {
+			n |= 1 << i
+		}
+	}
+	return n
 }
 
 // CreateDevice adds a device that waits to be linked.
@@ -35,10 +63,39 @@ func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once) er
 		if err := once.claim(t); err != nil {
 			return err
 		}
-		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 0, 0, 0)`,
+		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
-			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.WorkspaceID, d.Desired, d.Account)
+			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute, d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
+			d.WorkspaceID, d.Desired, d.Account, d.Proxy)
 	}))
+}
+
+// ChangeDevice changes what the owner may set of a device. The change gets the
+// row as it is in the transaction, and may get it twice; its error leaves the
+// row as it was.
+func (db *DB) ChangeDevice(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, change func(*postern.Device) error) (d postern.Device, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if d, err = t.device(ws, id); err != nil {
+			return err
+		}
+		if err := change(&d); err != nil {
+			return err
+		}
+		pace := d.Pace.Or(postern.Pace{})
+		t.wake(DeviceChanged, string(id))
+		return t.exec(`UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8 WHERE workspace_id = $1 AND id = $2`,
+			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy)
+	}))
+	return d, err
+}
+
+// device reads a device of the workspace that is not deleted.
+func (t *tx) device(ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
+	d, err := scanEngineDevice(t.one(`SELECT `+engineColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return d, postern.Errorf(postern.NotFound, "there is no such device")
+	}
+	return d, err
 }
 
 // Page asks for a part of a list.

@@ -31,6 +31,41 @@ func (db *DB) NextOutbound(ctx context.Context, device postern.DeviceID, limit i
 	return list, err
 }
 
+// ChatKind is what is known of the chat that a queued message goes to.
+type ChatKind string
+
+// The kinds: an inbound message came lately, there is some message, there is
+// none that reached or may have reached the network.
+const (
+	Answering ChatKind = "answering"
+	Known     ChatKind = "known"
+	Fresh     ChatKind = "fresh"
+)
+
+const (
+	wroteLately = `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' AND i.created_at > $3)`
+	hasMessages = `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')))`
+)
+
+// NextOutboundOf gives the oldest messages that a device still has to send to
+// chats of a kind; since says what is lately.
+func (db *DB) NextOutboundOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) (list []QueuedMessage, err error) {
+	where := map[ChatKind]string{
+		Answering: wroteLately,
+		Known:     `NOT ` + wroteLately + ` AND ` + hasMessages,
+		Fresh:     `NOT ` + wroteLately + ` AND NOT ` + hasMessages,
+	}[kind]
+	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending') AND `+where+` ORDER BY n LIMIT $2 + 0`,
+		[]any{device, limit, since}, func(r *sql.Rows) error {
+			var q QueuedMessage
+			m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
+			q.Message = m
+			list = append(list, q)
+			return err
+		})
+	return list, err
+}
+
 // MarkSending notes, before the first frame leaves, that a message may from
 // now on have reached the network. ok is false when it is no longer queued.
 func (db *DB) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {

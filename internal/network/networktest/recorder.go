@@ -57,6 +57,9 @@ func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbou
 	return m, ok
 }
 
+// Proxy is none.
+func (*Recorder) Proxy() string { return "" }
+
 // Keep remembers a message that was sent.
 func (r *Recorder) Keep(m network.Outbound) {
 	r.mu.Lock()

@@ -37,14 +37,15 @@ type conn struct {
 
 // connect makes a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
-	c := &conn{wire: &wire{target: d.target}, calls: &gate{}, host: host, log: d.log}
+	to := d.target.through(d.proxies, host.Proxy())
+	c := &conn{wire: &wire{target: to}, calls: &gate{}, host: host, log: d.log}
 	if ring, ok := device.Identities.(*keyring); ok {
 		ring.calls, ring.fail = c.calls, func() { c.end(disconnected("store-unavailable")) }
 		c.keys = ring
 	}
 	log := newTap(d.log)
 	log.received, log.sent = c.sawReceived, c.sawSent
-	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, d.http)
+	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, &http.Client{Transport: to.transport})
 	return c
 }
 

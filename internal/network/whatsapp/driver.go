@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 
+	"postern/internal/egress"
 	"postern/internal/network"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -31,16 +31,18 @@ type Options struct {
 	Network    Network
 	DeviceName string       // shown on the phone under linked devices; "" is "Postern"
 	Log        *slog.Logger // nil discards
+	// Proxies decides which proxies of hosts may be dialled; nil: public ones.
+	Proxies *egress.Client
 }
 
 // Driver links accounts and opens their sessions. All its methods may be used
 // from any goroutine.
 type Driver struct {
-	keys   *keyStore
-	target target
-	http   *http.Client // for media; sessions dial through a roundTripper of their own
-	log    *slog.Logger
-	pace   pace
+	keys    *keyStore
+	target  target
+	proxies *egress.Client
+	log     *slog.Logger
+	pace    pace
 }
 
 var _ network.Driver = (*Driver)(nil)
@@ -54,6 +56,9 @@ func New(opts Options) (*Driver, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if opts.Proxies == nil {
+		opts.Proxies = egress.NewClient(egress.Options{})
+	}
 	target, err := newTarget(opts.Network)
 	if err != nil {
 		return nil, err
@@ -62,7 +67,7 @@ func New(opts Options) (*Driver, error) {
 		return nil, err
 	}
 	return &Driver{
-		keys: &keyStore{db: opts.Store, box: opts.Seal, log: newTap(opts.Log).Sub("Keys")}, target: target, http: &http.Client{Transport: target.transport},
+		keys: &keyStore{db: opts.Store, box: opts.Seal, log: newTap(opts.Log).Sub("Keys")}, target: target, proxies: opts.Proxies,
 		log: opts.Log, pace: defaultPace(),
 	}, nil
 }

@@ -11,12 +11,15 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+
+	"postern/internal/egress"
 )
 
 // target is where the vendor is.
 type target struct {
 	url       *url.URL // nil: the vendor's own
 	transport *http.Transport
+	inProcess bool // there is no network between us
 }
 
 // newTarget makes the transport that all clients of a Driver share.
@@ -31,7 +34,7 @@ func newTarget(n Network) (target, error) {
 	}}
 	if n.Dial != nil {
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
-		t.transport.DialContext, t.transport.DialTLSContext, t.transport.Proxy = dial, dial, nil
+		t.transport.DialContext, t.transport.DialTLSContext, t.transport.Proxy, t.inProcess = dial, dial, nil, true
 		return t, nil
 	}
 	if n.URL == "" {
@@ -44,6 +47,22 @@ func newTarget(n Network) (target, error) {
 	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
 	t.url = u
 	return t, nil
+}
+
+// through gives the target as it is dialled through a proxy; "" changes
+// nothing, nor does a vendor that needs no network. Through a proxy that may not
+// be used nothing is dialled.
+func (t target) through(proxies *egress.Client, proxy string) target {
+	if proxy == "" || t.inProcess {
+		return t
+	}
+	transport, err := proxies.Through(t.transport, proxy)
+	if err != nil {
+		transport = t.transport.Clone()
+		transport.Proxy = func(*http.Request) (*url.URL, error) { return nil, err }
+	}
+	t.transport = transport
+	return t
 }
 
 // wire is the transport of one connection: it sends the upgrade request to the

@@ -1,0 +1,144 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"postern/internal/postern"
+)
+
+// Change is one member of a merge patch (RFC 7396): left out, null, or a value.
+type Change[T any] struct {
+	Given bool
+	Value *T // nil: null
+}
+
+// or is what the member is from now on: as it was when it was left out, the
+// default when it is null.
+func (c Change[T]) or(was, def T) T {
+	switch {
+	case !c.Given:
+		return was
+	case c.Value == nil:
+		return def
+	}
+	return *c.Value
+}
+
+// DeviceChange is what the owner changes of a device; what is not given stays,
+// and null gives the default back.
+type DeviceChange struct {
+	Name     string // "" keeps it
+	Metadata Change[map[string]Change[string]]
+	Pace     Change[PaceChange]
+	Receive  Change[ReceiveChange]
+	ProxyURL Change[string]
+}
+
+// PaceChange is the part of a [DeviceChange] about its pace.
+type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
+
+// ReceiveChange is the part of a [DeviceChange] about what it takes.
+type ReceiveChange struct{ Direct, Groups, Channels, Status Change[bool] }
+
+// ChangeDevice changes what was named of a device and nothing else.
+func (g *Gateway) ChangeDevice(ctx context.Context, c Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return postern.Device{}, err
+	}
+	if in.Name != "" {
+		if err := checkName("/name", in.Name); err != nil {
+			return postern.Device{}, err
+		}
+	}
+	proxy, err := g.sealProxy(id, in.ProxyURL)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	return g.db.ChangeDevice(ctx, c.Workspace(), id, func(d *postern.Device) error {
+		if in.Name != "" {
+			d.Name = in.Name
+		}
+		d.Metadata = mergeLabels(d.Metadata, in.Metadata)
+		d.Pace = applyPace(d.Pace, in.Pace)
+		d.Receive = applyReceive(d.Receive, in.Receive)
+		d.Proxy = proxy.or(d.Proxy, nil)
+		return checkMetadata(d.Metadata)
+	})
+}
+
+// sealProxy checks and seals a proxy: its credentials are the owner's secret.
+func (g *Gateway) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byte], error) {
+	if c.Value == nil {
+		return Change[[]byte]{Given: c.Given}, nil
+	}
+	if err := g.checkVia(*c.Value); err != nil {
+		return Change[[]byte]{}, postern.Invalid("/proxyUrl", "%s", err)
+	}
+	return Change[[]byte]{Given: true, Value: new(g.box.Seal([]byte(*c.Value), id.ProxyPlace()))}, nil
+}
+
+// ProxyOf is the URL of the proxy through which the device's network is
+// dialled; "" dials directly. One that cannot be read is an error: the device
+// must not show its own address instead.
+func (g *Gateway) ProxyOf(d postern.Device) (string, error) {
+	if len(d.Proxy) == 0 {
+		return "", nil
+	}
+	url, err := g.box.Open(d.Proxy, d.ID.ProxyPlace())
+	if err != nil {
+		return "", fmt.Errorf("read the proxy of a device: %w", err)
+	}
+	return string(url), nil
+}
+
+// mergeLabels applies the changes of single labels; null for all empties them.
+func mergeLabels(was map[string]string, c Change[map[string]Change[string]]) map[string]string {
+	if !c.Given {
+		return was
+	}
+	now := map[string]string{}
+	if c.Value == nil {
+		return now
+	}
+	maps.Copy(now, was)
+	for name, label := range *c.Value {
+		if label.Value == nil {
+			delete(now, name)
+		} else {
+			now[name] = *label.Value
+		}
+	}
+	return now
+}
+
+func applyPace(was *postern.Pace, c Change[PaceChange]) *postern.Pace {
+	if !c.Given {
+		return was
+	}
+	if c.Value == nil {
+		return nil
+	}
+	in, old := c.Value, was.Or(postern.Pace{})
+	now := postern.Pace{PerMinute: in.PerMinute.or(old.PerMinute, 0), NewChatsPerMinute: in.NewChatsPerMinute.or(old.NewChatsPerMinute, 0)}
+	if now == (postern.Pace{}) {
+		return nil
+	}
+	return &now
+}
+
+func applyReceive(was postern.Receive, c Change[ReceiveChange]) postern.Receive {
+	def := postern.DefaultReceive()
+	if !c.Given {
+		return was
+	}
+	if c.Value == nil {
+		return def
+	}
+	in := c.Value
+	return postern.Receive{
+		Direct: in.Direct.or(was.Direct, def.Direct), Groups: in.Groups.or(was.Groups, def.Groups),
+		Channels: in.Channels.or(was.Channels, def.Channels), Status: in.Status.or(was.Status, def.Status),
+	}
+}

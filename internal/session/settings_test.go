@@ -1,0 +1,170 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+func (w *world) change(d postern.Device, in gateway.DeviceChange) {
+	w.t.Helper()
+	if _, err := w.g.ChangeDevice(w.t.Context(), w.caller, d.ID, in); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func given[T any](v T) gateway.Change[T] { return gateway.Change[T]{Given: true, Value: &v} }
+
+func paced(all, fresh postern.Rate) gateway.DeviceChange {
+	return gateway.DeviceChange{Pace: given(gateway.PaceChange{PerMinute: given(all), NewChatsPerMinute: given(fresh)})}
+}
+
+// numbers are contacts who never wrote.
+func numbers(n int) (list []string) {
+	for i := range n {
+		list = append(list, "+1555200"+string(rune('0'+i/100))+string(rune('0'+i/10%10))+string(rune('0'+i%10))+"0")
+	}
+	return list
+}
+
+func (w *world) count(ids []postern.MessageID, want postern.MessageStatus) (n int) {
+	w.t.Helper()
+	for _, id := range ids {
+		m, err := w.g.Message(w.t.Context(), w.caller, id)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if m.Status.Rank() >= want.Rank() {
+			n++
+		}
+	}
+	return n
+}
+
+// TestPaceHoldsAnyMinute watches the moments at which messages reach phones.
+func TestPaceHoldsAnyMinute(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(10, 1000))
+		var ids []postern.MessageID
+		for _, to := range numbers(35) {
+			ids = append(ids, w.send(d, to))
+		}
+		for minute, want := range []int{10, 20, 30, 35} {
+			w.settle(time.Second)
+			if got := w.count(ids, postern.Sent); got != want {
+				t.Errorf("%d sent after %d minutes, want %d", got, minute, want)
+			}
+			w.settle(59*time.Second - time.Millisecond)
+			if got := w.count(ids, postern.Sent); got != want {
+				t.Errorf("%d sent within minute %d, want %d", got, minute+1, want)
+			}
+			w.settle(time.Millisecond)
+		}
+	})
+}
+
+func TestNewChatsHaveAPaceOfTheirOwn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		known := numbers(1)[0]
+		w.send(d, known)
+		w.settle(2 * time.Minute)
+		w.change(d, paced(20, 2))
+		var fresh, old []postern.MessageID
+		for _, to := range numbers(8)[1:] {
+			fresh = append(fresh, w.send(d, to))
+		}
+		for range 5 {
+			old = append(old, w.send(d, known))
+		}
+		second := w.send(d, numbers(2)[1]) // to a chat that the first message opened
+		w.settle(time.Second)
+		if got := w.count(fresh, postern.Sent); got != 2 {
+			t.Errorf("%d new chats in the first minute, want 2", got)
+		}
+		if got := w.count(old, postern.Sent); got != 5 {
+			t.Errorf("%d messages to a known chat went past the waiting new ones, want 5", got)
+		}
+		w.wantMessage(second, postern.Delivered)
+		w.settle(time.Minute)
+		if got := w.count(fresh, postern.Sent); got != 4 {
+			t.Errorf("%d new chats after a minute, want 4", got)
+		}
+	})
+}
+
+func TestPaceNeverHoldsUpAReply(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(1, 1))
+		var held []postern.MessageID
+		for _, to := range numbers(100) {
+			held = append(held, w.send(d, to))
+		}
+		w.settle(time.Second)
+		if _, err := w.net.Send(t.Context(), account, customer, "hello?"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		var replies []postern.MessageID
+		for range 5 {
+			replies = append(replies, w.send(d, customer))
+		}
+		w.settle(time.Second)
+		if got := w.count(replies, postern.Sent); got != 5 {
+			t.Errorf("%d of 5 replies were sent", got)
+		}
+		if got := w.count(held, postern.Sent); got != 1 {
+			t.Errorf("%d others were sent, want 1", got)
+		}
+		w.settle(24 * time.Hour)
+		late := w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(late, postern.Delivered) // the window is free again
+		late = w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(late, postern.Queued)
+		w.change(d, gateway.DeviceChange{Pace: gateway.Change[gateway.PaceChange]{Given: true}})
+		w.settle(time.Second)
+		w.wantMessage(late, postern.Delivered) // the operator of this server has no default
+	})
+}
+
+func TestDirectChatsThatNobodyWantsAreDropped(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		inbound := func() int {
+			w.settle(time.Second)
+			list, err := w.g.Messages(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list.Data)
+		}
+		write := func() {
+			if _, err := w.net.Send(t.Context(), account, customer, "hello"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.net.Type(t.Context(), account, customer, "typed on the phone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.change(d, gateway.DeviceChange{Receive: given(gateway.ReceiveChange{Direct: given(false)})})
+		write()
+		if n := inbound(); n != 0 {
+			t.Errorf("%d messages were stored", n)
+		}
+		m := w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(m, postern.Delivered) // receipts still count
+		w.change(d, gateway.DeviceChange{Receive: gateway.Change[gateway.ReceiveChange]{Given: true}})
+		write()
+		if n := inbound(); n != 3 {
+			t.Errorf("%d messages, want 3: what was dropped was taken and does not come again", n)
+		}
+		w.wantStatus(d, postern.Connected, "")
+	})
+}
