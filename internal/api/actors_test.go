@@ -24,6 +24,12 @@ type route struct {
 
 func connected(t *tenant) string { return string(t.device("d", postern.Connected)) }
 
+func paused(t *tenant) string {
+	id := connected(t)
+	t.do("POST", "/v1/devices/"+id+"/pause", "").want(http.StatusOK, "")
+	return id
+}
+
 func linking(t *tenant) string {
 	id := t.device("d", postern.Unlinked)
 	t.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
@@ -94,6 +100,8 @@ func routes() map[string]route {
 		"getDevice":    {"GET", 200, true, at(devices, connected, "", "")},
 		"updateDevice": {"PATCH", 200, true, at(devices, connected, "", `{"name":"Sales"}`)},
 		"deleteDevice": {"DELETE", 204, true, at(devices, connected, "", "")},
+		"pauseDevice":  {"POST", 200, true, at(devices, connected, "/pause", "")},
+		"resumeDevice": {"POST", 200, true, at(devices, paused, "/resume", "")},
 		"unlinkDevice": {"POST", 200, true, at(devices, connected, "/unlink", "")},
 		"openLink":     {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
 		"getLink":      {"GET", 200, true, at(devices, linking, "/link", "")},

@@ -83,6 +83,14 @@ func (a *API) deleteDevice(ctx context.Context, q *request, in *deviceInput) (*n
 	return nil, a.gateway.DeleteDevice(ctx, q.caller, in.ID)
 }
 
+func (a *API) pauseDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
+	return answer(a.gateway.Pause(ctx, q.caller, in.ID))
+}
+
+func (a *API) resumeDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
+	return answer(a.gateway.Resume(ctx, q.caller, in.ID))
+}
+
 type unlinkInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body *noMembers

@@ -17,6 +17,8 @@ func (a *API) routes() {
 	add(a, "GET "+device, "getDevice", "Get a device", a.getDevice)
 	add(a, "PATCH "+device, "updateDevice", "Change a device", a.updateDevice)
 	add(a, "DELETE "+device, "deleteDevice", "Unlink and delete a device", a.deleteDevice)
+	add(a, "POST "+device+"/pause", "pauseDevice", "Disconnect a device and keep its link", a.pauseDevice)
+	add(a, "POST "+device+"/resume", "resumeDevice", "Connect a paused device again", a.resumeDevice)
 	add(a, "POST "+device+"/unlink", "unlinkDevice", "Unlink a device and keep it", a.unlinkDevice)
 
 	add(a, "POST "+link, "openLink", "Open a link attempt", a.openLink, creates)

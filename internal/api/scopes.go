@@ -14,6 +14,8 @@ func scopes() map[string][]postern.Scope {
 		"getDevice":        {postern.DevicesRead},
 		"updateDevice":     {postern.DevicesWrite},
 		"deleteDevice":     {postern.DevicesWrite},
+		"pauseDevice":      {postern.DevicesWrite},
+		"resumeDevice":     {postern.DevicesWrite},
 		"unlinkDevice":     {postern.DevicesWrite},
 		"openLink":         {postern.DevicesWrite},
 		"getLink":          {postern.DevicesRead},

@@ -67,7 +67,18 @@ type Device struct {
 	WorkspaceID WorkspaceID `json:"-"`
 	Account     string      `json:"-"` // the network's own name for the link; "" when not linked
 	Desired     Desired     `json:"-"`
+	Turn        int         `json:"-"` // grows when what is being done for the device must be done anew
 	Proxy       []byte      `json:"-"` // URL of the proxy to the network, sealed; empty: none
+}
+
+// WithoutLink is what is wanted of the device once no attempt to link it is
+// open: to say goodbye to the account that it had before, as long as the
+// network has not answered that.
+func (d Device) WithoutLink() Desired {
+	if d.Account != "" {
+		return WantUnlink
+	}
+	return WantIdle
 }
 
 // ProxyPlace is where the device's proxy is sealed.

@@ -24,6 +24,7 @@ const (
 	DeviceBanned       EventType = "device.banned"
 	DeviceConflict     EventType = "device.conflict"
 	DeviceUnlinked     EventType = "device.unlinked"
+	DevicePaused       EventType = "device.paused"
 
 	WebhookVerification EventType = "webhook.verification"
 	WebhookDisabled     EventType = "webhook.disabled"
@@ -33,7 +34,7 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed, MessageExpired,
-		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned, DeviceConflict, DeviceUnlinked,
+		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned, DeviceConflict, DeviceUnlinked, DevicePaused,
 		WebhookDisabled,
 	}
 }

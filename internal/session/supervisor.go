@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -22,7 +21,7 @@ type supervisor struct {
 	mu        sync.Mutex
 	version   int // grows with every change that may matter
 	doing     postern.Desired
-	proxy     []byte             // sealed, of what is being done
+	turn      int                // of the device, when that began
 	interrupt context.CancelFunc // ends what is being done; nil between two things
 }
 
@@ -36,13 +35,13 @@ func newSupervisor(id postern.DeviceID) *supervisor {
 // desire tells the supervisor what is wanted now. A link attempt that has just
 // succeeded ends by itself: the network must hear our last word of it.
 //
-// Another proxy ends the connection through the old one.
+// Another turn ends what is done, though the same is desired.
 func (s *supervisor) desire(d postern.Device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
 	linked := s.doing == postern.WantLink && d.Desired == postern.WantConnect
-	moved := s.doing == d.Desired && !bytes.Equal(s.proxy, d.Proxy)
+	moved := s.doing == d.Desired && s.turn != d.Turn
 	if s.interrupt != nil && (s.doing != d.Desired && !linked || moved) {
 		s.interrupt()
 	}
@@ -63,7 +62,7 @@ func (s *supervisor) begin(ctx context.Context, version int, d postern.Device) (
 		return nil, false
 	}
 	doing, s.interrupt = context.WithCancel(ctx)
-	s.doing, s.proxy = d.Desired, d.Proxy
+	s.doing, s.turn = d.Desired, d.Turn
 	return doing, true
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,7 +14,7 @@ import (
 // of each row costs, in a list that is asked for often.
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
-	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url`
+	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn`
 )
 
 // scanDevice reads deviceColumns into d. The conversions spare database/sql a
@@ -31,7 +32,7 @@ func scanDevice(s scanner, d *postern.Device) error {
 
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s scanner) (d postern.Device, err error) {
-	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy}}, &d)
+	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy, &d.Turn}}, &d)
 	return d, err
 }
 
@@ -63,10 +64,10 @@ func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once) er
 		if err := once.claim(t); err != nil {
 			return err
 		}
-		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, 0, 0)`,
+		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute, d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
-			d.WorkspaceID, d.Desired, d.Account, d.Proxy)
+			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
 	}))
 }
 
@@ -78,13 +79,17 @@ func (db *DB) ChangeDevice(ctx context.Context, ws postern.WorkspaceID, id poste
 		if d, err = t.device(ws, id); err != nil {
 			return err
 		}
+		proxy := d.Proxy
 		if err := change(&d); err != nil {
 			return err
 		}
+		if !bytes.Equal(proxy, d.Proxy) {
+			d.Turn++
+		}
 		pace := d.Pace.Or(postern.Pace{})
 		t.wake(DeviceChanged, string(id))
-		return t.exec(`UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8 WHERE workspace_id = $1 AND id = $2`,
-			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy)
+		return t.exec(`UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8, turn = $9 WHERE workspace_id = $1 AND id = $2`,
+			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy, d.Turn)
 	}))
 	return d, err
 }
@@ -179,8 +184,10 @@ func (db *DB) ResetSessions(ctx context.Context) error {
 }
 
 // The states that hold a slot are those of [postern.Status.HoldsSlot].
-const slotsUsed = `SELECT count(*) FROM device WHERE workspace_id = $1 AND deleted_at = 0
-	AND status IN ('linking', 'connecting', 'connected', 'disconnected', 'paused', 'restricted', 'conflict')`
+const (
+	slotStates = `('linking', 'connecting', 'connected', 'disconnected', 'paused', 'restricted', 'conflict')`
+	slotsUsed  = `SELECT count(*) FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND status IN ` + slotStates
+)
 
 // SetDeviceState is a change of a device's session, with the event it makes.
 type SetDeviceState struct {

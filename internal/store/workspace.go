@@ -43,18 +43,23 @@ func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern
 
 // SetPlan changes what a workspace is entitled to. Without webhooks its
 // endpoints are paused; with them those are asked again to prove that they want
-// events, and catch up from the pause.
+// events, and catch up from the pause. Devices beyond its number are paused, and
+// resumed when it covers them again. The same plan again changes nothing.
 func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan.Name)
-		if err == nil && n == 0 {
+		var before string
+		err := t.row(`SELECT plan FROM workspace WHERE id = $1`, []any{id}, &before)
+		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.NotFound, "there is no such workspace")
 		}
-		if err != nil {
+		if err != nil || before == plan.Name {
+			return err
+		}
+		if err := t.exec(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan.Name); err != nil {
 			return err
 		}
 		t.wake(KeyChanged, string(id))
-		return switchEndpoints(t, id, plan.API, at)
+		return errors.Join(switchEndpoints(t, id, plan.API, at), t.fitDevices(id, plan.Devices, at))
 	}))
 }
 

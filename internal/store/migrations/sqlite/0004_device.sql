@@ -7,3 +7,6 @@ ALTER TABLE device ADD COLUMN proxy_url BLOB NOT NULL DEFAULT x'';       -- seal
 
 -- What is known of a chat: a device's pace depends on it.
 CREATE INDEX message_chat ON message (device_id, chat_id, direction, created_at);
+
+-- Grows whenever what is being done for the device must be done anew.
+ALTER TABLE device ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+)
+
+// pausedByUser is the reason of a pause that only the owner ends.
+const pausedByUser = "user"
+
+// Pause closes a device's connection and keeps its link and its slot, until it
+// is resumed. What is queued waits. Pausing twice changes nothing; a device that
+// the plan holds is from now on held by its owner too.
+func (g *Gateway) Pause(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return postern.Device{}, err
+	}
+	return g.db.Decide(ctx, c.Workspace(), id, g.time(), func(d *postern.Device, _ int) (postern.EventType, error) {
+		if err := linked(*d, "pause"); err != nil {
+			return "", err
+		}
+		event := postern.DevicePaused
+		if d.Status == postern.Paused {
+			event = ""
+		}
+		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
+		return event, nil
+	})
+}
+
+// Resume lets a paused device connect again, if the plan has room for it. One
+// that is not paused stays as it is.
+func (g *Gateway) Resume(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return postern.Device{}, err
+	}
+	return g.db.Decide(ctx, c.Workspace(), id, g.time(), func(d *postern.Device, others int) (postern.EventType, error) {
+		if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
+			return "", err
+		}
+		if others >= c.Plan.Devices {
+			return "", postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; pause or unlink one, or change the plan", c.Plan.Devices)
+		}
+		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
+		return "", nil
+	})
+}
+
+// linked refuses a device that has no link.
+func linked(d postern.Device, what string) error {
+	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
+		return postern.Errorf(postern.NotLinked, "the device is %s; there is no link to %s: link it first", d.Status, what)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"context"
+
+	"postern/internal/postern"
+)
+
+// Decide lets the owner change a device's state by what it is in the
+// transaction. The decision gets the device and how many others of the
+// workspace hold a slot and are not paused; it changes status, reason and what
+// is desired, and names the event that this makes, "" for none. It may be asked
+// twice; its error leaves the device as it was.
+func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, others int) (postern.EventType, error)) (d postern.Device, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if d, err = t.device(ws, id); err != nil {
+			return err
+		}
+		var others int
+		if err := t.row(slotsUsed+` AND status <> 'paused' AND id <> $2`, []any{ws, id}, &others); err != nil {
+			return err
+		}
+		before := d
+		event, err := decision(&d, others)
+		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason && d.Desired == before.Desired {
+			return err
+		}
+		return t.setState(d, event, at)
+	}))
+	return d, err
+}
+
+// setState writes what was decided about a device, and its event.
+func (t *tx) setState(d postern.Device, event postern.EventType, at postern.Time) error {
+	t.wake(DeviceChanged, string(d.ID))
+	err := t.exec(`UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1 WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
+	if err != nil || event == "" {
+		return err
+	}
+	e, err := d.Event(event)
+	if err != nil {
+		return err
+	}
+	return t.record(e, at)
+}
