@@ -28,6 +28,11 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	}
 	ctx, cancel := context.WithDeadline(ctx, l.ExpiresAt.Std())
 	defer cancel()
+	if d.Account != "" {
+		if wait, gone := e.leaveFirst(ctx, d, l); !gone {
+			return wait
+		}
+	}
 	var watching sync.WaitGroup
 	watching.Go(func() { e.whilePending(ctx, d, l, cancel) })
 	proxy, err := e.g.ProxyOf(d)
@@ -41,6 +46,24 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	cancel()
 	watching.Wait()
 	return wait
+}
+
+// leaveFirst says goodbye to the account that the device had before it is
+// linked again. gone is false when the network has not answered yet.
+func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkRow) (wait time.Duration, gone bool) {
+	err := e.dissolve(ctx, d)
+	if err == nil {
+		err = e.db.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
+	}
+	switch {
+	case err == nil:
+		return 0, true
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return e.endLink(ctx, l, postern.LinkExpired, "unlink-pending"), false
+	case ctx.Err() == nil:
+		e.log.WarnContext(ctx, "unlink a device before it is linked again", "device", d.ID, "error", err)
+	}
+	return storeRetryWait, false
 }
 
 // whilePending ends the attempt's work when the attempt itself was ended, even
@@ -102,9 +125,14 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 			status = postern.LinkExpired
 		}
 	}
-	e.log.InfoContext(ctx, "link attempt ended", "device", d.ID, "link", h.link.ID, "reason", reason)
-	if err := e.g.EndLink(context.WithoutCancel(ctx), h.link, status, reason); err != nil { // its deadline may be over
-		e.log.WarnContext(ctx, "end a link attempt", "device", d.ID, "error", err)
+	return e.endLink(ctx, h.link, status, reason)
+}
+
+// endLink ends an attempt without a link.
+func (e *Engine) endLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) time.Duration {
+	e.log.InfoContext(ctx, "link attempt ended", "device", l.DeviceID, "link", l.ID, "reason", reason)
+	if err := e.g.EndLink(context.WithoutCancel(ctx), l, status, reason); err != nil { // its deadline may be over
+		e.log.WarnContext(ctx, "end a link attempt", "device", l.DeviceID, "error", err)
 		return storeRetryWait
 	}
 	return 0

@@ -38,8 +38,7 @@ func (o OpenLink) apply(t *tx) error {
 
 func (o OpenLink) checkDevice(t *tx) error {
 	var status postern.Status
-	var desired postern.Desired
-	err := t.row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Link.WorkspaceID, o.Link.DeviceID}, &status, &desired)
+	err := t.row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Link.WorkspaceID, o.Link.DeviceID}, &status)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return postern.Errorf(postern.NotFound, "there is no such device")
@@ -49,8 +48,6 @@ func (o OpenLink) checkDevice(t *tx) error {
 		return postern.Errorf(postern.LinkAlreadyOpen, "a link attempt is open for this device; read it or cancel it first")
 	case status.HoldsSlot():
 		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is linked; unlink it first")
-	case desired == postern.WantUnlink:
-		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is still being unlinked; try again in a few seconds")
 	}
 	return nil
 }
@@ -158,7 +155,8 @@ func (db *DB) EndLink(ctx context.Context, device postern.DeviceID, only postern
 		if err != nil || !ended {
 			return err
 		}
-		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = $2, desired = 'idle' WHERE id = $1 AND status = 'linking'`, device, reason)
+		// As postern.Device.WithoutLink has it.
+		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = $2, desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`, device, reason)
 	}))
 	return ended, err
 }
@@ -175,4 +173,11 @@ func endLink(t *tx, device postern.DeviceID, only postern.LinkID, status postern
 		t.wake(DeviceChanged, string(device))
 	}
 	return n > 0, err
+}
+
+// DropAccount notes that nothing is left of an account that a device had.
+func (db *DB) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws, id, account)
+	}))
 }
