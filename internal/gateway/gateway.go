@@ -105,7 +105,7 @@ func (g *Gateway) ChangeLimits(ctx context.Context, id postern.WorkspaceID, chan
 			return postern.Workspace{}, postern.Invalid(pointer, "from 1 to %d days", maxDays)
 		}
 	}
-	return g.db.ChangeLimits(ctx, id, change)
+	return g.db.ChangeLimits(ctx, id, change, g.time())
 }
 
 func checkPlan(plan string) error {

@@ -44,45 +44,50 @@ func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern
 // SetPlan changes what a workspace is entitled to. Without webhooks its
 // endpoints are paused; with them those are asked again to prove that they want
 // events, and catch up from the pause. Devices beyond its number are paused, and
-// resumed when it covers them again. The same plan again changes nothing.
+// resumed when it covers them again.
 func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		var before string
-		err := t.row(`SELECT plan FROM workspace WHERE id = $1`, []any{id}, &before)
-		if errors.Is(err, sql.ErrNoRows) {
-			return postern.Errorf(postern.NotFound, "there is no such workspace")
-		}
-		if err != nil || before == plan.Name {
+		ws, err := t.workspace(id)
+		if err != nil {
 			return err
 		}
+		ws.Plan = plan.Name
 		if err := t.exec(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan.Name); err != nil {
 			return err
 		}
 		t.wake(KeyChanged, string(id))
-		return errors.Join(switchEndpoints(t, id, plan.API, at), t.fitDevices(id, plan.Devices, at))
+		if err := switchEndpoints(t, id, plan.API, at); err != nil {
+			return err
+		}
+		return t.fitDevices(ws, at)
 	}))
 }
 
 // ChangeLimits changes some of what a workspace has in place of its plan's
 // figures: nil leaves a figure as it is, a negative one gives it back to the
-// plan.
-func (db *DB) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits) (ws postern.Workspace, err error) {
+// plan. Devices follow as with SetPlan.
+func (db *DB) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time) (ws postern.Workspace, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
-		s, err := t.stmt(`SELECT ` + workspaceColumns + ` FROM workspace w WHERE id = $1`)
-		if err != nil {
-			return err
-		}
-		if ws, err = scanWorkspace(s.QueryRowContext(t.ctx, id)); errors.Is(err, sql.ErrNoRows) {
-			return postern.Errorf(postern.NotFound, "there is no such workspace")
-		}
-		if err != nil {
+		if ws, err = t.workspace(id); err != nil {
 			return err
 		}
 		ws.Limits = ws.Limits.With(change)
 		t.wake(KeyChanged, string(id))
-		return t.exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
+		err := t.exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
 			id, ws.Limits.Messages, ws.Limits.Devices, ws.Limits.EventDays, ws.Limits.MessageDays)
+		if err != nil {
+			return err
+		}
+		return t.fitDevices(ws, at)
 	}))
+	return ws, err
+}
+
+func (t *tx) workspace(id postern.WorkspaceID) (postern.Workspace, error) {
+	ws, err := scanWorkspace(t.one(`SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
+	}
 	return ws, err
 }
 

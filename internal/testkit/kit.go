@@ -164,6 +164,15 @@ func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	}
 }
 
+// SetDevices gives a workspace a number of devices of its own; a negative one
+// gives it back to the plan.
+func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
+	k.t.Helper()
+	if _, err := k.app.Gateway().ChangeLimits(k.t.Context(), ws, postern.Limits{Devices: &n}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
 // Key makes a key.
 func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	k.t.Helper()

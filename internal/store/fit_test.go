@@ -1,0 +1,68 @@
+package store
+
+import (
+	"testing"
+
+	"postern/internal/postern"
+)
+
+func linkedAt(t *testing.T, db *DB, ws postern.WorkspaceID, status postern.Status, at int64) postern.Device {
+	t.Helper()
+	d := newDevice(t, db, ws, status)
+	err := db.do(t.Context(), opFunc(func(t *tx) error {
+		return t.exec(`UPDATE device SET linked_at = $2 WHERE id = $1`, d.ID, at)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func states(t *testing.T, db *DB, list ...postern.Device) (got []string) {
+	t.Helper()
+	for _, d := range list {
+		now, err := db.DeviceForEngine(t.Context(), d.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(now.Status)+" "+string(now.StatusReason)+" "+string(now.Desired))
+	}
+	return got
+}
+
+func setPlan(t *testing.T, db *DB, ws postern.WorkspaceID, name string) {
+	t.Helper()
+	plan, _ := postern.PlanByName(name)
+	if err := db.SetPlan(t.Context(), ws, plan, testNow); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		other := linkedAt(t, db, newWorkspace(t, db), postern.Connected, 9)
+		late, early := linkedAt(t, db, ws, postern.Connected, 7), linkedAt(t, db, ws, postern.Disconnected, 5)
+		gone := linkedAt(t, db, ws, postern.LoggedOut, 1)
+		opening := newDevice(t, db, ws, postern.Unlinked)
+		if err := db.OpenLink(t.Context(), openLinkOf(opening, 5)); err != nil {
+			t.Fatal(err)
+		}
+		setPlan(t, db, ws, "starter")
+		sameText(t, "on the smaller plan", states(t, db, late, early, gone, opening, other),
+			"paused plan-limit idle", "disconnected  idle", "logged_out  idle", "unlinked plan-limit idle", "connected  idle")
+		sameText(t, "events", eventTypes(t, db, late.ID), "device.paused")
+		if n := count(t, db, `SELECT count(*) FROM link WHERE status = 'pending'`); n != 0 {
+			t.Errorf("%d link attempts are open, want 0", n)
+		}
+		setPlan(t, db, ws, "growth")
+		sameText(t, "on the larger plan", states(t, db, late, early, opening),
+			"connecting  connect", "disconnected  idle", "unlinked plan-limit idle")
+		one := 1
+		if _, err := db.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &one}, testNow); err != nil {
+			t.Fatal(err)
+		}
+		sameText(t, "with a number of its own", states(t, db, late, early), "paused plan-limit idle", "disconnected  idle")
+	})
+}
