@@ -15,7 +15,7 @@ const (
 
 // Control returns the HTTP interface with which a test in another process drives the Vendor:
 //
-//	POST /scan     {"qr", "phoneNumber"}
+//	POST /scan     {"qr", "phoneNumber"}             or {"code", "phoneNumber"}
 //	POST /inbound  {"to", "from", "type", "body"}     answers {"networkId"}
 //	POST /type     {"account", "to", "body"}          answers {"networkId"}
 //	POST /receipts {"account", "networkId", "status"} status is delivered or read
@@ -28,7 +28,10 @@ const (
 // loopback.
 func (v *Vendor) Control() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /scan", control(func(ctx context.Context, in struct{ QR, PhoneNumber string }) (any, error) {
+	mux.HandleFunc("POST /scan", control(func(ctx context.Context, in struct{ QR, Code, PhoneNumber string }) (any, error) {
+		if in.Code != "" {
+			return struct{}{}, v.EnterCode(ctx, in.Code, in.PhoneNumber)
+		}
 		return struct{}{}, v.Scan(ctx, in.QR, in.PhoneNumber)
 	}))
 	mux.HandleFunc("POST /inbound", control(func(ctx context.Context, in struct{ To, From, Type, Body string }) (any, error) {

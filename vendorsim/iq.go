@@ -12,8 +12,11 @@ func (v *Vendor) handleIQ(c *conn, n *waBinary.Node) {
 	case "result", "error":
 		v.finishPairing(c, n)
 	case "get", "set":
-		if v.live(c) {
+		switch {
+		case v.live(c):
 			v.answerIQ(c, n, attr(n, "xmlns"), kind)
+		case firstTag(n) == codeTag:
+			v.linkByCode(c, n)
 		}
 	}
 }

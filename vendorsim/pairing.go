@@ -30,6 +30,10 @@ var (
 	// ErrPairingRefused is returned by Scan when the client did not accept the link.
 	ErrPairingRefused = errors.New("client refused the link")
 
+	// ErrPasskey is returned by Scan and EnterCode when the owner of the number
+	// wants a passkey, see [Vendor.RequirePasskey]. The client was told.
+	ErrPasskey = errors.New("the account asks for its passkey")
+
 	errPairingLost = errors.New("client left while it was being linked")
 )
 
@@ -51,6 +55,7 @@ type pairing struct {
 	conn    *conn
 	refs    []string
 	keys    savedCompanion // what the client registered, without a device number
+	code    *codePairing   // when it asked for a code to be entered on a phone
 	link    *link          // once a phone has scanned
 	settled chan error     // gets the outcome, once
 }
@@ -170,6 +175,11 @@ func (v *Vendor) Scan(ctx context.Context, qr, num string) error {
 	if err != nil {
 		return err
 	}
+	return v.outcome(ctx, p)
+}
+
+// outcome waits until a client that was offered a link has taken it or not.
+func (v *Vendor) outcome(ctx context.Context, p *pairing) error {
 	select {
 	case err := <-p.settled:
 		return err
@@ -188,17 +198,46 @@ func (v *Vendor) offerLink(code qrCode, ph *phone) (*pairing, error) {
 	if p == nil || p.link != nil || !slices.Contains(p.refs, code.ref) || string(code.noise) != string(p.keys.Noise[:]) {
 		return nil, ErrStaleQR
 	}
+	return p, v.offerTo(p, ph, code.secret)
+}
+
+// passkeyOptions is what a browser would need to ask its owner for the passkey.
+const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}` //nolint:gosec // what the vendor asks for, no secret
+
+// RequirePasskey has the account of a number ask for its passkey from now on when
+// a client is linked to it. The simulated vendor does not take one: the client is
+// asked, and that is all.
+func (v *Vendor) RequirePasskey(num string) error {
+	n, err := knownNumber(num)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.passkeys[n] = true
+	return nil
+}
+
+// offerTo sends a client what the phone signed for it. The caller holds v.mu.
+func (v *Vendor) offerTo(p *pairing, ph *phone, secret []byte) error {
+	if v.passkeys[ph.number] {
+		p.conn.send(waBinary.Node{
+			Tag: "notification", Attrs: waBinary.Attrs{"from": types.ServerJID, "type": "passkey_prologue_request", "id": newRef()},
+			Content: []waBinary.Node{{Tag: "passkey_request_options", Content: []byte(passkeyOptions)}},
+		})
+		return ErrPasskey
+	}
 	cp := &companion{account: v.accounts[ph.number], saved: p.keys}
 	if cp.account == nil {
 		cp.account = &account{number: ph.number}
 	}
 	var err error
 	if cp.saved.Device, err = v.freeDevice(cp.account); err != nil {
-		return nil, err
+		return err
 	}
-	sealed, l, err := ph.signLink(cp, code.secret)
+	sealed, l, err := ph.signLink(cp, secret)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.link = l
 	p.conn.send(pairingIQ(pairDoneID, waBinary.Node{Tag: "pair-success", Content: []waBinary.Node{
@@ -206,7 +245,7 @@ func (v *Vendor) offerLink(code qrCode, ph *phone) (*pairing, error) {
 		{Tag: "platform", Attrs: waBinary.Attrs{"name": "android"}},
 		{Tag: "device-identity", Content: sealed},
 	}}))
-	return p, nil
+	return nil
 }
 
 // signLink makes the identity of a companion: signed by the account's key, and sealed with the
@@ -264,9 +303,14 @@ func (v *Vendor) answered(c *conn, n *waBinary.Node) *pairing {
 	if p == nil || p.link == nil || attr(n, "id") != pairDoneID {
 		return nil
 	}
+	v.dropPairing(c, p)
+	return p
+}
+
+// dropPairing ends a pairing. The caller holds v.mu.
+func (v *Vendor) dropPairing(c *conn, p *pairing) {
 	delete(v.pairings, p.key())
 	c.pairing = nil
-	return p
 }
 
 // verify checks that the client accepted and signed with the key that it registered.

@@ -52,6 +52,7 @@ type Vendor struct {
 	conns    map[*conn]struct{}
 	ledger   ledger
 	screens  map[number]*screen
+	passkeys map[number]bool // numbers that ask for a passkey before they are linked
 }
 
 // Open starts a Vendor with the accounts, phones, keys and ledger found in opts.Dir. The caller
@@ -66,6 +67,7 @@ func Open(opts Options) (*Vendor, error) {
 		pairings: make(map[string]*pairing),
 		conns:    make(map[*conn]struct{}),
 		screens:  make(map[number]*screen),
+		passkeys: make(map[number]bool),
 	}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)

@@ -95,19 +95,20 @@ func routes() map[string]route {
 	const devices, webhooks, box = "/v1/devices/", "/v1/webhooks/", "/v1/sandbox/devices/"
 	unlinked := func(t *tenant) string { return string(t.device("d", postern.Unlinked)) }
 	return map[string]route{
-		"listDevices":  {"GET", 200, false, fixed("/v1/devices", "")},
-		"createDevice": {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
-		"getDevice":    {"GET", 200, true, at(devices, connected, "", "")},
-		"updateDevice": {"PATCH", 200, true, at(devices, connected, "", `{"name":"Sales"}`)},
-		"deleteDevice": {"DELETE", 204, true, at(devices, connected, "", "")},
-		"pauseDevice":  {"POST", 200, true, at(devices, connected, "/pause", "")},
-		"resumeDevice": {"POST", 200, true, at(devices, paused, "/resume", "")},
-		"unlinkDevice": {"POST", 200, true, at(devices, connected, "/unlink", "")},
-		"openLink":     {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
-		"getLink":      {"GET", 200, true, at(devices, linking, "/link", "")},
-		"cancelLink":   {"DELETE", 204, true, at(devices, linking, "/link", "")},
-		"getLinkSVG":   {"GET", 200, true, at(devices, linking, "/link/qr.svg", "")},
-		"getLinkPNG":   {"GET", 200, true, at(devices, linking, "/link/qr.png", "")},
+		"listDevices":   {"GET", 200, false, fixed("/v1/devices", "")},
+		"createDevice":  {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
+		"getDevice":     {"GET", 200, true, at(devices, connected, "", "")},
+		"updateDevice":  {"PATCH", 200, true, at(devices, connected, "", `{"name":"Sales"}`)},
+		"deleteDevice":  {"DELETE", 204, true, at(devices, connected, "", "")},
+		"pauseDevice":   {"POST", 200, true, at(devices, connected, "/pause", "")},
+		"resumeDevice":  {"POST", 200, true, at(devices, paused, "/resume", "")},
+		"unlinkDevice":  {"POST", 200, true, at(devices, connected, "/unlink", "")},
+		"openLink":      {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
+		"getLink":       {"GET", 200, true, at(devices, linking, "/link", "")},
+		"answerPasskey": {"POST", 409, true, at(devices, linking, "/link/passkey", "")},
+		"cancelLink":    {"DELETE", 204, true, at(devices, linking, "/link", "")},
+		"getLinkSVG":    {"GET", 200, true, at(devices, linking, "/link/qr.svg", "")},
+		"getLinkPNG":    {"GET", 200, true, at(devices, linking, "/link/qr.png", "")},
 		"streamLink": {"GET", 200, true, func(t *tenant) (string, string) {
 			id := linking(t)
 			t.do("DELETE", devices+id+"/link", "").want(http.StatusNoContent, "")

@@ -16,8 +16,9 @@ type linkInput struct {
 
 type newLink struct {
 	_                   struct{} `additionalProperties:"false"`
-	Method              string   `json:"method,omitempty" enum:"qr" default:"qr" doc:"How the phone is linked." example:"qr"`
-	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Only this number may scan." example:"+15550001111"`
+	Method              string   `json:"method,omitempty" enum:"qr,code" default:"qr" doc:"Whether a phone scans a code, or its owner enters one." example:"qr"`
+	PhoneNumber         string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone that a code will be entered on; with method code only." example:"+15550001111"`
+	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Only this number may be linked." example:"+15550001111"`
 	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"A device that had a number may get another one."`
 }
 
@@ -26,11 +27,20 @@ func (a *API) openLink(ctx context.Context, q *request, in *linkInput) (*created
 	if in.Body != nil {
 		b = *in.Body
 	}
-	return answerCreated(a.gateway.OpenLink(ctx, q.caller, in.ID, gateway.NewLink{ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
+	return answerCreated(a.gateway.OpenLink(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
 }
 
 func (a *API) getLink(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
 	return answer(a.gateway.Link(ctx, q.caller, in.ID))
+}
+
+type passkeyInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *noMembers
+}
+
+func (a *API) answerPasskey(ctx context.Context, q *request, in *passkeyInput) (*nothing, error) {
+	return nil, a.gateway.AnswerPasskey(ctx, q.caller, in.ID)
 }
 
 func (a *API) cancelLink(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
@@ -67,6 +77,8 @@ func (a *API) code(ctx context.Context, q *request, id postern.DeviceID) (*qr.Co
 		return nil, err
 	case l.Status != postern.LinkPending:
 		return nil, postern.Errorf(postern.NotFound, "there is no code to show: the link attempt is %s; open a new one", l.Status)
+	case l.Method == postern.ByCode:
+		return nil, postern.Errorf(postern.NotFound, "there is no picture: the attempt shows a code to enter on the phone; see pairingCode")
 	case l.QR == "":
 		return nil, postern.Errorf(postern.NotFound, "there is no code to show yet: the first one follows within seconds; try again, or follow the stream")
 	}

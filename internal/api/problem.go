@@ -69,6 +69,8 @@ func kinds() map[postern.Reason]kind {
 		postern.LinkAlreadyOpen:      {409, "CONFLICT", "Link attempt already open"},
 		postern.NoOpenLink:           {409, "CONFLICT", "No open link attempt"},
 		postern.NotLinked:            {409, "CONFLICT", "Device not linked"},
+		postern.NoPasskeyWanted:      {409, "CONFLICT", "No passkey wanted"},
+		postern.PasskeyNotSupported:  {409, "CONFLICT", "Passkeys are not supported"},
 		postern.NumberTaken:          {409, "CONFLICT", "Number taken"},
 		postern.IdempotencyRunning:   {409, "IDEMPOTENCY_IN_PROGRESS", "The first request is still running"},
 		postern.EventsExpired:        {410, "EVENTS_EXPIRED", "Events expired"},

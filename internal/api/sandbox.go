@@ -14,7 +14,8 @@ type scanInput struct {
 
 type newScan struct {
 	_           struct{} `additionalProperties:"false"`
-	PhoneNumber string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone that scans; one of the device's own unless told." example:"+15550001111"`
+	PhoneNumber string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone; the one that the attempt names, or one of the device's own, unless told." example:"+15550001111"`
+	Code        string   `json:"code,omitempty" minLength:"1" doc:"What is scanned or entered; what the attempt shows unless told." example:"7KQ2-M4XB"`
 }
 
 // Scan is who scanned.
@@ -23,11 +24,11 @@ type Scan struct {
 }
 
 func (a *API) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan], error) {
-	var number string
+	var b newScan
 	if in.Body != nil {
-		number = in.Body.PhoneNumber
+		b = *in.Body
 	}
-	number, err := a.gateway.SandboxScan(ctx, q.caller, in.ID, number)
+	number, err := a.gateway.SandboxScan(ctx, q.caller, in.ID, b.PhoneNumber, b.Code)
 	return answer(Scan{number}, err)
 }
 

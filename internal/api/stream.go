@@ -37,10 +37,10 @@ func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *
 	changes, key := a.gateway.WatchLink(last.DeviceID), a.watchKey(q, "streamLink")
 	defer changes.Close()
 	defer key.changed.Close()
-	last.QR = "" // not sent yet
+	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
 	for key.good(ctx) {
 		l, err := a.linkNow(ctx, q, last)
-		if err != nil || !s.showLink(l, last) || l.Status != postern.LinkPending {
+		if err != nil || !s.showLink(l, last) || !l.Status.Open() {
 			return
 		}
 		last = l
@@ -54,7 +54,7 @@ func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *
 func (a *API) linkNow(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
 	l, err := a.gateway.Link(ctx, q.caller, last.DeviceID)
 	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
-		last.Status, last.Reason, last.QR, last.QRExpiresAt = postern.LinkFailed, "deleted", "", 0
+		last.Status, last.Reason, last.QR, last.PairingCode, last.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
 		return last, nil
 	}
 	return l, err
@@ -83,10 +83,12 @@ func (a *API) streaming(body func(*stream)) *huma.StreamResponse {
 // showLink sends a code that was not sent before, or the end.
 func (s *stream) showLink(l, last postern.Link) bool {
 	switch {
-	case l.Status != postern.LinkPending:
+	case !l.Status.Open():
 		return s.event("ended", l)
-	case l.QR != "" && l.QR != last.QR:
+	case l.QR != "" && l.QR != last.QR, l.PairingCode != "" && l.PairingCode != last.PairingCode:
 		return s.event("code", l)
+	case l.Status != last.Status:
+		return s.event("passkey", l)
 	}
 	return true
 }

@@ -189,7 +189,7 @@ func TestOtherBodies(t *testing.T) {
 		{"/v1/devices", `{"name":"a\u0007"}`, "/name"},
 		{"/v1/devices", `{"name":"a","status":"connected","plan":"pro"}`, "/plan"},
 		{"/v1/devices/" + device + "/unlink", `{"a":1}`, "/a"},
-		{"/v1/devices/" + device + "/link", `{"method":"code"}`, "/method"},
+		{"/v1/devices/" + device + "/link", `{"method":"sms"}`, "/method"},
 		{"/v1/devices/" + device + "/link", `{"allowNewNumber":"true"}`, "/allowNewNumber"},
 		{"/v1/webhooks", `{"url":"http://hooks.test"}`, "/url"},
 		{"/v1/webhooks", `{"url":"https://hooks.test","events":["nope"]}`, "/events"},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,7 +11,9 @@ import (
 
 // NewLink describes a link attempt to open.
 type NewLink struct {
-	ExpectedNumber string // only this number may scan; "" any
+	Method         string // postern.ByQR or postern.ByCode; "" is the first
+	PhoneNumber    string // of the phone to enter a code on
+	ExpectedNumber string // only this number may be linked; "" any
 	AllowNewNumber bool   // a device may change its number
 }
 
@@ -21,19 +24,41 @@ func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, i
 		return Created[postern.Link]{}, err
 	}
 	return create(ctx, g, c.Workspace(), idem, func() (postern.Link, func(*store.Once) error, error) {
-		if in.ExpectedNumber != "" {
-			number, ok := postern.ParsePhone(in.ExpectedNumber)
-			if !ok {
-				return postern.Link{}, nil, postern.Invalid("/expectedPhoneNumber", "a phone number is + and 7 to 15 digits")
-			}
-			in.ExpectedNumber = number
+		if err := in.check(); err != nil {
+			return postern.Link{}, nil, err
 		}
 		now := g.time()
-		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: "qr", Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
+		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: in.Method, PhoneNumber: in.PhoneNumber, Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
 		return l, func(once *store.Once) error {
-			return g.db.OpenLink(ctx, store.OpenLink{Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once})
+			return g.db.OpenLink(ctx, store.OpenLink{
+				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
+			})
 		}, nil
 	})
+}
+
+// check settles what is left open, and writes numbers in their one form.
+func (in *NewLink) check() error {
+	in.Method = cmp.Or(in.Method, postern.ByQR)
+	for pointer, number := range map[string]*string{"/expectedPhoneNumber": &in.ExpectedNumber, "/phoneNumber": &in.PhoneNumber} {
+		if *number == "" {
+			continue
+		}
+		n, ok := postern.ParsePhone(*number)
+		if !ok {
+			return postern.Invalid(pointer, "a phone number is + and 7 to 15 digits")
+		}
+		*number = n
+	}
+	switch {
+	case in.Method == postern.ByQR && in.PhoneNumber != "":
+		return postern.Invalid("/phoneNumber", "it goes with method code; expectedPhoneNumber limits who may scan")
+	case in.Method == postern.ByCode && in.PhoneNumber == "":
+		return postern.Invalid("/phoneNumber", "name the phone that the code will be entered on")
+	case in.Method == postern.ByCode && in.ExpectedNumber != "" && in.ExpectedNumber != in.PhoneNumber:
+		return postern.Invalid("/expectedPhoneNumber", "with method code it is phoneNumber that will be linked")
+	}
+	return nil
 }
 
 // Link finds the newest link attempt of a device, with the code to show now.
@@ -53,12 +78,19 @@ func (g *Gateway) link(ctx context.Context, ws postern.WorkspaceID, id postern.D
 		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt was ever opened for this device")
 	}
 	l := row.Link
+	if row.Passkey && l.Status == postern.LinkPending {
+		l.Status = postern.LinkPasskey
+	}
 	if len(row.Code) == 0 || l.Status != postern.LinkPending {
 		l.QRExpiresAt = 0
 		return l, nil
 	}
 	code, err := g.box.Open(row.Code, codePlace(l.ID))
-	l.QR = postern.Maybe(code)
+	if l.Method == postern.ByCode {
+		l.PairingCode, l.QRExpiresAt = postern.Maybe(code), 0
+	} else {
+		l.QR = postern.Maybe(code)
+	}
 	return l, err
 }
 
@@ -68,6 +100,22 @@ func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 // listener is closed.
 func (g *Gateway) WatchLink(id postern.DeviceID) *store.Listener {
 	return g.db.Listen(store.LinkChanged, string(id))
+}
+
+// AnswerPasskey would hand the owner's passkey to the network. No page of ours
+// can ask a browser for a passkey of the network's own domain, so an attempt that
+// wants one cannot go on.
+func (g *Gateway) AnswerPasskey(ctx context.Context, c Caller, id postern.DeviceID) error {
+	l, err := g.Link(ctx, c, id)
+	switch {
+	case err != nil:
+		return err
+	case !l.Status.Open():
+		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
+	case l.Status != postern.LinkPasskey:
+		return postern.Errorf(postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status)
+	}
+	return postern.Errorf(postern.PasskeyNotSupported, "a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt")
 }
 
 // CancelLink ends the open attempt and gives the slot back.
@@ -105,7 +153,7 @@ func (e RefusedError) Error() string { return string(e) }
 // key of it is kept.
 func (g *Gateway) Scanned(ctx context.Context, d postern.Device, l store.LinkRow, account, number string) error {
 	switch {
-	case l.ExpectedNumber != "" && l.ExpectedNumber != number:
+	case l.ExpectedNumber != "" && l.ExpectedNumber != number, l.PhoneNumber != "" && l.PhoneNumber != number:
 		return RefusedError("unexpected-number")
 	case d.PhoneNumber != "" && string(d.PhoneNumber) != number && !l.AllowNewNumber:
 		return RefusedError("other-number")

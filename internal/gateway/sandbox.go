@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -15,6 +16,8 @@ import (
 type Sandbox interface {
 	// Scan lets the phone of a number scan the text of a QR code.
 	Scan(ctx context.Context, qr, number string) error
+	// EnterCode lets the owner of a number enter a pairing code on the phone.
+	EnterCode(ctx context.Context, code, number string) error
 	// Inbound lets a contact write to the account and returns the network id.
 	Inbound(ctx context.Context, account, from, body string) (networkID string, err error)
 	// Receipt lets the recipient of a message confirm it.
@@ -52,20 +55,22 @@ func (g *Gateway) linkedSandboxDevice(ctx context.Context, c Caller, id postern.
 }
 
 // SandboxScan lets a simulated phone scan the code of the device's open link
-// attempt. Without a number the device gets one of its own.
-func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID, number string) (string, error) {
+// attempt, or its owner enter it; another code than the one that is shown may be
+// entered. Without a number the phone is the one that the attempt names, or one
+// of the device's own.
+func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID, number, entered string) (string, error) {
 	d, err := g.sandboxDevice(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
-	number, err = sandboxNumber(d, number)
+	if number, err = checkNumber(number); err != nil {
+		return "", err
+	}
+	l, err := g.awaitCode(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
-	qr, err := g.awaitCode(ctx, c, id)
-	if err != nil {
-		return "", err
-	}
+	number = cmp.Or(number, l.PhoneNumber, string(d.PhoneNumber), ownNumber(id))
 	ok, err := g.db.ClaimNumber(ctx, c.Workspace(), number)
 	if err != nil {
 		return "", err
@@ -73,10 +78,17 @@ func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID
 	if !ok {
 		return "", postern.Errorf(postern.NumberTaken, "that sandbox number belongs to another workspace; take another one")
 	}
-	if err := g.sandbox.Scan(ctx, qr, number); err != nil {
+	if err := g.scan(ctx, l, number, entered); err != nil {
 		return "", postern.Errorf(postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason")
 	}
 	return number, g.awaitLinked(ctx, c, id)
+}
+
+func (g *Gateway) scan(ctx context.Context, l postern.Link, number, entered string) error {
+	if l.Method == postern.ByCode {
+		return g.sandbox.EnterCode(ctx, cmp.Or(entered, string(l.PairingCode)), number)
+	}
+	return g.sandbox.Scan(ctx, cmp.Or(entered, string(l.QR)), number)
 }
 
 // awaitLinked waits a moment until the device is connected, so that the next
@@ -100,24 +112,26 @@ func (g *Gateway) awaitLinked(ctx context.Context, c Caller, id postern.DeviceID
 	}
 }
 
-func sandboxNumber(d postern.Device, number string) (string, error) {
-	switch {
-	case number != "":
-		n, ok := postern.ParsePhone(number)
-		if !ok {
-			return "", postern.Invalid("/phoneNumber", "a phone number is + and 7 to 15 digits")
-		}
-		return n, nil
-	case d.PhoneNumber != "":
-		return string(d.PhoneNumber), nil
+func checkNumber(number string) (string, error) {
+	if number == "" {
+		return "", nil
 	}
-	sum := sha256.Sum256([]byte(d.ID))
-	return fmt.Sprintf("+1555%07d", binary.BigEndian.Uint64(sum[:])%10_000_000), nil
+	n, ok := postern.ParsePhone(number)
+	if !ok {
+		return "", postern.Invalid("/phoneNumber", "a phone number is + and 7 to 15 digits")
+	}
+	return n, nil
+}
+
+// ownNumber is that of a simulated phone which nobody named.
+func ownNumber(id postern.DeviceID) string {
+	sum := sha256.Sum256([]byte(id))
+	return fmt.Sprintf("+1555%07d", binary.BigEndian.Uint64(sum[:])%10_000_000)
 }
 
 // awaitCode waits a moment for the first code: it follows the opening of the
 // attempt by some milliseconds.
-func (g *Gateway) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) (string, error) {
+func (g *Gateway) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, codeWait)
 	defer cancel()
 	changes := g.db.Listen(store.LinkChanged, string(id))
@@ -125,19 +139,19 @@ func (g *Gateway) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) 
 	for {
 		l, err := g.Link(ctx, c, id)
 		if err != nil {
-			return "", err
+			return l, err
 		}
 		if l.Status != postern.LinkPending {
-			return "", postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
+			return l, postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
 		}
-		if l.QR != "" {
-			return string(l.QR), nil
+		if l.QR != "" || l.PairingCode != "" {
+			return l, nil
 		}
 		select {
 		case <-changes.C():
 			changes.Take()
 		case <-ctx.Done():
-			return "", postern.Errorf(postern.Unavailable, "the attempt shows no code yet; try again shortly")
+			return l, postern.Errorf(postern.Unavailable, "the attempt shows no code yet; try again shortly")
 		}
 	}
 }

@@ -25,7 +25,10 @@ type Driver interface {
 	// account's keys are durable, and returns nil. It ends with a [*LinkError]
 	// when no phone came, when the host refused the account, or when ctx is
 	// done.
-	Link(ctx context.Context, host Host) error
+	//
+	// With a number, "+" and digits, there is one code, for its owner to enter on
+	// the phone; a wrong one ends the attempt with "wrong-code".
+	Link(ctx context.Context, host Host, number string) error
 
 	// Open prepares a session for a linked account, as named by [Paired]. It
 	// does no network I/O. [ErrUnknownAccount] means that its keys are gone.
@@ -113,11 +116,16 @@ func (e *LinkError) Error() string { return "link: " + e.Reason }
 type Update interface{ update() }
 
 type (
-	// Code is a QR code to show until Expires.
+	// Code is the text of a QR code, or the code to enter on a phone, to show
+	// until Expires.
 	Code struct {
 		Text    string
 		Expires time.Time
 	}
+
+	// PasskeyWanted reports that the network asks the owner for a passkey before
+	// the link attempt goes on. Codes shown before are good for nothing any more.
+	PasskeyWanted struct{}
 
 	// Scanned reports which account scanned the code. An error from the host
 	// refuses the account: no key of it is kept.
@@ -182,6 +190,7 @@ type (
 )
 
 func (Code) update()          {}
+func (PasskeyWanted) update() {}
 func (Scanned) update()       {}
 func (Paired) update()        {}
 func (Live) update()          {}

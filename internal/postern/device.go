@@ -130,22 +130,33 @@ type LinkStatus string
 // The states of a link attempt.
 const (
 	LinkPending LinkStatus = "pending"
+	LinkPasskey LinkStatus = "passkey_required" // open still: the network wants the owner's passkey
 	LinkLinked  LinkStatus = "linked"
 	LinkExpired LinkStatus = "expired"
 	LinkFailed  LinkStatus = "failed"
+)
+
+// Open tells whether an attempt in this state may still become a link.
+func (s LinkStatus) Open() bool { return s == LinkPending || s == LinkPasskey }
+
+// How a phone is linked.
+const (
+	ByQR   = "qr"   // it scans what is shown
+	ByCode = "code" // its owner enters what is shown
 )
 
 // Link is one attempt to link a device by showing a code to a phone.
 type Link struct {
 	ID          LinkID     `json:"id" doc:"Opaque id of the attempt." example:"lnk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID   `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Method      string     `json:"method" enum:"qr" example:"qr"`
-	Status      LinkStatus `json:"status" enum:"pending,linked,expired,failed" example:"pending"`
+	Method      string     `json:"method" enum:"qr,code" doc:"Whether a phone scans the code, or its owner enters it." example:"qr"`
+	Status      LinkStatus `json:"status" enum:"pending,passkey_required,linked,expired,failed" example:"pending"`
 	QR          Maybe      `json:"qr" nullable:"true" doc:"Text of the QR code to show now. It changes; see qrExpiresAt."`
 	QRExpiresAt Time       `json:"qrExpiresAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:20.000Z"`
-	PairingCode Maybe      `json:"pairingCode" nullable:"true"`
+	PairingCode Maybe      `json:"pairingCode" nullable:"true" doc:"Code to enter on the phone, when the method is code." example:"7KQ2-M4XB"`
 	ExpiresAt   Time       `json:"expiresAt" format:"date-time" nullable:"true" example:"2026-11-21T09:03:00.000Z"`
 	Reason      Maybe      `json:"reason" nullable:"true" doc:"Why the attempt ended without a link." example:"timeout"`
 
 	WorkspaceID WorkspaceID `json:"-"`
+	PhoneNumber string      `json:"-"` // of the phone that the code is entered on
 }

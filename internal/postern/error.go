@@ -33,6 +33,8 @@ const (
 	LinkAlreadyOpen      Reason = "link-already-open"
 	NoOpenLink           Reason = "no-open-link"
 	NotLinked            Reason = "device-not-linked"
+	NoPasskeyWanted      Reason = "no-passkey-wanted"
+	PasskeyNotSupported  Reason = "passkey-not-supported" //nolint:gosec // a reason, no secret
 	NumberTaken          Reason = "number-taken"
 	SandboxOff           Reason = "sandbox-off"
 	IdempotencyRunning   Reason = "idempotency-in-progress"

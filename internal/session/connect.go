@@ -132,7 +132,7 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.receive(ctx, m, "", postern.MessageEcho)
 	case network.Receipt:
 		return h.e.g.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
-	case network.Code, network.Scanned, network.Paired:
+	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
 }

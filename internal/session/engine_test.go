@@ -234,8 +234,8 @@ func (h deaf) Update(ctx context.Context, u network.Update) error {
 	return h.Host.Update(ctx, u)
 }
 
-func (c crashing) Link(ctx context.Context, host network.Host) error {
-	if err := c.Fake.Link(ctx, deaf{host}); err != nil {
+func (c crashing) Link(ctx context.Context, host network.Host, number string) error {
+	if err := c.Fake.Link(ctx, deaf{host}, number); err != nil {
 		return err
 	}
 	<-ctx.Done()

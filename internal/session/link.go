@@ -41,7 +41,7 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 		return storeRetryWait
 	}
 	h := &linkHost{e: e, d: d, link: l, proxy: proxy}
-	err = e.driver.Link(ctx, h)
+	err = e.driver.Link(ctx, h, l.PhoneNumber)
 	wait := e.linkEnded(ctx, d, h, err)
 	cancel()
 	watching.Wait()
@@ -154,6 +154,8 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	case network.Code:
 		h.e.g.ShowCode(h.link, u.Text, postern.TimeOf(u.Expires))
 		return nil
+	case network.PasskeyWanted:
+		return h.e.db.SetLinkPasskey(ctx, h.link.ID, h.link.DeviceID)
 	case network.Scanned:
 		err := h.e.g.Scanned(ctx, h.d, h.link, u.Account, u.Number)
 		if refused, ok := errors.AsType[gateway.RefusedError](err); ok {

@@ -54,9 +54,9 @@ func (o OpenLink) checkDevice(t *tx) error {
 
 func (o OpenLink) insert(t *tx) error {
 	l := o.Link
-	err := t.exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at)
-		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0)`,
-		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{})
+	err := t.exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
+		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0, $10)`,
+		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{}, l.PhoneNumber)
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,7 @@ func (db *DB) OpenLink(ctx context.Context, o OpenLink) error { return db.do(ctx
 type LinkRow struct {
 	postern.Link
 	Code           []byte // sealed
+	Passkey        bool   // the network wants the owner's passkey
 	ExpectedNumber string
 	AllowNewNumber bool
 	Account        string // once scanned
@@ -81,10 +82,10 @@ type LinkRow struct {
 // LatestLink finds the open link attempt of a device, or else the newest; ok is
 // false when there was none.
 func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
-	err = db.row(ctx, `SELECT id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, expires_at
+	err = db.row(ctx, `SELECT id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, expires_at, phone_number, passkey
 		FROM link WHERE workspace_id = $1 AND device_id = $2
 		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, []any{ws, id},
-		&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt)
+		&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
 	}
@@ -97,6 +98,14 @@ func (db *DB) SetLinkCode(id postern.LinkID, device postern.DeviceID, sealed []b
 	db.writer.later(opFunc(func(t *tx) error {
 		t.wake(LinkChanged, string(device))
 		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
+	}))
+}
+
+// SetLinkPasskey notes that the network wants the owner's passkey.
+func (db *DB) SetLinkPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		t.wake(LinkChanged, string(device))
+		return t.exec(`UPDATE link SET passkey = 1 WHERE id = $1 AND status = 'pending'`, id)
 	}))
 }
 

@@ -37,6 +37,8 @@ func TestDriver(t *testing.T, open func(t *testing.T) World) {
 		{"a host that panics refuses the account", testLinkPanic},
 		{"keys do not stay when the link was not stored", testLinkNotStored},
 		{"a canceled link ends", testLinkCanceled},
+		{"a code entered on a phone links an account", testCode},
+		{"a wrong code ends the link", testWrongCode},
 		{"an unknown account is not opened", testUnknownAccount},
 		{"a forgotten account is gone", testForget},
 		{"a session becomes live", testLive},
@@ -82,8 +84,12 @@ func Link(tb testing.TB, w World, number string) string {
 }
 
 func goLink(ctx context.Context, w World, host network.Host) <-chan error {
+	return goLinkTo(ctx, w, host, "")
+}
+
+func goLinkTo(ctx context.Context, w World, host network.Host, number string) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- w.Driver.Link(ctx, host) }()
+	go func() { done <- w.Driver.Link(ctx, host, number) }()
 	return done
 }
 

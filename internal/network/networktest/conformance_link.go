@@ -129,3 +129,39 @@ func testForget(t *testing.T, w World) {
 	}
 	mustBeGone(t, w, account)
 }
+
+func testCode(t *testing.T, w World) {
+	rec := &Recorder{}
+	done := goLinkTo(t.Context(), w, rec, ownNumber)
+	code := Wait(t, rec, 1, Any[network.Code])
+	if code.Text == "" || time.Until(code.Expires) <= 0 {
+		t.Fatalf("code is empty or expired already: %v", time.Until(code.Expires))
+	}
+	if err := w.Vendor.EnterCode(t.Context(), code.Text, ownNumber); err != nil {
+		t.Fatalf("enter the code: %v", err)
+	}
+	if err := within(t, done); err != nil {
+		t.Fatalf("link: %v", err)
+	}
+	paired := Wait(t, rec, 1, Any[network.Paired])
+	if paired.Number != ownNumber {
+		t.Errorf("paired %+v, want %s", paired, ownNumber)
+	}
+	Connect(t, w, paired.Account, &Recorder{}).Live(t, 1)
+}
+
+func testWrongCode(t *testing.T, w World) {
+	rec := &Recorder{}
+	done := goLinkTo(t.Context(), w, rec, ownNumber)
+	Wait(t, rec, 1, Any[network.Code])
+	if err := w.Vendor.EnterCode(t.Context(), "AAAA-AAAA", ownNumber); err == nil {
+		t.Error("the phone took a wrong code")
+	}
+	var failed *network.LinkError
+	if err := within(t, done); !errors.As(err, &failed) || failed.Reason != "wrong-code" || failed.Expired {
+		t.Errorf("link = %v, want wrong-code", err)
+	}
+	if n := len(All(rec, Any[network.Scanned])); n != 0 {
+		t.Errorf("%d accounts were reported as scanned", n)
+	}
+}

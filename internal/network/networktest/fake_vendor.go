@@ -20,16 +20,18 @@ var errPhoneRefused = errors.New("fake: the link was refused")
 
 // fakeLink is an open link attempt.
 type fakeLink struct {
-	scans chan fakeScan
+	number string // of the phone to enter the code on; "" for a code to scan
+	scans  chan fakeScan
 }
 
 type fakeScan struct {
 	number string
+	wrong  bool       // it was not the code that is shown
 	result chan error // what the phone says
 }
 
 // Link shows codes until a phone scanned one.
-func (f *Fake) Link(ctx context.Context, host network.Host) error {
+func (f *Fake) Link(ctx context.Context, host network.Host, number string) error {
 	life, codes := f.CodeLife, f.Codes
 	if life == 0 {
 		life = time.Minute
@@ -37,7 +39,10 @@ func (f *Fake) Link(ctx context.Context, host network.Host) error {
 	if codes == 0 {
 		codes = 3
 	}
-	l := &fakeLink{scans: make(chan fakeScan)}
+	if number != "" {
+		codes = 1
+	}
+	l := &fakeLink{number: number, scans: make(chan fakeScan)}
 	for range codes {
 		scan, err := f.showCode(ctx, host, l, life)
 		if err != nil {
@@ -79,6 +84,10 @@ func (f *Fake) showCode(ctx context.Context, host network.Host, l *fakeLink, lif
 
 // pair asks the host and keeps the account.
 func (f *Fake) pair(ctx context.Context, host network.Host, scan fakeScan) error {
+	if scan.wrong {
+		scan.result <- ErrNoSuch
+		return &network.LinkError{Reason: "wrong-code"}
+	}
 	f.mu.Lock()
 	f.serial++
 	name := fmt.Sprintf("%s:%d", scan.number, f.serial)
@@ -103,10 +112,27 @@ func (f *Fake) Scan(ctx context.Context, code, number string) error {
 	f.mu.Lock()
 	l := f.links[code]
 	f.mu.Unlock()
+	return l.take(ctx, fakeScan{number: number, result: make(chan error, 1)})
+}
+
+// EnterCode lets the owner of a number enter a code on the phone.
+func (f *Fake) EnterCode(ctx context.Context, code, number string) error {
+	f.mu.Lock()
+	l, wrong := f.links[code], false
+	for _, other := range f.links {
+		if l == nil && other.number == number {
+			l, wrong = other, true
+		}
+	}
+	f.mu.Unlock()
+	return l.take(ctx, fakeScan{number: number, wrong: wrong, result: make(chan error, 1)})
+}
+
+// take hands what a phone did to the attempt.
+func (l *fakeLink) take(ctx context.Context, scan fakeScan) error {
 	if l == nil {
 		return ErrNoSuch
 	}
-	scan := fakeScan{number: number, result: make(chan error, 1)}
 	select {
 	case l.scans <- scan:
 	case <-ctx.Done():

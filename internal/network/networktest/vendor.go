@@ -12,6 +12,8 @@ import (
 type Vendor interface {
 	// Scan lets the phone of a number scan a code.
 	Scan(ctx context.Context, code, number string) error
+	// EnterCode lets the owner of a number enter a code on the phone.
+	EnterCode(ctx context.Context, code, number string) error
 	// Send lets a contact write to an account.
 	Send(ctx context.Context, account, from, body string) (networkID string, err error)
 	// Type lets the owner of an account write on the phone.

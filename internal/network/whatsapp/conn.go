@@ -28,6 +28,8 @@ type conn struct {
 	out   outgoing
 	keys  *keyring // nil while linking
 
+	onSent, onReceived func(*waBinary.Node) // of a link attempt; nil for a session
+
 	updates sync.Mutex // the host gets one update at a time
 
 	mu     sync.Mutex // guards what follows
@@ -44,7 +46,12 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 		c.keys = ring
 	}
 	log := newTap(d.log)
-	log.received, log.sent = c.sawReceived, c.sawSent
+	log.received, log.sent = c.sawReceived, func(node *waBinary.Node) {
+		c.sawSent(node)
+		if c.onSent != nil {
+			c.onSent(node)
+		}
+	}
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, &http.Client{Transport: to.transport})
 	return c
 }
@@ -203,6 +210,9 @@ func (c *conn) stores(ctx context.Context, u network.Update) bool {
 
 // sawReceived ends the connection when the vendor says so.
 func (c *conn) sawReceived(node *waBinary.Node) {
+	if c.onReceived != nil {
+		c.onReceived(node)
+	}
 	if reason := endedBy(node, time.Now()); reason != nil {
 		c.end(reason)
 	}

@@ -51,9 +51,12 @@ type pace struct {
 	silence   time.Duration // without progress towards a live session
 	firstCode time.Duration // that the first code is shown
 	nextCode  time.Duration // that each further code is shown
+
+	pairingCode time.Duration // that a code to enter on a phone is shown
+	passkey     time.Duration // that an attempt whose account wants a passkey stays open
 }
 
 // defaultPace follows the vendor's own web client for the codes.
 func defaultPace() pace {
-	return pace{silence: 30 * time.Second, firstCode: 60 * time.Second, nextCode: 20 * time.Second}
+	return pace{silence: 30 * time.Second, firstCode: 60 * time.Second, nextCode: 20 * time.Second, pairingCode: pairingTime, passkey: time.Minute}
 }

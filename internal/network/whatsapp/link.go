@@ -11,13 +11,15 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// Link shows codes to the host until a phone scanned one.
-func (d *Driver) Link(ctx context.Context, host network.Host) error {
+// Link shows codes to the host until a phone scanned one, or one code until it
+// was entered on the phone of a number.
+func (d *Driver) Link(ctx context.Context, host network.Host, number string) error {
 	a := &attempt{
-		driver: d, conn: d.connect(d.keys.fresh(), host), pace: d.pace,
-		codes: make(chan []string, 1), scanned: make(chan struct{}), paired: make(chan struct{}), restart: make(chan struct{}, 1),
+		driver: d, number: number, conn: d.connect(d.keys.fresh(), host), pace: d.pace,
+		codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}), paired: make(chan struct{}), restart: make(chan struct{}, 1),
 	}
 	a.cli.PrePairCallback = a.accept
+	a.onSent, a.onReceived = a.sawBundle, a.sawAnswer
 	ended := a.run(ctx, a.handle, a.watch)
 	if ring, ok := a.ring(); ok {
 		ring.close(context.WithoutCancel(ctx))
@@ -41,16 +43,20 @@ type attempt struct {
 	*conn
 	driver *Driver
 	pace   pace
+	number string // whose phone a code is entered on; "" shows QR codes
 
 	codes   chan []string // the texts of a batch of codes
+	passkey chan struct{} // closed when the vendor asked for a passkey
 	scanned chan struct{} // closed when a phone scanned and the host accepted it
 	paired  chan struct{} // closed when the host stored the link
 	restart chan struct{} // the vendor wants the companion to connect again
 	scan    sync.Once
+	asked   sync.Once
 
 	// What follows is guarded by conn.mu.
 	account types.JID
 	stored  bool
+	bundle  string // id of the keys that were sent after a code was entered
 	failure *network.LinkError
 }
 
@@ -68,7 +74,7 @@ func (a *attempt) handle(ctx context.Context, evt any) bool {
 	case *events.PairError:
 		a.fail("pairing-failed", false) // unless accept has failed it already
 	case *events.PairPasskeyRequest:
-		a.fail("passkey-required", false)
+		a.askPasskey(ctx)
 	case *events.ManualLoginReconnect: // may come before PairSuccess
 		select {
 		case a.restart <- struct{}{}:
@@ -181,6 +187,10 @@ func (a *attempt) watch(ctx context.Context) {
 	case <-silence.C:
 		a.fail("not-receiving", false)
 	case texts := <-a.codes:
+		if a.number != "" {
+			a.showPairing(ctx)
+			return
+		}
 		a.show(ctx, texts)
 	}
 }
@@ -211,6 +221,9 @@ func (a *attempt) showOne(ctx context.Context, text string, shown time.Duration)
 		return false
 	case <-timer.C:
 		return true
+	case <-a.passkey:
+		a.awaitPasskey(ctx)
+		return false
 	case <-a.scanned:
 		a.settle(ctx)
 		return false

@@ -184,7 +184,7 @@ func TestCodesRunOut(t *testing.T) {
 	w.driver.pace.firstCode, w.driver.pace.nextCode = 20*time.Millisecond, 5*time.Millisecond
 	rec := &networktest.Recorder{}
 	var failed *network.LinkError
-	if err := w.driver.Link(t.Context(), rec); !errors.As(err, &failed) || failed.Reason != "timeout" || !failed.Expired {
+	if err := w.driver.Link(t.Context(), rec, ""); !errors.As(err, &failed) || failed.Reason != "timeout" || !failed.Expired {
 		t.Fatalf("link = %v, want an expired *LinkError", err)
 	}
 	codes := networktest.All(rec, networktest.Any[network.Code])
@@ -249,7 +249,7 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 	t.Cleanup(tls.Close)
 	w := worldOf(t, vendor, Network{URL: "wss" + strings.TrimPrefix(tls.URL, "https")}, nil)
 	var failed *network.LinkError
-	if err := w.driver.Link(t.Context(), &networktest.Recorder{}); !errors.As(err, &failed) || failed.Reason != "dial" {
+	if err := w.driver.Link(t.Context(), &networktest.Recorder{}, ""); !errors.As(err, &failed) || failed.Reason != "dial" {
 		t.Errorf("link = %v, want dial", err)
 	}
 }
@@ -389,7 +389,7 @@ func TestFailedLinkLeavesNoKeys(t *testing.T) {
 		return nil
 	})
 	linked := make(chan error, 1)
-	go func() { linked <- w.driver.Link(t.Context(), rec) }()
+	go func() { linked <- w.driver.Link(t.Context(), rec, "") }()
 	code := networktest.Wait(t, rec, 1, networktest.Any[network.Code])
 	scanned := make(chan error, 1)
 	go func() { scanned <- w.vendor.Scan(t.Context(), code.Text, ownNumber) }()

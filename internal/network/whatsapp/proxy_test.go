@@ -134,7 +134,7 @@ func TestLinkAndSessionGoThroughTheProxy(t *testing.T) {
 			w := behindTLS(t)
 			host := proxied{&networktest.Recorder{}, start(t, &used)}
 			linked := make(chan error, 1)
-			go func() { linked <- w.driver.Link(t.Context(), host) }()
+			go func() { linked <- w.driver.Link(t.Context(), host, "") }()
 			code := networktest.Wait(t, host.Recorder, 1, networktest.Any[network.Code])
 			if err := w.vendor.Scan(t.Context(), code.Text, ownNumber); err != nil {
 				t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAProxyThatMayNotBeUsed(t *testing.T) {
 	w := behindTLS(t)
 	w.driver.proxies = egress.NewClient(egress.Options{})
 	var failed *network.LinkError
-	err := w.driver.Link(t.Context(), proxied{&networktest.Recorder{}, connectProxy(t, &used)})
+	err := w.driver.Link(t.Context(), proxied{&networktest.Recorder{}, connectProxy(t, &used)}, "")
 	if !errors.As(err, &failed) || failed.Reason != "dial" || used.Load() != 0 {
 		t.Errorf("link = %v after %d connections, want dial", err, used.Load())
 	}

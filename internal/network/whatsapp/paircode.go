@@ -1,0 +1,73 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+// codeClient is how the phone names the companion that asks for a code. The
+// vendor takes only names of browsers that it knows.
+const codeClient = "Chrome (Linux)"
+
+// showPairing asks the vendor for the code of a number, and shows it as long as
+// the vendor keeps the connection.
+func (a *attempt) showPairing(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, answerTimeout)
+	code, err := a.cli.PairPhone(limited, a.number, true, whatsmeow.PairClientChrome, codeClient)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil {
+			a.log.WarnContext(ctx, "ask for a pairing code", "error", hush("pairing code", err))
+			a.fail(codeRefusal(err), false)
+		}
+		return
+	}
+	if a.showOne(ctx, code, a.pace.pairingCode) {
+		a.fail("timeout", true)
+	}
+}
+
+// codeRefusal says why the vendor gives no code.
+func codeRefusal(err error) string {
+	switch {
+	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
+		return "number-unknown"
+	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
+		return "rate-limited"
+	}
+	return "code-refused"
+}
+
+// sawBundle notes the stanza with which whatsmeow answers a code that was entered.
+func (a *attempt) sawBundle(node *waBinary.Node) {
+	reg := node.GetChildByTag("link_code_companion_reg")
+	if reg.AttrGetter().OptionalString("stage") != "companion_finish" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bundle = node.AttrGetter().OptionalString("id")
+}
+
+// sawAnswer ends the attempt when the vendor refuses that stanza: the phone
+// could not open it, because the code was another one. whatsmeow logs it only.
+func (a *attempt) sawAnswer(node *waBinary.Node) {
+	ag := node.AttrGetter()
+	if node.Tag != "iq" || ag.OptionalString("type") != "error" {
+		return
+	}
+	a.mu.Lock()
+	wrong := a.bundle != "" && ag.OptionalString("id") == a.bundle
+	a.mu.Unlock()
+	if wrong {
+		a.fail("wrong-code", false)
+	}
+}
+
+// pairingTime is how long the vendor keeps a connection that shows codes: the
+// first of six for a minute, each further one for twenty seconds.
+const pairingTime = 160 * time.Second
