@@ -67,7 +67,7 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 			return err
 		case l.Status == postern.LinkLinked:
 			return nil
-		case l.Status != postern.LinkPending:
+		case !l.Status.Open():
 			return fmt.Errorf("the attempt ended: %s", l.Reason)
 		case l.QR != "" && l.QR != shown:
 			shown = l.QR

@@ -42,6 +42,7 @@ type messagesInput struct {
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
 	Status    string           `query:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" doc:"Only messages in this state."`
 	Since     string           `query:"since" format:"date-time" doc:"Only messages made at this time or later." example:"2026-11-21T09:00:00.000Z"`
+	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device had before; they are in no other list." example:"false"`
 	Until     string           `query:"until" format:"date-time" doc:"Only messages made before this time." example:"2026-11-22T09:00:00.000Z"`
 }
 
@@ -55,7 +56,7 @@ func (a *API) listMessages(ctx context.Context, q *request, in *messagesInput) (
 		return nil, err
 	}
 	return answerList(a.gateway.Messages(ctx, q.caller, gateway.MessageQuery{
-		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status, Since: since, Until: until, Page: in.page(),
+		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status, Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
 }
 

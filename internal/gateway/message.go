@@ -105,6 +105,7 @@ type MessageQuery struct {
 	Status    string
 	Since     postern.Time
 	Until     postern.Time
+	Archived  bool // those of numbers that a device had before, instead of the others
 	Page      Page
 }
 
@@ -114,7 +115,7 @@ func (g *Gateway) Messages(ctx context.Context, c Caller, q MessageQuery) (List[
 	if err != nil {
 		return List[postern.Message]{}, err
 	}
-	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until}
+	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived}
 	if q.DeviceID != "" {
 		if _, err := g.Device(ctx, c, q.DeviceID); err != nil {
 			return List[postern.Message]{}, err

@@ -122,7 +122,8 @@ func (db *DB) LinkScanned(ctx context.Context, id postern.LinkID, account, numbe
 	}))
 }
 
-// FinishLink makes a device linked.
+// FinishLink makes a device linked. With another number than before, the
+// history of that one is archived.
 type FinishLink struct {
 	LinkID      postern.LinkID
 	WorkspaceID postern.WorkspaceID
@@ -142,7 +143,8 @@ func (o FinishLink) apply(t *tx) error {
 	if n == 0 {
 		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 	}
-	err = t.exec(`UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3, phone_number = $4, display_name = $5, linked_at = $6
+	err = t.exec(`UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3, phone_number = $4, display_name = $5, linked_at = $6,
+		history_from = CASE WHEN phone_number IN ('', $4) THEN history_from ELSE (SELECT coalesce(max(n), 0) FROM message WHERE device_id = $2) END
 		WHERE workspace_id = $1 AND id = $2`, o.WorkspaceID, o.DeviceID, o.Account, o.Number, o.DisplayName, o.At)
 	if err != nil {
 		return err

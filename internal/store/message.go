@@ -277,6 +277,14 @@ type MessageFilter struct {
 	Status    string
 	Since     postern.Time // inclusive
 	Until     postern.Time // exclusive
+	Archived  bool         // those of numbers that a device had before, instead of the others
+}
+
+// current is true of a message, under its name in the statement, that belongs
+// to the number which the device has now. A message's n tells: nothing is in the
+// queue of a device while its number changes.
+func current(message string) string {
+	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
 // Messages lists a workspace's messages, newest first. The page's After is the
@@ -285,8 +293,8 @@ func (db *DB) Messages(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 	err = db.rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
 		AND ($3 = 'null' OR device_id IN `+db.dialect.inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
-		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit}, func(r *sql.Rows) error {
+		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8) AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
+		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived}, func(r *sql.Rows) error {
 			m, err := scanMessage(r)
 			list = append(list, m)
 			return err

@@ -42,18 +42,21 @@ const (
 	Fresh     ChatKind = "fresh"
 )
 
-const (
-	wroteLately = `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' AND i.created_at > $3)`
-	hasMessages = `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')))`
-)
+func wroteLately() string {
+	return `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' AND i.created_at > $3 AND ` + current("i") + `)`
+}
+
+func hasMessages() string {
+	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
+}
 
 // NextOutboundOf gives the oldest messages that a device still has to send to
 // chats of a kind; since says what is lately.
 func (db *DB) NextOutboundOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) (list []QueuedMessage, err error) {
 	where := map[ChatKind]string{
-		Answering: wroteLately,
-		Known:     `NOT ` + wroteLately + ` AND ` + hasMessages,
-		Fresh:     `NOT ` + wroteLately + ` AND NOT ` + hasMessages,
+		Answering: wroteLately(),
+		Known:     `NOT ` + wroteLately() + ` AND ` + hasMessages(),
+		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
 	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending') AND `+where+` ORDER BY n LIMIT $2 + 0`,
 		[]any{device, limit, since}, func(r *sql.Rows) error {
@@ -280,7 +283,7 @@ type receipts []Receipt
 
 func (list receipts) apply(t *tx) error {
 	for _, o := range list {
-		m, err := t.updateMessage(`SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = ''`, o.DeviceID, o.NetworkID)
+		m, err := t.updateMessage(`SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND `+current("message"), o.DeviceID, o.NetworkID)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // not one of ours
 		}
@@ -398,7 +401,7 @@ func (list receipts) messages(t *tx) (map[sentAs]postern.Message, error) {
 		values[i] = []any{o.DeviceID, o.NetworkID}
 	}
 	from, args := table("device_id, network_id", values)
-	err := t.rows(`SELECT `+messageColumnsOf("m")+` FROM message AS m JOIN `+from+` ON m.device_id = u.device_id AND m.network_id = u.network_id WHERE m.sender = ''`, args, func(r *sql.Rows) error {
+	err := t.rows(`SELECT `+messageColumnsOf("m")+` FROM message AS m JOIN `+from+` ON m.device_id = u.device_id AND m.network_id = u.network_id WHERE m.sender = '' AND `+current("m"), args, func(r *sql.Rows) error {
 		m, err := scanMessage(r)
 		messages[sentAs{m.DeviceID, m.NetworkID}] = m
 		return err
@@ -424,10 +427,10 @@ func (db *DB) RecordReceipts(ctx context.Context, list []Receipt) error {
 	return db.do(ctx, receipts(list))
 }
 
-// OutboundByNetworkID finds a message that the device sent; ok is false when
-// there is none.
+// OutboundByNetworkID finds a message that the device sent under its present
+// number; ok is false when there is none.
 func (db *DB) OutboundByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
-	m, err = scanMessage(db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound'`, device, networkID))
+	m, err = scanMessage(db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

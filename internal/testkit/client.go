@@ -99,6 +99,13 @@ func (c *Client) Link(number string) postern.Device {
 	return c.Await(d.ID, postern.Connected)
 }
 
+// Device reads a device.
+func (c *Client) Device(id postern.DeviceID) (d postern.Device) {
+	c.kit.t.Helper()
+	c.Call("GET", "/v1/devices/"+string(id), nil, 200, &d)
+	return d
+}
+
 // Await waits until the device has the status.
 func (c *Client) Await(id postern.DeviceID, status postern.Status) (d postern.Device) {
 	c.kit.t.Helper()

@@ -6,6 +6,7 @@ package testkit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"postern/internal/obs"
 	"postern/internal/postern"
 	"postern/internal/seal"
+	"postern/internal/store"
 	"postern/vendorsim"
 )
 
@@ -138,6 +140,21 @@ func (k *Kit) Stop() {
 		k.t.Error("the gateway did not stop")
 	}
 	k.stop = nil
+}
+
+// SessionAccounts stops the gateway and lists the accounts whose keys it keeps.
+func (k *Kit) SessionAccounts() []string {
+	k.t.Helper()
+	k.Stop()
+	db, err := store.Open(k.t.Context(), store.Options{Dir: k.Config.Dir, URL: string(k.Config.DatabaseURL)})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	accounts, err := db.SessionAccounts(k.t.Context())
+	if err := errors.Join(err, db.Close()); err != nil {
+		k.t.Fatal(err)
+	}
+	return accounts
 }
 
 // URL is where the API is. It changes with Boot.

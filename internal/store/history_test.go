@@ -1,0 +1,76 @@
+package store
+
+import (
+	"testing"
+
+	"postern/internal/postern"
+)
+
+// linkTo opens a link attempt and finishes it with a number.
+func linkTo(t *testing.T, db *DB, d postern.Device, number string) {
+	t.Helper()
+	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, DropAccount: true, At: testNow}
+	open := openLinkOf(d, 5)
+	e, err := d.Event(postern.DeviceLinked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []op{unlink, open, FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number, At: testNow, Event: e}} {
+		if err := db.do(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connect := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, At: testNow}
+	if err := db.SetDeviceState(t.Context(), connect); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func listed(t *testing.T, db *DB, ws postern.WorkspaceID, f MessageFilter) (ids []string) {
+	t.Helper()
+	list, err := db.Messages(t.Context(), ws, f, Page{Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		ids = append(ids, string(m.ID))
+	}
+	return ids
+}
+
+func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		d, other := newDevice(t, db, ws, postern.Unlinked), newDevice(t, db, ws, postern.Connected)
+		linkTo(t, db, d, "+15550001111")
+		old, beside := queue(t, db, d), queue(t, db, other)
+		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+			t.Fatal(err)
+		}
+		linkTo(t, db, d, "+15550001111") // the same number keeps its history
+		sameText(t, "before", listed(t, db, ws, MessageFilter{}), string(beside.ID), string(old.ID))
+
+		linkTo(t, db, d, "+15550009999")
+		sameText(t, "all", listed(t, db, ws, MessageFilter{}), string(beside.ID))
+		sameText(t, "archived", listed(t, db, ws, MessageFilter{Archived: true}), string(old.ID))
+		if m, err := db.Message(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
+			t.Errorf("the old message = %s, %v", m.Status, err)
+		}
+		fresh := queue(t, db, d)
+		sameText(t, "of the device", listed(t, db, ws, MessageFilter{Devices: []postern.DeviceID{d.ID}}), string(fresh.ID))
+		if list, err := db.NextOutboundOf(t.Context(), d.ID, Fresh, 0, 5); err != nil || len(list) != 1 {
+			t.Errorf("the chat is no new one for the new number: %d, %v", len(list), err)
+		}
+		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Status: postern.Read, At: testNow, Now: testNow}
+		if err := db.RecordReceipts(t.Context(), []Receipt{forged}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := db.Message(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
+			t.Errorf("a receipt for the new number makes the old message %s, %v", m.Status, err)
+		}
+		if _, ok, err := db.OutboundByNetworkID(t.Context(), d.ID, old.NetworkID); ok || err != nil {
+			t.Errorf("the old message can be asked for again: %v, %v", ok, err)
+		}
+	})
+}
