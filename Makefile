@@ -26,7 +26,7 @@ demo: build ## show the loop once and exit
 	./bin/postern demo --once
 
 deps: ## what tests need beside Go: installed when root, named otherwise
-	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb'
+	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium
 
 test: deps ## run every test, with the race detector on our packages
 	$(GO) vet ./...

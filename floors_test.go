@@ -24,7 +24,8 @@ var floors = map[string]string{
 	"internal/chaos":               "*",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
-	"internal/api":                 "internal/gateway internal/obs internal/postern",
+	"internal/api":                 "internal/gateway internal/obs internal/postern internal/qrcode",
+	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
 	"internal/session":             "internal/gateway internal/network internal/obs internal/postern internal/store",
 	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/seal internal/store",
 	"internal/gateway":             "internal/postern internal/seal internal/store",
@@ -39,6 +40,7 @@ var floors = map[string]string{
 	"internal/config":              "internal/seal",
 	"internal/obs":                 "",
 	"internal/postern":             "",
+	"internal/qrcode":              "",
 	"vendorsim":                    "",
 }
 

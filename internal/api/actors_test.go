@@ -105,6 +105,7 @@ func routes() map[string]route {
 		"unlinkDevice":  {"POST", 200, true, at(devices, connected, "/unlink", "")},
 		"openLink":      {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
 		"getLink":       {"GET", 200, true, at(devices, linking, "/link", "")},
+		"openLinkPage":  {"POST", 201, true, at(devices, linking, "/link/page", "")},
 		"answerPasskey": {"POST", 409, true, at(devices, linking, "/link/passkey", "")},
 		"cancelLink":    {"DELETE", 204, true, at(devices, linking, "/link", "")},
 		"getLinkSVG":    {"GET", 200, true, at(devices, linking, "/link/qr.svg", "")},

@@ -40,6 +40,8 @@ type Options struct {
 	Version string       // of the program, for the document
 	Sandbox bool         // the simulated network is on; the document says so
 
+	LinkPages http.Handler // serves what is under /link/; nil serves nothing there
+
 	Transport Transport // which requests may come in plain text; zero: those from this machine
 }
 
@@ -67,6 +69,9 @@ func New(opts Options) (*API, error) {
 		return nil, err
 	}
 	a.mux.HandleFunc("GET "+specPath, a.serveSpec)
+	if opts.LinkPages != nil {
+		a.mux.Handle("/link/", opts.LinkPages)
+	}
 	return a, nil
 }
 

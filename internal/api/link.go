@@ -5,8 +5,7 @@ import (
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
-
-	"rsc.io/qr"
+	"postern/internal/qrcode"
 )
 
 type linkInput struct {
@@ -34,12 +33,12 @@ func (a *API) getLink(ctx context.Context, q *request, in *deviceInput) (*output
 	return answer(a.gateway.Link(ctx, q.caller, in.ID))
 }
 
-type passkeyInput struct {
+type emptyInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body *noMembers
 }
 
-func (a *API) answerPasskey(ctx context.Context, q *request, in *passkeyInput) (*nothing, error) {
+func (a *API) answerPasskey(ctx context.Context, q *request, in *emptyInput) (*nothing, error) {
 	return nil, a.gateway.AnswerPasskey(ctx, q.caller, in.ID)
 }
 
@@ -54,23 +53,17 @@ type image struct {
 }
 
 func (a *API) getLinkSVG(ctx context.Context, q *request, in *deviceInput) (*image, error) {
-	code, err := a.code(ctx, q, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &image{ContentType: svgType, Policy: "default-src 'none'; sandbox", Body: svg(code)}, nil
+	picture, err := a.picture(ctx, q, in.ID, qrcode.SVG)
+	return &image{ContentType: svgType, Policy: "default-src 'none'; sandbox", Body: picture}, err
 }
 
 func (a *API) getLinkPNG(ctx context.Context, q *request, in *deviceInput) (*image, error) {
-	code, err := a.code(ctx, q, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &image{ContentType: pngType, Body: code.PNG()}, nil
+	picture, err := a.picture(ctx, q, in.ID, qrcode.PNG)
+	return &image{ContentType: pngType, Body: picture}, err
 }
 
-// code is the picture of the code to show now.
-func (a *API) code(ctx context.Context, q *request, id postern.DeviceID) (*qr.Code, error) {
+// picture draws the code to show now.
+func (a *API) picture(ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error)) ([]byte, error) {
 	l, err := a.gateway.Link(ctx, q.caller, id)
 	switch {
 	case err != nil:
@@ -82,5 +75,16 @@ func (a *API) code(ctx context.Context, q *request, id postern.DeviceID) (*qr.Co
 	case l.QR == "":
 		return nil, postern.Errorf(postern.NotFound, "there is no code to show yet: the first one follows within seconds; try again, or follow the stream")
 	}
-	return qr.Encode(string(l.QR), qr.L) // the lowest redundancy makes the largest squares, which cameras read best
+	return draw(string(l.QR))
+}
+
+// LinkPage is where an attempt is shown to whoever holds the phone.
+type LinkPage struct {
+	URL       string       `json:"url" format:"uri" doc:"Address of the page. It is shown here once; the first browser whose user presses the button on it has it for itself." example:"https://postern.example.com/link/Jt3mHkq0s7c9oWf2Yv1xZb8uRa5eNd6gLpTiQwCyXzA"`
+	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" example:"2026-11-21T09:15:00.000Z"`
+}
+
+func (a *API) openLinkPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
+	p, err := a.gateway.OpenLinkPage(ctx, q.caller, in.ID, q.idem)
+	return answerCreated(gateway.Created[LinkPage]{Value: LinkPage{a.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}, Replayed: p.Replayed}, err)
 }

@@ -24,6 +24,8 @@ func (a *API) routes() {
 	add(a, "POST "+link, "openLink", "Open a link attempt", a.openLink, creates)
 	add(a, "GET "+link, "getLink", "Get the newest link attempt", a.getLink)
 	add(a, "DELETE "+link, "cancelLink", "Cancel the open link attempt", a.cancelLink)
+	add(a, "POST "+link+"/page", "openLinkPage", "Make a page that shows the open link attempt", a.openLinkPage, creates,
+		describes("The page is for whoever holds the phone. The first browser whose user presses its button has it for itself; it lasts 15 minutes, and the attempt stays open as long. One page for an attempt: a new one takes the place of the one before."))
 	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's wish for a passkey", a.answerPasskey,
 		describes("An attempt becomes `passkey_required` when the network asks the account's owner for a passkey. A browser gives it to the network's own pages only, so this server cannot pass one on: the answer is 409 until it can, with `passkey-not-supported` for such an attempt and `no-passkey-wanted` for any other."))
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", a.getLinkSVG, gives(svgType))

@@ -19,6 +19,7 @@ func scopes() map[string][]postern.Scope {
 		"unlinkDevice":     {postern.DevicesWrite},
 		"openLink":         {postern.DevicesWrite},
 		"getLink":          {postern.DevicesRead},
+		"openLinkPage":     {postern.DevicesWrite},
 		"answerPasskey":    {postern.DevicesWrite},
 		"cancelLink":       {postern.DevicesWrite},
 		"getLinkSVG":       {postern.DevicesRead},

@@ -13,12 +13,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"postern/internal/api"
 	"postern/internal/config"
 	"postern/internal/egress"
 	"postern/internal/gateway"
+	"postern/internal/linkpage"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
 	"postern/internal/postern"
@@ -182,6 +184,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	}
 	handler, err := api.New(api.Options{
 		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Version: a.version, Sandbox: a.vendor != nil,
+		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: strings.HasPrefix(a.cfg.BaseURL, "https://")}),
 		Transport: api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)},
 	})
 	if err != nil {

@@ -20,6 +20,9 @@ const (
 	// linkTime is how long a phone has to scan: the vendor shows six codes, the
 	// first for 60 s and the others for 20 s, and a margin for a slow start.
 	linkTime = 3 * time.Minute
+	// pageTime is how long a link page may be used; its attempt stays open for
+	// it, with new codes when the vendor's run out.
+	pageTime = 15 * time.Minute
 	// codeWait is how long a sandbox scan waits for the first code.
 	codeWait = 10 * time.Second
 	// linkedWait is how long it waits for the device to be connected.

@@ -77,6 +77,11 @@ func (g *Gateway) link(ctx context.Context, ws postern.WorkspaceID, id postern.D
 	if !ok {
 		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt was ever opened for this device")
 	}
+	return g.shown(row)
+}
+
+// shown is an attempt with the code to show now.
+func (g *Gateway) shown(row store.LinkRow) (postern.Link, error) {
 	l := row.Link
 	if row.Passkey && l.Status == postern.LinkPending {
 		l.Status = postern.LinkPasskey

@@ -543,3 +543,57 @@ func TestDeleteIsNotUndoneByAnUnlinkThatEndsLater(t *testing.T) {
 		}
 	})
 }
+
+// TestAPageKeepsItsAttemptOpen beyond the codes of one connection, and no longer
+// than the page.
+func TestAPageKeepsItsAttemptOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.openLink() // three codes, a minute each
+		if _, err := w.g.OpenLinkPage(t.Context(), w.caller, d.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(10 * time.Minute)
+		l := w.link(d)
+		if l.Status != postern.LinkPending || l.QR == "" {
+			t.Fatalf("after ten minutes the attempt is %s (%s), code %q", l.Status, l.Reason, l.QR)
+		}
+		w.settle(6 * time.Minute)
+		if l = w.link(d); l.Status != postern.LinkExpired || l.Reason != "timeout" {
+			t.Errorf("after the page's time the attempt is %s (%s)", l.Status, l.Reason)
+		}
+		w.wantStatus(d, postern.Unlinked, "timeout")
+	})
+}
+
+// TestTheGoodbyeIsSaidBeforeTheNextLink although the network was away when the
+// device was unlinked.
+func TestTheGoodbyeIsSaidBeforeTheNextLink(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		old, err := w.net.Accounts(t.Context())
+		if err != nil || len(old) != 1 {
+			t.Fatalf("accounts = %q, %v", old, err)
+		}
+		if err := w.net.Fault(t.Context(), account, networktest.FaultRefuse); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(10 * time.Second)
+		if left, err := w.net.Accounts(t.Context()); err != nil || len(left) != 0 {
+			t.Errorf("keys of %q stay, %v", left, err)
+		}
+		if err := w.net.Scan(t.Context(), string(w.link(d).QR), account); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.wantStatus(d, postern.Connected, "")
+		if now, err := w.net.Accounts(t.Context()); err != nil || len(now) != 1 || now[0] == old[0] {
+			t.Errorf("accounts = %q, %v, want a new one", now, err)
+		}
+	})
+}

@@ -22,6 +22,10 @@ const (
 	sendGrace      = 5 * time.Second // for attempts in flight when the server stops
 	storeRetryWait = 2 * time.Second
 
+	// codesAgain is the least time of a link attempt for which it is worth to ask
+	// the network for new codes.
+	codesAgain = 30 * time.Second
+
 	unlinkTimeout = 10 * time.Second
 
 	houseEvery = 5 * time.Second

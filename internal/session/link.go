@@ -26,15 +26,16 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	if l.Account != "" {
 		return e.resumeLink(ctx, d, l)
 	}
-	ctx, cancel := context.WithDeadline(ctx, l.ExpiresAt.Std())
-	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { e.whilePending(ctx, d, l, end) })
+	defer watching.Wait()
+	defer end(nil)
 	if d.Account != "" {
 		if wait, gone := e.leaveFirst(ctx, d, l); !gone {
 			return wait
 		}
 	}
-	var watching sync.WaitGroup
-	watching.Go(func() { e.whilePending(ctx, d, l, cancel) })
 	proxy, err := e.g.ProxyOf(d)
 	if err != nil {
 		e.log.ErrorContext(ctx, "link a device", "device", d.ID, "error", err)
@@ -42,11 +43,11 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	}
 	h := &linkHost{e: e, d: d, link: l, proxy: proxy}
 	err = e.driver.Link(ctx, h, l.PhoneNumber)
-	wait := e.linkEnded(ctx, d, h, err)
-	cancel()
-	watching.Wait()
-	return wait
+	return e.linkEnded(ctx, d, h, err)
 }
+
+// errTimeOver is why the work for an attempt ends when its time does.
+var errTimeOver = errors.New("the time of the link attempt is over")
 
 // leaveFirst says goodbye to the account that the device had before it is
 // linked again. gone is false when the network has not answered yet.
@@ -58,7 +59,7 @@ func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkR
 	switch {
 	case err == nil:
 		return 0, true
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), errTimeOver):
 		return e.endLink(ctx, l, postern.LinkExpired, "unlink-pending"), false
 	case ctx.Err() == nil:
 		e.log.WarnContext(ctx, "unlink a device before it is linked again", "device", d.ID, "error", err)
@@ -66,21 +67,33 @@ func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkR
 	return storeRetryWait, false
 }
 
-// whilePending ends the attempt's work when the attempt itself was ended, even
-// if another was opened at once. One that was linked ends by itself: the
-// network must hear our last word of it.
-func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelFunc) {
+// whilePending ends the attempt's work when its time is over, which a page of it
+// puts off, or when the attempt itself was ended, even if another was opened at
+// once. One that was linked ends by itself: the network must hear our last word
+// of it.
+func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelCauseFunc) {
 	changes := e.g.WatchLink(d.ID)
 	defer changes.Close()
+	over := time.NewTimer(time.Until(l.ExpiresAt.Std()))
+	defer over.Stop()
 	for {
 		now, open, err := e.g.OpenLinkOf(ctx, d)
-		if err == nil && now.ID != l.ID || err == nil && !open && now.Status != postern.LinkLinked {
-			end()
+		switch {
+		case err != nil:
+		case now.ID != l.ID || !open && now.Status != postern.LinkLinked:
+			end(nil)
 			return
+		case open:
+			over.Reset(time.Until(now.ExpiresAt.Std()))
+		default:
+			over.Stop()
 		}
 		select {
 		case <-changes.C():
 			changes.Take()
+		case <-over.C:
+			end(errTimeOver)
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -109,7 +122,8 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 		e.log.InfoContext(ctx, "device linked", "device", d.ID, "workspace", d.WorkspaceID, "link", h.link.ID)
 		return 0
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	over := errors.Is(context.Cause(ctx), errTimeOver)
+	if ctx.Err() != nil && !over {
 		return 0 // canceled by the user, or the server stops: then the attempt goes on after the restart
 	}
 	status, reason := postern.LinkFailed, "error"
@@ -117,8 +131,10 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 	switch {
 	case h.refused != "":
 		reason = h.refused
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case over:
 		status, reason = postern.LinkExpired, "timeout"
+	case errors.As(err, &le) && le.Expired && e.goesOn(ctx, d, h.link):
+		return 0 // with new codes
 	case errors.As(err, &le):
 		reason = le.Reason
 		if le.Expired {
@@ -126,6 +142,12 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 		}
 	}
 	return e.endLink(ctx, h.link, status, reason)
+}
+
+// goesOn tells whether an attempt whose codes have run out has time for more.
+func (e *Engine) goesOn(ctx context.Context, d postern.Device, l store.LinkRow) bool {
+	now, open, err := e.g.OpenLinkOf(ctx, d)
+	return err == nil && open && now.ID == l.ID && time.Until(now.ExpiresAt.Std()) >= codesAgain
 }
 
 // endLink ends an attempt without a link.

@@ -307,8 +307,10 @@ func purgeRow(t *tx, id postern.DeviceID, purged *Purged) error {
 		return err
 	}
 	*purged = PurgeDone
-	if err := t.exec(`DELETE FROM link WHERE device_id = $1`, id); err != nil {
-		return err
+	for _, table := range []string{"link", "link_page"} {
+		if err := t.exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
+			return err
+		}
 	}
 	return t.exec(`DELETE FROM device WHERE id = $1 AND desired = 'delete'`, id)
 }

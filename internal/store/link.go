@@ -79,13 +79,18 @@ type LinkRow struct {
 	Number         string // once scanned
 }
 
+const linkColumns = `l.id, l.workspace_id, l.device_id, l.method, l.status, l.code, l.code_expires_at, l.allow_new, l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey`
+
+func scanLink(s scanner) (l LinkRow, err error) {
+	err = s.Scan(&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
+	return l, err
+}
+
 // LatestLink finds the open link attempt of a device, or else the newest; ok is
 // false when there was none.
 func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
-	err = db.row(ctx, `SELECT id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, expires_at, phone_number, passkey
-		FROM link WHERE workspace_id = $1 AND device_id = $2
-		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, []any{ws, id},
-		&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
+	l, err = scanLink(db.one(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
+		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
 	}

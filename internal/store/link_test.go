@@ -99,3 +99,47 @@ func TestSessionCannotOverwriteWhatTheUserDecided(t *testing.T) {
 		}
 	})
 }
+
+func TestLinkPageGoesToOneBrowser(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		d := newDevice(t, db, ws, postern.Unlinked)
+		page := OpenLinkPage{WorkspaceID: ws, DeviceID: d.ID, TokenHash: [32]byte{1}, ExpiresAt: testNow.Add(time.Hour)}
+		if err := db.OpenLinkPage(t.Context(), page); postern.ReasonOf(err) != postern.NoOpenLink {
+			t.Errorf("a page without an attempt = %v, want no-open-link", err)
+		}
+		open := openLinkOf(d, 5)
+		if err := db.OpenLink(t.Context(), open); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := page
+		elsewhere.WorkspaceID = newWorkspace(t, db)
+		if err := db.OpenLinkPage(t.Context(), elsewhere); postern.ReasonOf(err) != postern.NoOpenLink {
+			t.Errorf("a page of another workspace's attempt = %v, want no-open-link", err)
+		}
+		second := page
+		second.TokenHash = [32]byte{2}
+		for _, p := range []OpenLinkPage{page, second} {
+			if err := db.OpenLinkPage(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := db.LinkPage(t.Context(), page.TokenHash); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("the page that was replaced = %v, want not-found", err)
+		}
+		bind := func(browser byte, now postern.Time, want bool) {
+			t.Helper()
+			if ok, err := db.BindLinkPage(t.Context(), second.TokenHash, [32]byte{browser}, now); ok != want || err != nil {
+				t.Errorf("browser %d gets the page: %v, %v, want %v", browser, ok, err, want)
+			}
+		}
+		bind(7, second.ExpiresAt, false)
+		bind(8, testNow, true)
+		bind(9, testNow, false)
+		got, err := db.LinkPage(t.Context(), second.TokenHash)
+		if err != nil || got.Link.ID != open.Link.ID || got.Link.ExpiresAt != page.ExpiresAt || got.BrowserHash[0] != 8 || got.Workspace != "acme" {
+			t.Errorf("the page = %+v, %v", got, err)
+		}
+	})
+}

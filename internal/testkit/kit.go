@@ -166,7 +166,13 @@ func (k *Kit) OpsURL() string { return k.app.OpsURL() }
 // Workspace makes a workspace and a key with every scope.
 func (k *Kit) Workspace(plan string) *Client {
 	k.t.Helper()
-	ws, err := k.app.Gateway().CreateWorkspace(k.t.Context(), "acme", plan)
+	return k.NamedWorkspace("acme", plan)
+}
+
+// NamedWorkspace is Workspace with a name.
+func (k *Kit) NamedWorkspace(name, plan string) *Client {
+	k.t.Helper()
+	ws, err := k.app.Gateway().CreateWorkspace(k.t.Context(), name, plan)
 	if err != nil {
 		k.t.Fatal(err)
 	}

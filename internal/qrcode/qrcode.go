@@ -1,4 +1,5 @@
-package api
+// Package qrcode draws QR codes for phones to scan from a screen.
+package qrcode
 
 import (
 	"bytes"
@@ -12,8 +13,21 @@ const (
 	pixels    = 8 // of the intrinsic size of a square, as in the PNG
 )
 
-// svg draws a code as one path of dark runs.
-func svg(c *qr.Code) []byte {
+// PNG draws a text as a picture.
+func PNG(text string) ([]byte, error) {
+	c, err := encode(text)
+	if err != nil {
+		return nil, err
+	}
+	return c.PNG(), nil
+}
+
+// SVG draws a text as one path of dark runs.
+func SVG(text string) ([]byte, error) {
+	c, err := encode(text)
+	if err != nil {
+		return nil, err
+	}
 	size := c.Size + 2*quietZone
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" shape-rendering="crispEdges">`, size*pixels, size*pixels, size, size)
@@ -31,5 +45,15 @@ func svg(c *qr.Code) []byte {
 		}
 	}
 	b.WriteString(`"/></svg>`)
-	return b.Bytes()
+	return b.Bytes(), nil
+}
+
+// encode takes the lowest redundancy: it makes the largest squares, which
+// cameras read best.
+func encode(text string) (*qr.Code, error) {
+	c, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return nil, fmt.Errorf("draw a QR code: %w", err)
+	}
+	return c, nil
 }

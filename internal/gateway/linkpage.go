@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// LinkPage is where a link attempt is shown to whoever holds the phone.
+type LinkPage struct {
+	Token     string       `json:"token"`
+	ExpiresAt postern.Time `json:"expiresAt"`
+}
+
+// OpenLinkPage makes the page of a device's open link attempt, in place of an
+// earlier one. The attempt stays open as long as its page.
+func (g *Gateway) OpenLinkPage(ctx context.Context, c Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
+	if _, err := g.Device(ctx, c, id); err != nil {
+		return Created[LinkPage]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (LinkPage, func(*store.Once) error, error) {
+		p := LinkPage{Token: randomToken(), ExpiresAt: g.time().Add(pageTime)}
+		return p, func(once *store.Once) error {
+			return g.db.OpenLinkPage(ctx, store.OpenLinkPage{
+				WorkspaceID: c.Workspace(), DeviceID: id, TokenHash: sha256.Sum256([]byte(p.Token)), ExpiresAt: p.ExpiresAt, Once: once,
+			})
+		}, nil
+	})
+}
+
+// randomToken has 256 bits.
+func randomToken() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// PageView is what a browser may see of a link page.
+type PageView struct {
+	Workspace string       // its name
+	Free      bool         // no browser has the page yet; the attempt is not shown
+	Link      postern.Link // the attempt, with the code to show now; only its method while the page is free
+}
+
+// ErrPageGone means that a page's time is over, or that another browser has it.
+var ErrPageGone = postern.Errorf(postern.NoOpenLink, "the page is not for this browser, or its time is over")
+
+// LinkPage is what the browser that holds a secret may see of a page.
+func (g *Gateway) LinkPage(ctx context.Context, token, browser string) (PageView, error) {
+	p, err := g.db.LinkPage(ctx, sha256.Sum256([]byte(token)))
+	if err != nil {
+		return PageView{}, err
+	}
+	v := PageView{Workspace: p.Workspace, Free: len(p.BrowserHash) == 0}
+	hash := sha256.Sum256([]byte(browser))
+	if p.ExpiresAt <= g.time() || !v.Free && subtle.ConstantTimeCompare(hash[:], p.BrowserHash) != 1 {
+		return PageView{}, ErrPageGone
+	}
+	if v.Free {
+		v.Link.Method = p.Link.Method
+		return v, nil
+	}
+	v.Link, err = g.shown(p.Link)
+	return v, err
+}
+
+// BindLinkPage gives a page to a browser that nobody has it before, and returns
+// the browser's secret.
+func (g *Gateway) BindLinkPage(ctx context.Context, token string) (browser string, err error) {
+	browser = randomToken()
+	ok, err := g.db.BindLinkPage(ctx, sha256.Sum256([]byte(token)), sha256.Sum256([]byte(browser)), g.time())
+	if err == nil && !ok {
+		err = ErrPageGone
+	}
+	return browser, err
+}

@@ -1,0 +1,188 @@
+package linkpage
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+//go:embed assets/page.css assets/page.js
+var assets embed.FS
+
+const (
+	cookieName = "postern_link"
+	cookieLife = 15 * time.Minute // that of a page
+
+	// longPoll is how long a script waits for a change before it asks again;
+	// shorter than what proxies on the way bear.
+	longPoll = 20 * time.Second
+	// maxWaiting bounds the scripts that wait at once; others are answered
+	// without a wait.
+	maxWaiting = 1000
+
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+// Options configure the pages.
+type Options struct {
+	Gateway *gateway.Gateway
+	Log     *slog.Logger
+	Secure  bool // browsers come by HTTPS
+}
+
+// pages serves the link pages.
+type pages struct {
+	g       *gateway.Gateway
+	log     *slog.Logger
+	secure  bool
+	waiting chan struct{}
+}
+
+// Handler serves everything under /link/.
+func Handler(opts Options) http.Handler {
+	p := &pages{g: opts.Gateway, log: opts.Log, secure: opts.Secure, waiting: make(chan struct{}, maxWaiting)}
+	mux := http.NewServeMux()
+	for _, name := range []string{"page.css", "page.js"} {
+		mux.HandleFunc("GET /link/"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, assets, "assets/"+name)
+		})
+	}
+	mux.HandleFunc("GET /link/{token}", p.show)
+	mux.HandleFunc("POST /link/{token}", p.take)
+	mux.HandleFunc("GET /link/{token}/now", p.now)
+	return headed(mux)
+}
+
+// headed sets the headers of every answer.
+func headed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy": policy, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow",
+			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
+		} {
+			w.Header().Set(name, value)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// view asks for what this browser may see.
+func (p *pages) view(r *http.Request) (gateway.PageView, error) {
+	secret := ""
+	if c, err := r.Cookie(cookieName); err == nil {
+		secret = c.Value
+	}
+	return p.g.LinkPage(r.Context(), r.PathValue("token"), secret)
+}
+
+// show is the page: a button, or the attempt for the browser that has it.
+func (p *pages) show(w http.ResponseWriter, r *http.Request) {
+	v, err := p.view(r)
+	if err != nil {
+		p.refuse(w, r, err)
+		return
+	}
+	write(w, http.StatusOK, pageOf(r.PathValue("token"), v))
+}
+
+// take gives the page to the browser whose user pressed the button. A form of
+// another site cannot press it.
+func (p *pages) take(w http.ResponseWriter, r *http.Request) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		http.Error(w, "the button is on the page itself", http.StatusForbidden)
+		return
+	}
+	token := r.PathValue("token")
+	v, err := p.view(r)
+	if err == nil && v.Free {
+		err = p.bind(w, r, token)
+	}
+	if err != nil {
+		p.refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, "/link/"+token, http.StatusSeeOther) //nolint:gosec // a page of ours: its token was found
+}
+
+func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error {
+	secret, err := p.g.BindLinkPage(r.Context(), token)
+	if err != nil {
+		return err //nolint:wrapcheck // refuse looks at it
+	}
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever browsers come by HTTPS
+		Name: cookieName, Value: secret, Path: "/link/" + token, MaxAge: int(cookieLife.Seconds()), HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteStrictMode,
+	})
+	return nil
+}
+
+// now answers the script: what the page shows, once that differs from what the
+// script has seen.
+func (p *pages) now(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), longPoll)
+	defer cancel()
+	for {
+		v, err := p.view(r)
+		if err == nil && v.Free {
+			err = gateway.ErrPageGone
+		}
+		if err != nil {
+			p.refuse(w, r, err)
+			return
+		}
+		if page := pageOf(r.PathValue("token"), v); page.Seen != r.FormValue("seen") {
+			writePart(w, page)
+			return
+		}
+		if !p.changed(ctx, v.Link) {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+}
+
+// changed waits until the attempt has changed; it is false when ctx ended first.
+func (p *pages) changed(ctx context.Context, l postern.Link) bool {
+	select {
+	case p.waiting <- struct{}{}:
+		defer func() { <-p.waiting }()
+	default:
+		return false
+	}
+	changes := p.g.WatchLink(l.DeviceID)
+	defer changes.Close()
+	// One that came before the listener is seen a moment later.
+	missed := time.NewTimer(time.Second)
+	defer missed.Stop()
+	select {
+	case <-changes.C():
+		return true
+	case <-missed.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// refuse says that there is nothing to see.
+func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, gateway.ErrPageGone):
+		write(w, http.StatusGone, page{Title: "This page is over", Text: "It works for 15 minutes, and in the browser in which it was opened first. Ask whoever sent it to you for a new one."})
+	case postern.ReasonOf(err) == postern.NotFound:
+		write(w, http.StatusNotFound, page{Title: "There is no such page", Text: "Look whether the address is complete, or ask whoever sent it to you for a new one."})
+	default:
+		p.log.ErrorContext(r.Context(), "link page", "error", err)
+		w.Header().Set("Retry-After", "5")
+		write(w, http.StatusServiceUnavailable, page{Title: "One moment", Text: "This does not work just now. Load the page again in a few seconds.", Refresh: true})
+	}
+}
+
+// lastDigits are those by which people know a number of theirs.
+func lastDigits(number string) string { return strings.TrimPrefix(number[max(0, len(number)-4):], "+") }

@@ -1,0 +1,177 @@
+package testkit_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/testkit"
+
+	"github.com/coder/websocket"
+)
+
+// browser is a real one without a window, driven over its debugging protocol
+// (chromedevtools.github.io/devtools-protocol).
+type browser struct {
+	t       *testing.T
+	ws      *websocket.Conn
+	session string // of the open page
+	serial  int
+}
+
+// newBrowser starts Chromium with an empty page of a phone's size.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	if err := cmd.Start(); err != nil {
+		cancel()
+		t.Fatalf("start chromium, which \"make deps\" installs: %v", err)
+	}
+	b := &browser{t: t}
+	t.Cleanup(func() {
+		defer time.AfterFunc(testkit.Wait, cancel).Stop()
+		b.quit()
+		_ = cmd.Wait() // how it ended does not matter
+		cancel()
+	})
+	b.dial(filepath.Join(dir, "DevToolsActivePort"))
+	var target struct{ TargetID string }
+	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}, nil)
+	return b
+}
+
+func (b *browser) dial(portFile string) {
+	b.t.Helper()
+	var lines []string
+	testkit.Eventually(b.t, "chromium", func() (bool, any) {
+		text, err := os.ReadFile(portFile)
+		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+		return len(lines) == 2, err
+	})
+	ws, res, err := websocket.Dial(b.t.Context(), "ws://127.0.0.1:"+lines[0]+lines[1], nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if res.Body != nil {
+		_ = res.Body.Close()
+	}
+	ws.SetReadLimit(32 << 20)
+	b.ws = ws
+}
+
+// quit asks the browser to end, so that it leaves nothing behind.
+func (b *browser) quit() {
+	if b.ws == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Wait)
+	defer cancel()
+	_ = b.ws.Write(ctx, websocket.MessageText, []byte(`{"id":0,"method":"Browser.close"}`)) // then it is gone already
+	for {
+		if _, _, err := b.ws.Read(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// call asks the browser for something.
+func (b *browser) call(method string, params map[string]any, out any) {
+	b.t.Helper()
+	b.serial++
+	ask, err := json.Marshal(map[string]any{"id": b.serial, "method": method, "params": params, "sessionId": b.session})
+	if b.session == "" {
+		ask, err = json.Marshal(map[string]any{"id": b.serial, "method": method, "params": params})
+	}
+	if err == nil {
+		err = b.ws.Write(b.t.Context(), websocket.MessageText, ask)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for {
+		var answer struct {
+			ID     int
+			Result json.RawMessage
+			Error  *struct{ Message string }
+		}
+		_, text, err := b.ws.Read(b.t.Context())
+		if err == nil {
+			err = json.Unmarshal(text, &answer)
+		}
+		switch {
+		case err != nil:
+			b.t.Fatalf("%s: %v", method, err)
+		case answer.ID != b.serial: // an event
+		case answer.Error != nil:
+			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+		case out == nil:
+			return
+		default:
+			if err := json.Unmarshal(answer.Result, out); err != nil {
+				b.t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+// eval runs an expression on the page and gives its value as text.
+func (b *browser) eval(expression string) string {
+	b.t.Helper()
+	var out struct{ Result struct{ Value any } }
+	b.call("Runtime.evaluate", map[string]any{"expression": expression}, &out)
+	return fmt.Sprint(out.Result.Value)
+}
+
+// await waits until the page shows a text.
+func (b *browser) await(text string) {
+	b.t.Helper()
+	testkit.Eventually(b.t, fmt.Sprintf("%q on the page", text), func() (bool, any) {
+		shown := b.eval("document.body ? document.body.innerText : ''")
+		return strings.Contains(shown, text), shown
+	})
+}
+
+// picture takes a screenshot into POSTERN_SCREENSHOTS, for people to look at.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	dir := os.Getenv("POSTERN_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+		var shot struct{ Data string }
+		b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
+		png, err := base64.StdEncoding.DecodeString(shot.Data)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+"-"+scheme+".png"), png, 0o600)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// fits fails when something sticks out of the page at the side.
+func (b *browser) fits(what string) {
+	b.t.Helper()
+	if wide := b.eval("document.documentElement.scrollWidth"); wide != "390" {
+		b.t.Errorf("%s is %s points wide on a screen of 390", what, wide)
+	}
+}
