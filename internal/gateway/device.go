@@ -60,12 +60,53 @@ func (g *Gateway) Device(ctx context.Context, c Caller, id postern.DeviceID) (po
 }
 
 // DeleteDevice hides a device at once; its link, its keys and all it holds are
-// removed by the session engine.
+// removed by the session engine. It waits a moment for the network's answer to
+// the unlink, which otherwise comes later.
 func (g *Gateway) DeleteDevice(ctx context.Context, c Caller, id postern.DeviceID) error {
-	if _, err := g.Device(ctx, c, id); err != nil {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
 		return err
 	}
-	return g.db.RequestDelete(ctx, c.Workspace(), id, g.time())
+	event, err := deletion(d)
+	if err != nil {
+		return err
+	}
+	changes := g.db.Listen(store.DeviceChanged, string(id))
+	defer changes.Close()
+	if err := g.db.RequestDelete(ctx, c.Workspace(), id, event, g.time()); err != nil {
+		return err
+	}
+	g.awaitGoodbye(ctx, id, changes)
+	return nil
+}
+
+// deletion is the event of a link that ends with its device; nil when there is
+// no link.
+func deletion(d postern.Device) (*postern.Event, error) {
+	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
+		return nil, nil
+	}
+	d.Status, d.StatusReason = postern.Unlinked, "deleted"
+	e, err := d.Event(postern.DeviceUnlinked)
+	return &e, err
+}
+
+// awaitGoodbye waits until nothing is left of a device's account.
+func (g *Gateway) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes *store.Listener) {
+	ctx, cancel := context.WithTimeout(ctx, goodbyeWait)
+	defer cancel()
+	for {
+		d, err := g.db.DeviceForEngine(ctx, id)
+		if err != nil || d.Account == "" {
+			return
+		}
+		select {
+		case <-changes.C():
+			changes.Take()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Unlink removes a device's link and keeps the device. The vendor is told by

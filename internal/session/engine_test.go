@@ -445,6 +445,52 @@ func TestDeletedDeviceIsUnlinkedAndPurged(t *testing.T) {
 	})
 }
 
+// absent is a driver whose vendor cannot be reached for a time.
+type absent struct {
+	*networktest.Fake
+	until time.Time
+}
+
+func (a *absent) Open(ctx context.Context, account string) (network.Session, error) {
+	if time.Now().Before(a.until) {
+		return nil, errors.New("the vendor is away")
+	}
+	return a.Fake.Open(ctx, account)
+}
+
+// TestDeletedDeviceIsPurgedThoughTheVendorIsAway keeps the keys, and nothing
+// else, until the vendor has heard of the unlink.
+func TestDeletedDeviceIsPurgedThoughTheVendorIsAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		m := w.send(d, customer)
+		w.settle(time.Second)
+		w.stop()
+		w.driver = &absent{Fake: w.net, until: time.Now().Add(23 * time.Hour)}
+		w.boot()
+		began := time.Now()
+		if err := w.g.DeleteDevice(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("deleting waited %v for the vendor, want 10s", took)
+		}
+		if _, err := w.g.Message(t.Context(), w.caller, m); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("the message is still there: %v", err)
+		}
+		if list, _ := w.net.Accounts(t.Context()); len(list) != 1 {
+			t.Errorf("keys of %v are kept, want those that can say goodbye", list)
+		}
+		w.settle(24 * time.Hour)
+		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
+			t.Errorf("keys of %v are kept", list)
+		}
+		if _, err := w.db.DeviceForEngine(t.Context(), d.ID); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("the device's row is still there: %v", err)
+		}
+	})
+}
+
 // faulty is a driver that panics once.
 type faulty struct {
 	*networktest.Fake

@@ -25,26 +25,50 @@ func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) ti
 	return 0
 }
 
-// remove deletes a device: first its link at the vendor, then its keys, then
-// all it holds. done is true when nothing is left.
+// remove deletes a device: its link at the vendor and its keys, and all it
+// holds. What it holds goes although the vendor cannot be reached; the keys stay
+// until the vendor has answered, since only they can say goodbye. done is true
+// when nothing is left.
 func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
-	if err := e.dissolve(ctx, d); err != nil {
-		e.log.WarnContext(ctx, "unlink a deleted device", "device", d.ID, "error", err)
-		return s.backoff.NextBackOff(), false
-	}
-	purged, err := e.db.PurgeDevice(ctx, d.ID)
+	said := e.sayGoodbye(ctx, d)
+	purged, err := e.purge(ctx, d.ID)
 	switch {
 	case err != nil:
 		e.log.WarnContext(ctx, "purge a deleted device", "device", d.ID, "error", err)
-		return s.backoff.NextBackOff(), false
-	case purged == store.PurgeMore:
-		return 0, false
 	case purged == store.PurgeDone:
 		e.log.InfoContext(ctx, "device deleted", "device", d.ID, "workspace", d.WorkspaceID)
 		return 0, true
+	case purged == store.PurgeMore && said:
+		return 0, false
 	}
-	// What is left waits for deliveries; most end within seconds.
+	// What is left waits for the vendor or for deliveries; most end within seconds.
 	return s.backoff.NextBackOff(), false
+}
+
+// sayGoodbye removes the link of a deleted device; it is false when the vendor
+// has not answered.
+func (e *Engine) sayGoodbye(ctx context.Context, d postern.Device) bool {
+	if d.Account == "" {
+		return true
+	}
+	err := e.dissolve(ctx, d)
+	if err == nil {
+		err = e.db.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
+	}
+	if err != nil {
+		e.log.WarnContext(ctx, "unlink a deleted device", "device", d.ID, "error", err)
+	}
+	return err == nil
+}
+
+// purge deletes, chunk by chunk, what can be deleted now.
+func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.Purged, err error) {
+	for {
+		purged, err = e.db.PurgeDevice(ctx, id)
+		if err != nil || purged != store.PurgeMore || ctx.Err() != nil {
+			return purged, err
+		}
+	}
 }
 
 // dissolve connects once more to remove the companion from the account, and

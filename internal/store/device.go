@@ -257,8 +257,8 @@ func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState) error {
 }
 
 // RequestDelete hides a device at once and asks the engine to remove its link
-// and all it holds.
-func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time) error {
+// and all it holds. The event is that of a link that ends so; nil for none.
+func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
 			return err
@@ -267,7 +267,11 @@ func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id post
 			return err
 		}
 		t.wake(DeviceChanged, string(id))
-		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
+		n, err := t.changed(`UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
+		if err != nil || n == 0 || event == nil {
+			return err
+		}
+		return t.record(*event, at)
 	}))
 }
 
@@ -277,13 +281,14 @@ type Purged int
 // The outcomes of PurgeDevice.
 const (
 	PurgeMore  Purged = iota // a chunk was deleted; call again
-	PurgeWaits               // the rest is needed by deliveries
+	PurgeWaits               // the rest is needed by deliveries, or to say goodbye to the network
 	PurgeDone                // nothing is left, the device's row is gone
 )
 
 // PurgeDevice deletes a chunk of what a deleted device held: messages, then
 // the content of its events, of which only ids stay. Events that an active
-// endpoint still waits for are left for a later call.
+// endpoint still waits for are left for a later call, and so is the row of a
+// device whose unlink the network has not answered.
 func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
@@ -302,15 +307,19 @@ func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (purged Purg
 
 func purgeRow(t *tx, id postern.DeviceID, purged *Purged) error {
 	var left int
+	*purged = PurgeWaits
 	if err := t.row(`SELECT count(*) FROM event WHERE device_id = $1 AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
-		*purged = PurgeWaits
 		return err
 	}
-	*purged = PurgeDone
 	for _, table := range []string{"link", "link_page"} {
 		if err := t.exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
 			return err
 		}
 	}
-	return t.exec(`DELETE FROM device WHERE id = $1 AND desired = 'delete'`, id)
+	n, err := t.changed(`DELETE FROM device WHERE id = $1 AND desired = 'delete' AND account = ''`, id)
+	if n > 0 {
+		*purged = PurgeDone
+		t.wake(DeviceChanged, string(id))
+	}
+	return err
 }

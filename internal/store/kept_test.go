@@ -64,7 +64,7 @@ func TestKeptDevicesAreThoseOnDisk(t *testing.T) {
 				return db.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, At: testNow})
 			},
 			func() error { newDevice(t, db, ws, postern.Linking); return nil },
-			func() error { return db.RequestDelete(ctx, ws, second.ID, testNow) },
+			func() error { return db.RequestDelete(ctx, ws, second.ID, nil, testNow) },
 		}
 		before, _ := keptAndRead(t, db, ws, nil)
 		for i, step := range steps {

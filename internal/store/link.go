@@ -194,6 +194,7 @@ func endLink(t *tx, device postern.DeviceID, only postern.LinkID, status postern
 // DropAccount notes that nothing is left of an account that a device had.
 func (db *DB) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
+		t.wake(DeviceChanged, string(id))
 		return t.exec(`UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws, id, account)
 	}))
 }

@@ -188,7 +188,7 @@ func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := db.RequestDelete(t.Context(), d.WorkspaceID, d.ID, testNow); err != nil {
+		if err := db.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.Device(t.Context(), d.WorkspaceID, d.ID); postern.ReasonOf(err) != postern.NotFound {
