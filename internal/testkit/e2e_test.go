@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/store/storetest"
 	"postern/internal/testkit"
 	"postern/vendorsim"
+
+	"go.mau.fi/whatsmeow" //nolint:depguard // how often it pings is a variable of the process
 )
 
 const (
@@ -48,7 +51,13 @@ func checkEnvelope(t *testing.T, d testkit.Delivery, device postern.DeviceID) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
+func TestMain(m *testing.M) {
+	// A half-open connection shows after two pings without an answer: 40 s and
+	// more, which is long for a test. Nothing reads these variables yet.
+	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 2*time.Second, 3*time.Second
+	whatsmeow.KeepAliveResponseDeadline = 4 * time.Second
+	os.Exit(storetest.Binary{M: m}.Run())
+}
 
 // onEachEngine runs a test on a gateway with the embedded database, and on one
 // with PostgreSQL.
