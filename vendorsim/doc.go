@@ -1,5 +1,5 @@
 // Package vendorsim simulates the messaging network that whatsmeow speaks to: the vendor's servers
-// and everybody's phones. An unmodified whatsmeow client links to it by scanning a QR code, sends
+// and everybody's phones. An unmodified whatsmeow client links to it by a QR code or a pairing code, sends
 // and receives encrypted messages, gets receipts, loses its connection and is logged out, with
 // nothing outside the process.
 //
@@ -41,7 +41,9 @@
 //
 // # Limits
 //
-// Text between two people is simulated in full. Groups, media upload and download, pairing codes,
-// history and app state are not: their queries get an empty answer. What the real vendor does
+// Text between two people is simulated in full, and so is linking, but for passkeys: a client is
+// asked for one ([Vendor.RequirePasskey]), and no answer is taken. That the vendor refuses the key
+// bundle of a client whose code was entered wrong is assumed. Groups, media upload and download,
+// history and app state are not simulated: their queries get an empty answer. What the real vendor does
 // beyond what whatsmeow shows of it is unknown here.
 package vendorsim

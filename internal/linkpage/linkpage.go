@@ -174,7 +174,10 @@ func (p *pages) changed(ctx context.Context, l postern.Link) bool {
 func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, gateway.ErrPageGone):
-		write(w, http.StatusGone, page{Title: "This page is over", Text: "It works for 15 minutes, and in the browser in which it was opened first. Ask whoever sent it to you for a new one."})
+		// A browser keeps a strict cookie back when another site led it here, and
+		// gives it when the page itself does.
+		again := r.Header.Get("Sec-Fetch-Site") == "cross-site"
+		write(w, http.StatusGone, page{Again: again, Title: "This page is over", Text: "It works for 15 minutes, and in the browser in which it was opened first. Ask whoever sent it to you for a new one."})
 	case postern.ReasonOf(err) == postern.NotFound:
 		write(w, http.StatusNotFound, page{Title: "There is no such page", Text: "Look whether the address is complete, or ask whoever sent it to you for a new one."})
 	default:

@@ -27,6 +27,7 @@ type page struct {
 	Method    string
 	Button    bool
 	Live      bool          // the script keeps it up to date
+	Again     bool          // load it once more: the cookie was kept back
 	Refresh   bool          // a browser without scripts loads it again
 	Done      bool          // it will not change any more
 	Good      bool          // it is done, and the phone is linked
@@ -88,6 +89,8 @@ func why(reason string) string {
 		return "The number is not known to the network."
 	case "number-taken":
 		return "Its number is linked by somebody else."
+	case "passkey-required":
+		return "Your account asks for a passkey, and this page cannot ask you for it. Turn it off in the settings of your account, on the phone."
 	case "canceled", "deleted", "unlinked", "plan-limit":
 		return "The attempt was ended by those who began it."
 	}

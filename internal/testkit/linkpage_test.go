@@ -187,6 +187,15 @@ func TestLinkPageEscapesTheWorkspace(t *testing.T) {
 	newVisitor(t).sees("GET", openPage(c, d).URL, 200, "&lt;b&gt;", "not", "<b>\"Bold\"")
 }
 
+// comeBack leaves the page and returns by a link of another site.
+func (b *browser) comeBack() {
+	b.t.Helper()
+	url := b.eval("location.href")
+	b.call("Page.navigate", map[string]any{"url": "data:text/html,<a href='" + url + "'>elsewhere</a>"}, nil)
+	b.await("elsewhere")
+	b.eval(`document.querySelector("a").click()`)
+}
+
 // TestLinkPageInABrowser follows both ways to link on a phone's screen, to a
 // success that shows without loading the page again.
 func TestLinkPageInABrowser(t *testing.T) {
@@ -215,6 +224,9 @@ func TestLinkPageInABrowser(t *testing.T) {
 			t.Errorf("%s: the page has no style (%s)", tt.name, rules)
 		}
 		b.fits(tt.name + ": the code")
+		b.comeBack()
+		b.await(tt.shows)
+		b.eval("window.same = true")
 		b.picture(tt.name + "-code")
 		if a := enter(c, d, map[string]any{"phoneNumber": tt.number}); a.Status != 200 {
 			t.Fatalf("scan = %d %s", a.Status, a.Body)
