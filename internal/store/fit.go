@@ -11,7 +11,8 @@ const PlanLimit = "plan-limit"
 
 // fitDevices pauses the devices that were linked last and are beyond the
 // workspace's number, and resumes those that such a pause holds and the number
-// covers again. An attempt to link is younger than any link.
+// covers again. An attempt to link is younger than any link. What its owner has
+// paused stays so and is not counted, as when a device is resumed.
 func (t *tx) fitDevices(ws postern.Workspace, at postern.Time) error {
 	plan, _ := ws.Entitlement()
 	var list []postern.Device
@@ -21,15 +22,20 @@ func (t *tx) fitDevices(ws postern.Workspace, at postern.Time) error {
 		list = append(list, d)
 		return err
 	})
+	room := plan.Devices
 	for i := 0; err == nil && i < len(list); i++ {
-		err = t.fitDevice(list[i], i < plan.Devices, at)
+		if held := list[i].Status == postern.Paused && list[i].StatusReason != PlanLimit; held {
+			continue // by its owner: it takes no place until it is resumed
+		}
+		err = t.fitDevice(list[i], room > 0, at)
+		room--
 	}
 	return err
 }
 
 func (t *tx) fitDevice(d postern.Device, within bool, at postern.Time) error {
 	switch {
-	case within && d.Status == postern.Paused && d.StatusReason == PlanLimit:
+	case within && d.Status == postern.Paused:
 		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
 		return t.setState(d, "", at)
 	case within || d.Status == postern.Paused:

@@ -66,3 +66,15 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 		sameText(t, "with a number of its own", states(t, db, late, early), "paused plan-limit idle", "disconnected  idle")
 	})
 }
+
+func TestPlanDoesNotCountWhatItsOwnerPaused(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		held, active := linkedAt(t, db, ws, postern.Paused, 1), linkedAt(t, db, ws, postern.Connected, 2)
+		for _, plan := range []string{"starter", "starter", "growth"} {
+			setPlan(t, db, ws, plan)
+			sameText(t, plan, states(t, db, held, active), "paused  idle", "connected  idle")
+		}
+	})
+}
