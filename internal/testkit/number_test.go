@@ -81,37 +81,37 @@ func TestAnotherNumberIsRefusedBeforeAnyKeyIsKept(t *testing.T) {
 
 // TestANewNumberArchivesTheHistory and loses none of it.
 func TestANewNumberArchivesTheHistory(t *testing.T) {
-	t.Parallel()
-	k := testkit.Start(t)
-	c := k.Workspace("growth")
-	d := c.Link(phone)
-	const number = "+15550009999"
-	old := send(c, d, reader, "from the old number")
-	c.AwaitMessage(old.ID, postern.Read)
-	if _, err := k.Vendor.Send(t.Context(), phone, customer, "to the old number"); err != nil {
-		t.Fatal(err)
-	}
-	device := "deviceId=" + string(d.ID)
-	testkit.Eventually(t, "the inbound message", func() (bool, any) { return len(bodies(c, device)) == 2, bodies(c, device) })
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		const number = "+15550009999"
+		old := send(c, d, reader, "from the old number")
+		c.AwaitMessage(old.ID, postern.Read)
+		if _, err := k.Vendor.Send(t.Context(), phone, customer, "to the old number"); err != nil {
+			t.Fatal(err)
+		}
+		device := "deviceId=" + string(d.ID)
+		testkit.Eventually(t, "the inbound message", func() (bool, any) { return len(bodies(c, device)) == 2, bodies(c, device) })
 
-	if status, l := relink(t, c, d, number, map[string]any{"allowNewNumber": true}); status != 200 || l.Status != postern.LinkLinked {
-		t.Fatalf("the phone got %d, the attempt is %s (%s)", status, l.Status, l.Reason)
-	}
-	if now := c.Await(d.ID, postern.Connected); now.PhoneNumber != number || now.ID != d.ID {
-		t.Errorf("the device has the number %s, want %s", now.PhoneNumber, number)
-	}
-	wantBodies(t, c, device)
-	wantBodies(t, c, "")
-	wantBodies(t, c, "archived=true", "from the old number", "to the old number")
-	m := send(c, d, reader, "from the new number")
-	c.AwaitMessage(m.ID, postern.Read)
-	wantBodies(t, c, device, "from the new number")
-	wantBodies(t, c, device+"&archived=true", "from the old number", "to the old number")
-	c.AwaitMessage(old.ID, postern.Read) // it can be read by its id
+		if status, l := relink(t, c, d, number, map[string]any{"allowNewNumber": true}); status != 200 || l.Status != postern.LinkLinked {
+			t.Fatalf("the phone got %d, the attempt is %s (%s)", status, l.Status, l.Reason)
+		}
+		if now := c.Await(d.ID, postern.Connected); now.PhoneNumber != number || now.ID != d.ID {
+			t.Errorf("the device has the number %s, want %s", now.PhoneNumber, number)
+		}
+		wantBodies(t, c, device)
+		wantBodies(t, c, "")
+		wantBodies(t, c, "archived=true", "from the old number", "to the old number")
+		m := send(c, d, reader, "from the new number")
+		c.AwaitMessage(m.ID, postern.Read)
+		wantBodies(t, c, device, "from the new number")
+		wantBodies(t, c, device+"&archived=true", "from the old number", "to the old number")
+		c.AwaitMessage(old.ID, postern.Read) // it can be read by its id
 
-	// The same number again archives nothing.
-	if _, l := relink(t, c, c.Device(d.ID), number, map[string]any{"allowNewNumber": true}); l.Status != postern.LinkLinked {
-		t.Fatalf("the attempt is %s (%s)", l.Status, l.Reason)
-	}
-	wantBodies(t, c, device, "from the new number")
+		// The same number again archives nothing.
+		if _, l := relink(t, c, c.Device(d.ID), number, map[string]any{"allowNewNumber": true}); l.Status != postern.LinkLinked {
+			t.Fatalf("the attempt is %s (%s)", l.Status, l.Reason)
+		}
+		wantBodies(t, c, device, "from the new number")
+	})
 }
