@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"postern/internal/app"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 
 	"github.com/mdp/qrterminal/v3"
@@ -18,10 +19,12 @@ type deviceLinkCmd struct {
 	Workspace string `required:"" help:"Id of the workspace."`
 	Name      string `default:"device" help:"Name of the device to make (${default})."`
 	Device    string `help:"Link this device again instead of making one."`
+
+	PhoneNumber string `help:"Show a code to enter on the phone of this number, instead of a QR code to scan."`
 }
 
-// Run shows QR codes in the terminal until a phone scanned one and the device
-// is connected.
+// Run shows QR codes in the terminal until a phone scanned one, or a code to
+// enter on it, until the device is connected.
 func (c *deviceLinkCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		if s.Alone {
@@ -51,7 +54,11 @@ func (c *deviceLinkCmd) open(ctx context.Context, s *app.Commands) (id string, e
 		}
 		id = string(d.ID)
 	}
-	_, err = s.OpenLink(ctx, c.Workspace, id)
+	in := gateway.NewLink{Method: postern.ByQR, PhoneNumber: c.PhoneNumber}
+	if c.PhoneNumber != "" {
+		in.Method = postern.ByCode
+	}
+	_, err = s.OpenLink(ctx, c.Workspace, id, in)
 	return id, err
 }
 
@@ -69,6 +76,11 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 			return nil
 		case !l.Status.Open():
 			return fmt.Errorf("the attempt ended: %s", l.Reason)
+		case l.Status == postern.LinkPasskey:
+			return errors.New("the account asks for a passkey, which this server cannot pass on; turn it off in the account's settings on the phone")
+		case l.PairingCode != "" && l.PairingCode != shown:
+			shown = l.PairingCode
+			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device, Link with phone number instead. Enter this code:\n\n    %s\n\n", shown)
 		case l.QR != "" && l.QR != shown:
 			shown = l.QR
 			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))

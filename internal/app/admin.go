@@ -79,8 +79,8 @@ func adminHandler(g *gateway.Gateway) http.Handler {
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
 		return g.Device(r.Context(), c, deviceOf(r))
 	})))
-	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
-		made, err := g.OpenLink(r.Context(), c, deviceOf(r), gateway.NewLink{}, nil)
+	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, in gateway.NewLink) (any, error) {
+		made, err := g.OpenLink(r.Context(), c, deviceOf(r), in, nil)
 		return made.Value, err
 	})))
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {

@@ -138,8 +138,8 @@ func (c *Commands) Device(ctx context.Context, ws, id string) (d postern.Device,
 }
 
 // OpenLink opens a link attempt.
-func (c *Commands) OpenLink(ctx context.Context, ws, id string) (l postern.Link, err error) {
-	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices/"+id+"/link", none{}, &l)
+func (c *Commands) OpenLink(ctx context.Context, ws, id string, in gateway.NewLink) (l postern.Link, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices/"+id+"/link", in, &l)
 	return l, err
 }
 

@@ -11,10 +11,10 @@ import (
 
 // NewLink describes a link attempt to open.
 type NewLink struct {
-	Method         string // postern.ByQR or postern.ByCode; "" is the first
-	PhoneNumber    string // of the phone to enter a code on
-	ExpectedNumber string // only this number may be linked; "" any
-	AllowNewNumber bool   // a device may change its number
+	Method         string `json:"method"`              // postern.ByQR or postern.ByCode; "" is the first
+	PhoneNumber    string `json:"phoneNumber"`         // of the phone to enter a code on
+	ExpectedNumber string `json:"expectedPhoneNumber"` // only this number may be linked; "" any
+	AllowNewNumber bool   `json:"allowNewNumber"`      // a device may change its number
 }
 
 // OpenLink opens a link attempt and takes a slot of the plan. Codes follow
