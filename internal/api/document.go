@@ -119,7 +119,7 @@ func gives(contentType string) func(*huma.Operation) {
 			contentType: {Schema: &huma.Schema{Type: huma.TypeString}},
 		}}
 		if contentType == streamType {
-			op.Description = "Server-sent events: \"code\" with the link attempt each time its code changes, then \"ended\" with the final attempt, then the stream ends."
+			op.Description = "Server-sent events: \"code\" with the link attempt each time its code changes, \"passkey\" when the network asks for one, then \"ended\" with the final attempt, then the stream ends."
 		}
 	}
 }
