@@ -60,4 +60,8 @@ func readPID(path string) int {
 	return pid
 }
 
-func (l *dirLock) release() error { return l.file.Close() }
+// release lets go at once, also where a program that is just being started has a
+// copy of the file for a moment.
+func (l *dirLock) release() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
+}
