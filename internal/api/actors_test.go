@@ -58,9 +58,9 @@ func webhook(t *tenant) string {
 // delivery makes an active endpoint and an event for it.
 func delivery(t *tenant) string {
 	id, device := webhook(t), postern.DeviceID("")
-	list, err := t.g.Devices(t.t.Context(), t.caller(), gateway.Page{Limit: 1})
+	e, err := t.g.Endpoint(t.t.Context(), t.caller(), postern.EndpointID(id))
 	if err == nil {
-		device = list.Data[0].ID
+		device = e.DeviceIDs[0]
 		err = t.db.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
 	}
 	if err == nil {
@@ -219,7 +219,7 @@ func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, targe
 		a := s.do(method, target+sep+"token="+mine.key+"&key="+mine.key, body, "Authorization", header)
 		a.what += " with key " + name
 		p := a.want(http.StatusUnauthorized, postern.Unauthorized)
-		if a.Header().Get("WWW-Authenticate") != "Bearer" || a.Header().Get("RateLimit") != "" {
+		if a.Header().Get("WWW-Authenticate") != "Bearer" || a.Header().Get("RateLimit") != `"address";r=600;t=0` {
 			t.Errorf("%s: headers %v", a.what, a.Header())
 		}
 		bodies = append(bodies, strings.ReplaceAll(a.Body.String(), p.RequestID, ""))

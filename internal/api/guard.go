@@ -46,7 +46,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)
 		}
 		if postern.ReasonOf(err) == postern.Unauthorized {
-			return cmp.Or(a.throttle.strike(r.Context(), q.client), err)
+			return cmp.Or(a.throttle.strike(r.Context(), q.client, w.Header()), err)
 		}
 		return err
 	}

@@ -38,13 +38,19 @@ func requestOf(ctx context.Context) *request {
 // recorder remembers whether and how a request was answered.
 type recorder struct {
 	http.ResponseWriter
-	status int
+	rates   *throttle
+	request *http.Request
+	client  netip.Addr
+	status  int
 }
 
-// WriteHeader notes the status.
+// WriteHeader notes the status, and tells a rate where none was told yet.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
+		if h := r.Header(); h["Ratelimit"] == nil { // the canonical form of the name
+			r.rates.tell(r.request.Context(), r.client, h)
+		}
 		r.ResponseWriter.WriteHeader(status)
 	}
 }
@@ -64,7 +70,8 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 var noStore, noSniff = []string{"no-store"}, []string{"nosniff"} //nolint:gochecknoglobals // made once, never changed
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	q, rec, start := &request{id: postern.NewRequestID(), client: a.transport.client(r)}, &recorder{ResponseWriter: w}, time.Now()
+	q, start := &request{id: postern.NewRequestID(), client: a.transport.client(r)}, time.Now()
+	rec := &recorder{ResponseWriter: w, rates: a.throttle, request: r, client: q.client}
 	h := w.Header()
 	h.Set("Request-Id", q.id)
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff

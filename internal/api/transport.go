@@ -2,7 +2,8 @@ package api
 
 import (
 	"bytes"
-	"fmt"
+	"context"
+	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -82,9 +83,15 @@ func (a *API) PlainRefusal() []byte {
 		a.log.Error("encode a problem", "request_id", q.id, "error", err)
 	}
 	a.log.Info("request", "request_id", q.id, "status", p.Status, "reason", q.reason)
+	h := http.Header{"Content-Type": {problemType}, "Request-Id": {q.id}, "Cache-Control": noStore, "X-Content-Type-Options": noSniff}
+	a.throttle.tell(context.Background(), netip.Addr{}, h)
+	resp := http.Response{
+		StatusCode: p.Status, ProtoMajor: 1, ProtoMinor: 1, Header: h, Close: true,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRequest-Id: %s\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
-		p.Status, http.StatusText(p.Status), problemType, len(body), q.id)
-	b.Write(body)
+	if err := resp.Write(&b); err != nil {
+		a.log.Error("write a refusal", "request_id", q.id, "error", err)
+	}
 	return b.Bytes()
 }
