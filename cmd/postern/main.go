@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"postern/internal/api"
 	"postern/internal/config"
 
 	"github.com/alecthomas/kong"
@@ -27,6 +28,7 @@ type cli struct {
 	Device    deviceCmd    `cmd:"" help:"Devices."`
 	Webhook   webhookCmd   `cmd:"" help:"Webhook endpoints."`
 	Migrate   migrateCmd   `cmd:"" help:"Bring the database up to date and exit."`
+	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 
 	ConfigFile kong.ConfigFlag `name:"config-file" env:"POSTERN_CONFIG_FILE" placeholder:"FILE" help:"Settings as JSON, below flags and variables."`
@@ -81,6 +83,20 @@ type versionCmd struct{}
 // Run prints the version.
 func (versionCmd) Run(std streams) error {
 	_, err := fmt.Fprintln(std.out, "postern", version)
+	return err
+}
+
+type openAPICmd struct {
+	BaseURL string `help:"Where callers reach the server; left out, the document's own address."`
+}
+
+// Run prints the document.
+func (c openAPICmd) Run(std streams) error {
+	doc, err := api.Document(c.BaseURL)
+	if err != nil {
+		return err
+	}
+	_, err = std.out.Write(doc)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/reference"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -80,7 +81,7 @@ func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
 
 // config sets huma up without its own routes, links and error texts.
 func (a *API) config(opts Options) huma.Config {
-	c := huma.DefaultConfig("Postern", opts.Version)
+	c := huma.DefaultConfig("Postern", reference.Version())
 	c.OpenAPI = document(opts)
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil                         // they add $schema to every body

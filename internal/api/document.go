@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"postern/internal/postern"
+	"postern/internal/reference"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -31,7 +33,7 @@ func document(opts Options) *huma.OpenAPI {
 	schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[Event]]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
-	server := &huma.Server{URL: opts.BaseURL, Description: "The real network"}
+	server := &huma.Server{URL: strings.TrimRight(opts.BaseURL, "/"), Description: "The real network"}
 	if opts.Sandbox {
 		server.Description = "The sandbox: a simulated network with simulated phones"
 	}
@@ -41,8 +43,9 @@ func document(opts Options) *huma.OpenAPI {
 	return &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
-			Title: "Postern", Version: opts.Version,
-			Description: "A gateway that sends and receives messages through a linked messaging account. Send your key as Authorization: Bearer.",
+			Title: "Postern", Version: reference.Version(), Description: introduction,
+			Contact: &huma.Contact{Name: "The Postern authors"},
+			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
 		Servers: []*huma.Server{server},
 		Tags: []*huma.Tag{
@@ -54,13 +57,19 @@ func document(opts Options) *huma.OpenAPI {
 			{Name: "sandbox", Description: "What only a server with the sandbox on has"},
 		},
 		Components: &huma.Components{
-			Schemas: schemas, Headers: headers(), Responses: refusals(schemas),
+			Schemas: schemas, Headers: headers(), Responses: map[string]*huma.Response{}, Examples: map[string]*huma.Example{},
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				bearer: {Type: "http", Scheme: "bearer", BearerFormat: "pst_…", Description: "An API key of the workspace. The roles of an operation are the scopes it needs."},
+				bearer: {Type: "http", Scheme: "bearer", BearerFormat: "pst_…", Description: "An API key of the workspace."},
 			},
 		},
 	}
 }
+
+const introduction = `A gateway that sends and receives messages through a linked messaging account.
+
+Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem document (RFC 9457): ` + "`code`" + ` is the word to switch on, ` + "`type`" + ` ends in the precise reason and leads to a page about it. Each operation lists the reasons it can give; beside them, a path that is none is answered 404 ` + "`not-found`" + `, and a method that a path does not take 405 ` + "`method-not-allowed`" + ` with an ` + "`Allow`" + ` header.
+
+Lists are pages: give ` + "`nextCursor`" + ` back as ` + "`cursor`" + `. A POST that creates something takes an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. What changed is told in [the changelog](/docs/changelog).`
 
 // inlineFailure describes [postern.Failure] in place, since a reference cannot
 // be null.
@@ -90,11 +99,6 @@ func schemaName(t reflect.Type, hint string) string {
 
 func tagOf(path string) string { return strings.Split(path, "/")[2] }
 
-func hasBody[I any]() bool {
-	_, ok := reflect.TypeFor[I]().FieldByName("Body")
-	return ok
-}
-
 // creates marks an operation that makes something: 201, at most once for an
 // idempotency key.
 func creates(op *huma.Operation) {
@@ -118,47 +122,18 @@ func gives(contentType string) func(*huma.Operation) {
 		op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{
 			contentType: {Schema: &huma.Schema{Type: huma.TypeString}},
 		}}
-		if contentType == streamType {
-			op.Description = "Server-sent events: \"code\" with the link attempt each time its code changes, \"passkey\" when the network asks for one, then \"ended\" with the final attempt, then the stream ends."
-		}
 	}
 }
 
-// describes says more about an operation than its summary.
-func describes(text string) func(*huma.Operation) {
-	return func(op *huma.Operation) { op.Description = text }
-}
-
-// refuses adds refusals that only this operation has.
-func refuses(codes ...int) func(*huma.Operation) {
-	return func(op *huma.Operation) {
-		for _, code := range codes {
-			op.Responses[strconv.Itoa(code)] = &huma.Response{Ref: "#/components/responses/" + strconv.Itoa(code)}
-		}
+// documentOperation adds an operation's scopes and what its types do not say.
+func (a *API) documentOperation(op *huma.Operation) {
+	needed := make([]string, len(a.scopes[op.OperationID]))
+	for i, s := range a.scopes[op.OperationID] {
+		needed[i] = string(s)
 	}
-}
-
-// documentOperation adds what follows from the kind of an operation: its
-// scopes and its refusals.
-func (a *API) documentOperation(op *huma.Operation, body bool) {
-	var needed []string
-	for _, s := range a.scopes[op.OperationID] {
-		needed = append(needed, string(s))
-	}
-	op.Security = []map[string][]string{{bearer: needed}}
-	refusals := []int{400, 401, 403, 406, 422, 429, 431, 500, 503}
-	if body {
-		refusals = append(refusals, 413, 415)
-	}
-	if strings.Contains(op.Path, "{id}") || op.OperationID == "sendMessage" {
-		refusals = append(refusals, 404)
-	}
-	if op.Method != http.MethodGet {
-		refusals = append(refusals, 409)
-	}
-	for _, code := range refusals {
-		op.Responses[strconv.Itoa(code)] = &huma.Response{Ref: "#/components/responses/" + strconv.Itoa(code)}
-	}
+	op.Security = []map[string][]string{{bearer: {}}}
+	op.Extensions = map[string]any{"x-scopes": needed} // many readers take names beside a bearer scheme for a mistake
+	op.Description = notes()[op.OperationID].text + "\n\nNeeds the scope `" + strings.Join(needed, "` and `") + "`."
 }
 
 // operations ranges over the operations of a path.
@@ -175,11 +150,18 @@ func operations(item *huma.PathItem) iter.Seq2[string, *huma.Operation] {
 // describe finishes the document and writes it.
 func (a *API) describe() ([]byte, error) {
 	doc := a.huma.OpenAPI()
+	book, err := readExamples()
+	if err != nil {
+		return nil, err
+	}
 	for _, item := range doc.Paths {
 		for _, op := range operations(item) {
+			a.documentRefusals(doc.Components, op)
 			documentHeaders(op)
+			book.show(op)
 		}
 	}
+	a.documentNotifications(doc, book)
 	for _, s := range doc.Components.Schemas.Map() {
 		tidy(s)
 	}
@@ -193,54 +175,36 @@ func (a *API) describe() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// documentHeaders adds the headers that every answer to a key has.
+// documentHeaders adds the headers that every answer has.
 func documentHeaders(op *huma.Operation) {
 	r := op.Responses[strconv.Itoa(op.DefaultStatus)]
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
 	}
+	maps.Copy(r.Headers, commonHeaders())
+}
+
+// commonHeaders are those of every answer, as references.
+func commonHeaders() map[string]*huma.Param {
+	list := map[string]*huma.Param{}
 	for _, name := range []string{"Request-Id", "RateLimit-Policy", "RateLimit"} {
-		r.Headers[name] = &huma.Param{Ref: "#/components/headers/" + name}
+		list[name] = &huma.Param{Ref: "#/components/headers/" + name}
 	}
+	return list
 }
 
 // headers describes the headers that many answers have.
 func headers() map[string]*huma.Param {
-	text := func(doc string) *huma.Param {
-		return &huma.Param{Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+	text := func(doc, pattern, example string) *huma.Param {
+		return &huma.Param{Description: doc, Required: true, Schema: &huma.Schema{Type: huma.TypeString, Pattern: pattern}, Example: example}
 	}
 	return map[string]*huma.Param{
-		"Request-Id":       text("Names this request in the server's log."),
-		"RateLimit-Policy": text(`The rate: "default";q=300;w=60 is 300 requests in 60 seconds.`),
-		"RateLimit":        text(`What is left: "default";r=42;t=17 is 42 requests now, and all again in 17 seconds.`),
-		"Retry-After":      text("Seconds to wait."),
-		"WWW-Authenticate": text("Bearer"),
-		"Allow":            text("The methods that this path takes."),
+		"Request-Id":       text("Names this request in the server's log.", `^req_[0-9A-Z]{26}$`, "req_"+exampleULID),
+		"RateLimit-Policy": text(`The rate: "default";q=300;w=60 is 300 requests in 60 seconds, for the key and for all keys of the workspace together. On an answer that no accepted key was needed for it is "address": refused credentials from the caller's address.`, `^"(default|address)";q=[0-9]+;w=60$`, `"default";q=300;w=60`),
+		"RateLimit":        text(`What is left: "default";r=42;t=17 is 42 requests now, and all again in 17 seconds.`, `^"(default|address)";r=[0-9]+;t=[0-9]+$`, `"default";r=42;t=17`),
+		"Retry-After":      text("Seconds to wait.", `^[1-9][0-9]*$`, "17"),
+		"WWW-Authenticate": text("How to authenticate.", `^Bearer$`, "Bearer"),
 	}
-}
-
-// refusals describes the problem documents, one for each status.
-func refusals(schemas huma.Registry) map[string]*huma.Response {
-	words, list := map[int][]string{}, map[string]*huma.Response{}
-	for reason, k := range kinds() {
-		words[k.status] = append(words[k.status], string(reason))
-	}
-	for status, reasons := range words {
-		slices.Sort(reasons)
-		r := &huma.Response{
-			Description: http.StatusText(status) + ": " + strings.Join(reasons, ", "),
-			Headers:     map[string]*huma.Param{},
-			Content:     map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")}},
-		}
-		also := map[int]string{401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}
-		for _, name := range []string{"Request-Id", also[status]} {
-			if name != "" {
-				r.Headers[name] = &huma.Param{Ref: "#/components/headers/" + name}
-			}
-		}
-		list[strconv.Itoa(status)] = r
-	}
-	return list
 }
 
 // tidy leaves out what is so anyway, that an object may gain members, and adds
@@ -259,6 +223,16 @@ func tidy(s *huma.Schema) {
 
 // OpenAPI is the document that describes the API, as it is served.
 func (a *API) OpenAPI() ([]byte, error) { return bytes.Clone(a.spec), nil }
+
+// Document is what a server for the real network serves at a base URL. "" stands for
+// wherever it is read.
+func Document(baseURL string) ([]byte, error) {
+	a, err := New(Options{BaseURL: baseURL})
+	if err != nil {
+		return nil, err
+	}
+	return a.OpenAPI()
+}
 
 func (a *API) serveSpec(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", jsonType)

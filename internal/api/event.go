@@ -9,18 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Event is the shape of an event in the document.
-type Event struct {
-	EventID     postern.EventID     `json:"eventId" doc:"Stable and unique; deduplicate on it." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Type        postern.EventType   `json:"type" doc:"Kind of the event." example:"message.received"`
-	Timestamp   postern.Time        `json:"timestamp" format:"date-time" doc:"When it was recorded." example:"2026-11-21T09:00:00.000Z"`
-	DeviceID    postern.DeviceID    `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	WorkspaceID postern.WorkspaceID `json:"workspaceId" example:"ws_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Sequence    int64               `json:"sequence" doc:"Place among the events of its device, without holes." example:"17"`
-	Message     map[string]any      `json:"message,omitempty" doc:"With message.*: the message; absent once its device was deleted."`
-	Device      map[string]any      `json:"device,omitempty" doc:"With device.*: the device; absent once it was deleted."`
-}
-
 // loggedEvent is an event in an answer: its stored bytes.
 type loggedEvent struct{ body []byte }
 

@@ -17,6 +17,19 @@ func StatusOf(r postern.Reason) (status int, code string, ok bool) {
 // Operations lists what the table of scopes names.
 func Operations() []string { return slices.Sorted(maps.Keys(scopes())) }
 
+// Notes lists the operations that have a text.
+func Notes() []string {
+	list := notes()
+	maps.DeleteFunc(list, func(_ string, n note) bool { return n.text == "" })
+	return slices.Sorted(maps.Keys(list))
+}
+
+// Explained tells whether a reason has its page.
+func Explained(r postern.Reason) bool {
+	e := explanations()[r]
+	return e.Means != "" && e.When != "" && e.Do != "" && e.Shown != ""
+}
+
 // ScopesOf are the scopes an operation needs.
 func ScopesOf(operation string) []postern.Scope { return scopes()[operation] }
 

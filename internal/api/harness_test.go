@@ -141,7 +141,7 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 		}
 		return nil
 	}})
-	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Version: "0.0.1", Sandbox: sandbox != nil})
+	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Sandbox: sandbox != nil})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -290,6 +290,9 @@ func (s *server) send(req *http.Request) *answerT {
 	s.handler.ServeHTTP(a.ResponseRecorder, req)
 	if !strings.HasPrefix(a.Header().Get("Request-Id"), "req_") {
 		s.t.Errorf("%s: no request id", a.what)
+	}
+	if err := described().check(req, a.Code, a.Header(), a.Body.Bytes()); err != nil {
+		s.t.Errorf("%s: not as the document says: %v", a.what, err)
 	}
 	return a
 }

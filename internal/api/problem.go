@@ -38,6 +38,7 @@ func (p *Problem) ContentType(string) string { return problemType }
 
 const (
 	problemType = "application/problem+json"
+	problemPath = "/problems/"
 	jsonType    = "application/json"
 )
 
@@ -92,7 +93,7 @@ func (a *API) problem(q *request, err error) *Problem {
 	k := a.kinds[e.Reason]
 	q.reason = e.Reason
 	p := &Problem{
-		Type: a.baseURL + "/problems/" + string(e.Reason), Title: k.title, Status: k.status, Detail: e.Detail, Code: k.code,
+		Type: a.baseURL + problemPath + string(e.Reason), Title: k.title, Status: k.status, Detail: e.Detail, Code: k.code,
 		RequestID: q.id, header: http.Header{},
 	}
 	switch {

@@ -41,6 +41,9 @@ func TestEveryReasonHasARow(t *testing.T) {
 		if !ok || status < 400 || status > 599 || code == "" || strings.ToUpper(code) != code {
 			t.Errorf("the reason %s has the row %d %q", value, status, code)
 		}
+		if !api.Explained(postern.Reason(value)) {
+			t.Errorf("the reason %s is not explained", value)
+		}
 		return true
 	})
 	if n < 27 {

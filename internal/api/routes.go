@@ -24,10 +24,8 @@ func (a *API) routes() {
 	add(a, "POST "+link, "openLink", "Open a link attempt", a.openLink, creates)
 	add(a, "GET "+link, "getLink", "Get the newest link attempt", a.getLink)
 	add(a, "DELETE "+link, "cancelLink", "Cancel the open link attempt", a.cancelLink)
-	add(a, "POST "+link+"/page", "openLinkPage", "Make a page that shows the open link attempt", a.openLinkPage, creates,
-		describes("The page is for whoever holds the phone. The first browser whose user presses its button has it for itself; it lasts 15 minutes, and the attempt stays open as long. One page for an attempt: a new one takes the place of the one before."))
-	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's wish for a passkey", a.answerPasskey,
-		describes("An attempt becomes `passkey_required` when the network asks the account's owner for a passkey. A browser gives it to the network's own pages only, so this server cannot pass one on: the answer is 409 until it can, with `passkey-not-supported` for such an attempt and `no-passkey-wanted` for any other."))
+	add(a, "POST "+link+"/page", "openLinkPage", "Make a page that shows the open link attempt", a.openLinkPage, creates)
+	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's wish for a passkey", a.answerPasskey)
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", a.getLinkSVG, gives(svgType))
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", a.getLinkPNG, gives(pngType))
 	add(a, "GET "+link+"/stream", "streamLink", "Follow the codes of a link attempt", a.streamLink, gives(streamType))
@@ -42,9 +40,8 @@ func (a *API) routes() {
 	add(a, "DELETE "+webhook, "deleteWebhook", "Delete a webhook endpoint", a.deleteWebhook)
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
 
-	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents, refuses(404, 410))
-	add(a, "GET /v1/events/stream", "streamEvents", "Follow the log of events", a.streamEvents, gives(streamType), refuses(404, 410),
-		describes("Server-sent events: each has the event's id, its type as name, and the event as data. Comments show that the stream lives."))
+	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents)
+	add(a, "GET /v1/events/stream", "streamEvents", "Follow the log of events", a.streamEvents, gives(streamType))
 	add(a, "GET /v1/usage", "getUsage", "Get what is used of the plan", a.getUsage)
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", a.scan)
@@ -66,7 +63,7 @@ func add[I, O any](a *API, route, id, summary string, handle func(context.Contex
 	for _, change := range more {
 		change(&op)
 	}
-	a.documentOperation(&op, hasBody[I]())
+	a.documentOperation(&op)
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		q := requestOf(ctx)
 		out, err := handle(ctx, q, in)

@@ -18,7 +18,7 @@ func (s *server) behind(transport api.Transport) *server {
 	s.t.Helper()
 	other := *s
 	var err error
-	other.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Version: "0.0.1", Transport: transport})
+	other.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Transport: transport})
 	if err != nil {
 		s.t.Fatal(err)
 	}

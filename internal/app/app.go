@@ -183,7 +183,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 		a.cfg.BaseURL = a.scheme() + public.Addr().String()
 	}
 	handler, err := api.New(api.Options{
-		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Version: a.version, Sandbox: a.vendor != nil,
+		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: strings.HasPrefix(a.cfg.BaseURL, "https://")}),
 		Transport: api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)},
 	})

@@ -1,19 +1,19 @@
 package postern
 
-// receivedMessage is the object of message.received, message.echo and
-// message.undecryptable.
-type receivedMessage struct {
-	ID       MessageID `json:"id"`
-	From     string    `json:"from,omitempty"` // absent while the network hides the number
-	Body     string    `json:"body"`
-	ChatID   string    `json:"chatId"`
-	Type     string    `json:"type"`
-	To       string    `json:"to,omitempty"`
-	ReplyTo  Maybe     `json:"replyTo"`
-	FromName string    `json:"fromName,omitempty"`
-	FromLID  string    `json:"fromLid,omitempty"`
-	Source   string    `json:"source"`
-	SentAt   Time      `json:"sentAt"`
+// Arrival is the object of message.received, message.echo and
+// message.undecryptable: who wrote what.
+type Arrival struct {
+	ID       MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
+	Body     string    `json:"body" doc:"The text." example:"Hello"`
+	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
+	Type     string    `json:"type" enum:"text,unsupported" doc:"Kind of the message." example:"text"`
+	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
+	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
+	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
+	FromLID  string    `json:"fromLid,omitempty" doc:"Stands for the sender while the network hides the number." example:"lid:123456789012345"`
+	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
+	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
 }
 
 // Event makes the event of this kind about the message. Events of arrival show
@@ -27,8 +27,8 @@ func (m Message) Event(t EventType) (Event, error) {
 	return Event{ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b}, err
 }
 
-func (m Message) received() receivedMessage {
-	r := receivedMessage{
+func (m Message) received() Arrival {
+	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Body, ChatID: m.ChatID, Type: m.Type, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
 	}
