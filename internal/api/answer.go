@@ -3,6 +3,8 @@ package api
 import (
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // List is a part of a list.
@@ -32,6 +34,10 @@ type nothing struct{}
 type noMembers struct {
 	_ struct{} `additionalProperties:"false"`
 }
+
+// UnmarshalJSONFrom reads an object that was found to be empty; the decoder
+// takes a type without members for a mistake.
+func (*noMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error { return d.SkipValue() }
 
 func answer[T any](v T, err error) (*output[T], error) {
 	if err != nil {

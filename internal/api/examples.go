@@ -12,16 +12,20 @@ import (
 // exampleULID is the part behind the prefix of every id in an example.
 const exampleULID = "01JD8Z3NDEKTSV4RRFFQ69G5FA"
 
-// examples are requests that a test sends, and the answers and the webhooks
-// that it got, with other ids and times. "make openapi" writes them anew.
-//
-//go:embed examples.json
-var examples []byte
+// The examples are requests that a test sends, and the answers and webhooks
+// that it gets for them, with other ids and times. "make openapi" writes them
+// anew.
+var (
+	//go:embed examples/operations.json
+	operationExamples []byte
+	//go:embed examples/webhooks.json
+	webhookExamples []byte
+)
 
-// exampleBook is what the file of examples holds.
+// exampleBook is what the files of examples hold.
 type exampleBook struct {
-	Operations map[string]exchange        `json:"operations"`
-	Webhooks   map[string]json.RawMessage `json:"webhooks"` // by type of event
+	operations map[string]exchange
+	webhooks   map[string]json.RawMessage // by type of event
 }
 
 // exchange is a request and its answer; what has no body is left out. A body
@@ -32,15 +36,18 @@ type exchange struct {
 }
 
 func readExamples() (book exampleBook, err error) {
-	if err := json.Unmarshal(examples, &book); err != nil {
-		return book, fmt.Errorf("read the examples: %w", err)
+	if err := json.Unmarshal(operationExamples, &book.operations); err != nil {
+		return book, fmt.Errorf("read the examples of operations: %w", err)
+	}
+	if err := json.Unmarshal(webhookExamples, &book.webhooks); err != nil {
+		return book, fmt.Errorf("read the examples of webhooks: %w", err)
 	}
 	return book, nil
 }
 
 // show puts an operation's examples into the document.
 func (b exampleBook) show(op *huma.Operation) {
-	x := b.Operations[op.OperationID]
+	x := b.operations[op.OperationID]
 	if op.RequestBody != nil && x.Request != nil {
 		for _, content := range op.RequestBody.Content {
 			content.Example = x.Request

@@ -75,13 +75,13 @@ func (a *API) documentNotifications(doc *huma.OpenAPI, book exampleBook) {
 		union.OneOf = append(union.OneOf, ref)
 		for _, kind := range kindsOf(doc, ref) {
 			union.Discriminator.Mapping[kind] = ref.Ref
-			doc.Webhooks[kind] = notification(kind, ref, book.Webhooks[kind])
+			doc.Webhooks[kind] = notification(kind, ref, book.webhooks[kind])
 		}
 	}
 	doc.Components.Schemas.Map()["Event"] = union
 	challenge := doc.Components.Schemas.Schema(reflect.TypeFor[Verification](), true, "")
 	for _, kind := range kindsOf(doc, challenge) {
-		doc.Webhooks[kind] = notification(kind, challenge, book.Webhooks[kind])
+		doc.Webhooks[kind] = notification(kind, challenge, book.webhooks[kind])
 	}
 }
 

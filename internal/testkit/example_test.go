@@ -1,0 +1,113 @@
+package testkit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"postern/internal/postern"
+	"postern/internal/testkit"
+	"postern/vendorsim"
+)
+
+var update = flag.Bool("update", false, "rewrite the examples of webhooks")
+
+// TestExamplesOfWebhooksAreWhatIsPosted makes every kind of event happen and
+// compares what a receiver is posted with the examples of the OpenAPI document.
+func TestExamplesOfWebhooksAreWhatIsPosted(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("enterprise")
+	hooks := c.Receive()
+	kinds := append(letMessagesHappen(t, k, c, hooks), letDevicesHappen(c)...)
+	got := map[string]json.RawMessage{}
+	for _, d := range hooks.Await(append(kinds, postern.WebhookVerification)...) {
+		if _, shown := got[string(d.Type())]; !shown {
+			got[string(d.Type())] = json.RawMessage(testkit.Example(string(d.Body)))
+		}
+	}
+	for _, kind := range postern.EventTypes() {
+		if got[string(kind)] == nil && kind != postern.WebhookDisabled {
+			t.Errorf("%s did not happen", kind)
+		}
+	}
+	const file = "../api/examples/webhooks.json"
+	if *update {
+		writeWebhooks(t, file, got)
+		return
+	}
+	want := map[string]json.RawMessage{}
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, &want)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, body := range got {
+		var b bytes.Buffer
+		if err := json.Compact(&b, want[kind]); err != nil || b.String() != string(body) {
+			t.Errorf("what is posted is not the example: run make openapi\n got %s\nwant %s %v", body, b.Bytes(), err)
+		}
+	}
+	if len(want) != len(got) {
+		t.Errorf("examples of %v, posted %v", slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// letMessagesHappen makes each kind of event about messages.
+func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *testkit.Receiver) []postern.EventType {
+	t.Helper()
+	d := c.Link(phone)
+	box := "/v1/sandbox/devices/" + string(d.ID)
+	m := send(c, d, reader, "Your order 17 is on its way.")
+	c.AwaitMessage(m.ID, postern.Read)
+	m = send(c, d, absent, "Your order 18 is on its way.")
+	c.AwaitMessage(m.ID, postern.Failed)
+	c.Call("POST", box+"/inbound", map[string]any{"from": customer, "body": "Where is my order?"}, 200, nil)
+	do := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := k.Vendor.Type(t.Context(), phone, customer, "I shall have a look.")
+	do(err)
+	do(k.Vendor.Fault(t.Context(), phone, vendorsim.FaultGarble))
+	c.Call("POST", box+"/inbound", map[string]any{"from": customer, "body": "Thank you!"}, 200, nil)
+	hooks.Await(postern.MessageUndecryptable)
+	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
+	c.Await(d.ID, postern.Restricted)
+	c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": customer, "body": "Just a moment.", "whenDisconnected": "queue", "expiresIn": 1}, 202, &m)
+	c.AwaitMessage(m.ID, postern.Expired)
+	return []postern.EventType{
+		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent, postern.MessageDelivered, postern.MessageRead, postern.MessageFailed, postern.MessageExpired,
+	}
+}
+
+// letDevicesHappen makes each kind of event about devices.
+func letDevicesHappen(c *testkit.Client) []postern.EventType {
+	for i, kind := range []string{"logout", "ban", "conflict", "drop"} {
+		d := c.Link("+1555000222" + string(rune('0'+i)))
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": kind}, 204, nil)
+	}
+	d := c.Link("+15550003333")
+	c.Call("POST", "/v1/devices/"+string(d.ID)+"/unlink", nil, 200, nil)
+	return []postern.EventType{
+		postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected, postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict, postern.DeviceUnlinked,
+	}
+}
+
+func writeWebhooks(t *testing.T, file string, list map[string]json.RawMessage) {
+	t.Helper()
+	raw, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(raw, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
