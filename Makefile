@@ -35,6 +35,18 @@ test: deps ## run every test, with the race detector on our packages
 	$(MAKE) --no-print-directory demo-check
 	@echo "ok: all tests passed"
 
+.PHONY: openapi docs-assets lint-api
+openapi: ## write the API's document and its examples anew (docs/decisions/0007)
+	$(GO) test ./internal/api -count=1 -run TestExamplesAreAccepted -update
+	$(GO) test ./internal/testkit -count=1 -run TestExamplesOfWebhooks -update
+	$(GO) test ./internal/api -count=1 -run TestCommittedDocument -update
+
+lint-api: build ## read the API's document with Redocly and Spectral (npm, pinned)
+	@./scripts/lint-api
+
+docs-assets: ## copy the script of /docs from its npm package
+	@./scripts/docs-assets
+
 .PHONY: demo-check
 demo-check: build
 	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \

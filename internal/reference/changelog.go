@@ -4,6 +4,7 @@ package reference
 
 import (
 	"regexp"
+	"strings"
 
 	root "postern"
 )
@@ -18,4 +19,38 @@ func Version() string {
 		return "0.0.0"
 	}
 	return m[1]
+}
+
+// stamp is at the end of an entry about the API: the fingerprint that the
+// OpenAPI document had when the entry was written, as a comment.
+var stamp = regexp.MustCompile(`(?m)^- (\S.{10,}) <!-- api:([0-9a-f]{12}|new) -->$`)
+
+// Stamps are the fingerprints on the entries of the newest version, in order;
+// "new" stands on an entry whose document is not written yet.
+func Stamps(changelog string) (list []string) {
+	for _, m := range stamp.FindAllStringSubmatch(newest(changelog), -1) {
+		list = append(list, m[2])
+	}
+	return list
+}
+
+// newest is the part of a changelog about its newest version.
+func newest(changelog string) string {
+	places := version.FindAllStringIndex(changelog, 2)
+	switch len(places) {
+	case 0:
+		return ""
+	case 1:
+		return changelog[places[0][0]:]
+	}
+	return changelog[places[0][0]:places[1][0]]
+}
+
+// Stamp puts a fingerprint on the entries that wait for one; ok is false when
+// none does.
+func Stamp(changelog, fingerprint string) (stamped string, ok bool) {
+	const waiting = " <!-- api:new -->"
+	part := newest(changelog)
+	done := strings.ReplaceAll(part, waiting, " <!-- api:"+fingerprint+" -->")
+	return strings.Replace(changelog, part, done, 1), done != part
 }
