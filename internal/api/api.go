@@ -73,7 +73,7 @@ func New(opts Options) (*API, error) {
 	if opts.LinkPages != nil {
 		a.mux.Handle("/link/", opts.LinkPages)
 	}
-	return a, nil
+	return a, a.pages()
 }
 
 // Handler serves the API, and answers every other path with 404.

@@ -18,7 +18,7 @@ func TestRoutesThatAreNone(t *testing.T) {
 	mine := newServer(t).tenant("starter")
 	for _, target := range []string{
 		"/", "/v1", "/v1/", "/v2/devices", "/v1/devices/", "/v1//devices", "/v1/./devices", "/v1/x/../devices", "//v1/devices", "/v1/Devices",
-		"/v1/devices/a/link/qr.gif", "/v1/devices/a/b", "/openapi.json", "/docs", "/v1/openapi.yaml", "/schemas/Device.json", "/v1/" + canary,
+		"/v1/devices/a/link/qr.gif", "/v1/devices/a/b", "/openapi.json", "/docs/", "/docs/x", "/problems", "/problems/", "/problems/x", "/problems/Not-Found", "/problems/not-found/x", "/v1/openapi.yaml", "/schemas/Device.json", "/v1/" + canary,
 	} {
 		a := mine.do("GET", target, "")
 		a.what = target

@@ -25,6 +25,9 @@ func Version() string {
 // OpenAPI document had when the entry was written, as a comment.
 var stamp = regexp.MustCompile(`(?m)^- (\S.{10,}) <!-- api:([0-9a-f]{12}|new) -->$`)
 
+// comment is what only the tests read.
+var comment = regexp.MustCompile(` <!-- .*? -->`)
+
 // Stamps are the fingerprints on the entries of the newest version, in order;
 // "new" stands on an entry whose document is not written yet.
 func Stamps(changelog string) (list []string) {

@@ -1,0 +1,98 @@
+package reference
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+
+	root "postern"
+
+	"github.com/yuin/goldmark"
+)
+
+//go:embed pages assets
+var files embed.FS
+
+// Page is a file that is served as it is.
+type Page struct {
+	Type   string // the media type
+	Body   []byte
+	Policy string // the Content-Security-Policy
+}
+
+// Problem is what the page of a reason shows.
+type Problem struct {
+	Reason, Title, Code    string
+	Status                 int
+	Means, When, Do, Shown string
+}
+
+const (
+	htmlType = "text/html; charset=utf-8"
+	// plainPolicy is for pages without scripts.
+	plainPolicy = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	// docsPolicy lets the reference run its script, style itself, and ask this
+	// server, for its document and for what a reader tries out.
+	docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+// Pages are the pages by their paths: the reference, its parts and the
+// changelog, and one for each problem.
+func Pages(problems []Problem) (map[string]Page, error) {
+	changelog, err := changelogPage()
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]Page{
+		"/docs":                     {htmlType, file("pages/docs.html"), docsPolicy},
+		"/docs/changelog":           changelog,
+		"/docs/style.css":           {"text/css; charset=utf-8", file("assets/style.css"), plainPolicy},
+		"/docs/docs.js":             {"text/javascript; charset=utf-8", file("assets/docs.js"), plainPolicy},
+		"/docs/scalar.js":           {"text/javascript; charset=utf-8", file("assets/scalar.js"), plainPolicy},
+		"/docs/scalar.licences.txt": {"text/plain; charset=utf-8", file("assets/scalar.licences.txt"), plainPolicy},
+	}
+	for _, p := range problems {
+		if list["/problems/"+p.Reason], err = render(view{Title: p.Title, Problem: p}); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// file is an embedded file: what is not there does not compile.
+func file(name string) []byte {
+	b, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // the name is a constant of this package
+	}
+	return b
+}
+
+// view is what the template shows: HTML, or a problem.
+type view struct {
+	Title   string
+	HTML    template.HTML
+	Problem Problem
+}
+
+func render(v view) (Page, error) {
+	t, err := template.ParseFS(files, "pages/page.html")
+	if err != nil {
+		return Page{}, fmt.Errorf("read the template of pages: %w", err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, v); err != nil {
+		return Page{}, fmt.Errorf("write the page %q: %w", v.Title, err)
+	}
+	return Page{htmlType, b.Bytes(), plainPolicy}, nil
+}
+
+// changelogPage is CHANGELOG.md as HTML. Comments in it are left out.
+func changelogPage() (Page, error) {
+	var b bytes.Buffer
+	if err := goldmark.Convert([]byte(comment.ReplaceAllString(root.Changelog, "")), &b); err != nil {
+		return Page{}, fmt.Errorf("render the changelog: %w", err)
+	}
+	return render(view{Title: "Changelog", HTML: template.HTML(b.String())}) //nolint:gosec // our own file, and goldmark leaves raw HTML out
+}
