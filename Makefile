@@ -3,6 +3,7 @@ GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LONG     ?= 60s
+LONG_DOCUMENT ?= 10m
 
 # go.mau.fi/util/exsync sets a flag under a read lock (docs/decisions/0003): the
 # detector would report that in our tests, at random.
@@ -32,6 +33,7 @@ test: deps ## run every test, with the race detector on our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
+	./scripts/fuzz 20s FuzzDocument
 	$(MAKE) --no-print-directory demo-check
 	@echo "ok: all tests passed"
 
@@ -52,9 +54,10 @@ demo-check: build
 	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
-test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each), kill 100 times
+test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each) and the API (10m), kill 100 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
 	./scripts/fuzz $(LONG)
+	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
 	$(GO) test ./internal/chaos -count=1 -run Point -everything -v -timeout 20m
 	$(GO) test ./internal/chaos -count=1 -run OneKey -rounds 1000 -timeout 20m -v
 	$(GO) test ./internal/api -count=1 -run 'Exact|UsageIsTrue' -histories 1000 -timeout 20m -v

@@ -73,6 +73,7 @@ type document struct {
 		Examples  map[string]json.RawMessage `json:"examples"`
 	} `json:"components"`
 
+	root     any // the document as plain values
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
 	compiled map[string]*jsonschema.Schema
@@ -101,6 +102,7 @@ func parseDocument(raw []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.root = tree
 	closeObjects(tree)
 	d.compiler.DefaultDraft(jsonschema.Draft2020)
 	d.compiler.AssertFormat()
@@ -167,6 +169,17 @@ func (d *document) validJSON(place string, text []byte) error {
 	return d.valid(place, v)
 }
 
+// tree is the part of the document at a place.
+func (d *document) tree(place string) map[string]any {
+	v := d.root
+	for step := range strings.SplitSeq(strings.TrimPrefix(place, "/"), "/") {
+		m, _ := v.(map[string]any)
+		v = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
 // find is the operation that a request is for; known tells whether the path
 // exists, for this or another method.
 func (d *document) find(method, target string) (op operation, found, known bool) {
@@ -176,6 +189,7 @@ func (d *document) find(method, target string) (op operation, found, known bool)
 		}
 		known = true
 		op, found := methods[strings.ToLower(method)]
+		found = found && method == op.method // methods have a case
 		if !found && method == http.MethodHead {
 			op, found = methods["get"]
 		}
@@ -211,9 +225,9 @@ func (d *document) check(r *http.Request, status int, header http.Header, body [
 	case public(r.URL.Path) && status < 400:
 		return nil
 	case known && plain:
-		return d.checkRefusal(status, header, body, postern.MethodNotAllowed, postern.InsecureTransport, postern.HeadersTooLarge)
+		return d.checkRefusal(r.Method, status, header, body, postern.MethodNotAllowed, postern.InsecureTransport, postern.HeadersTooLarge)
 	}
-	return d.checkRefusal(status, header, body, postern.NotFound, postern.MethodNotAllowed, postern.InsecureTransport, postern.HeadersTooLarge, postern.NotAcceptable)
+	return d.checkRefusal(r.Method, status, header, body, postern.NotFound, postern.MethodNotAllowed, postern.InsecureTransport, postern.HeadersTooLarge, postern.NotAcceptable)
 }
 
 // public are paths beside the operations.
@@ -222,7 +236,13 @@ func public(p string) bool {
 }
 
 // checkRefusal is for what no operation answers.
-func (d *document) checkRefusal(status int, header http.Header, body []byte, reasons ...postern.Reason) error {
+func (d *document) checkRefusal(method string, status int, header http.Header, body []byte, reasons ...postern.Reason) error {
+	if method == http.MethodHead { // its answer has no body
+		if !slices.ContainsFunc(reasons, func(r postern.Reason) bool { want, _, _ := api.StatusOf(r); return want == status }) {
+			return fmt.Errorf("the answer %d, want one of %v", status, reasons)
+		}
+		return nil
+	}
 	var p problem
 	if err := json.Unmarshal(body, &p); err != nil {
 		return fmt.Errorf("%d: %w", status, err)

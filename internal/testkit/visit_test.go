@@ -136,7 +136,7 @@ func TestTheBrowserTellsOfOtherHosts(t *testing.T) {
 			w.Header().Set("Content-Security-Policy", "default-src 'self'")
 		}
 		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, `<!doctype html><link rel="icon" href="data:,"><img src="http://fonts.example.com/a.png"><script src="https://cdn.example.com/a.js"></script>`) //nolint:gosec // of the test
+		io.WriteString(w, `<!doctype html><link rel="icon" href="data:,"><img src="http://fonts.example.com/a.png"><script src="https://cdn.example.com/a.js"></script>`)
 	}))
 	defer site.Close()
 	v := browse(t, site.URL+"/open", "none.png")

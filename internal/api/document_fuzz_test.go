@@ -1,0 +1,267 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/api"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// prober asks a running server for things, as the document says and otherwise.
+type prober struct {
+	*server
+	wire    *httptest.Server
+	ops     []operation
+	callers []*caller
+	turn    int
+	seen    map[string]map[int]int // answers by operation and status
+}
+
+// caller is a tenant with things to ask about.
+type caller struct {
+	*tenant
+	things map[string][]string
+	keys   []string // the good one first
+}
+
+func newProber(tb testing.TB, lie func(http.Handler) http.Handler) *prober {
+	tb.Helper()
+	s := newServer(tb)
+	s.api.SetPulse(5 * time.Millisecond)
+	p := &prober{server: s, wire: httptest.NewUnstartedServer(lie(s.handler)), seen: map[string]map[int]int{}}
+	p.wire.Config.MaxHeaderBytes = api.MaxHeaderBytes
+	p.wire.Start()
+	tb.Cleanup(p.wire.Close)
+	for _, id := range slices.Sorted(maps.Keys(routes())) {
+		for _, methods := range described().Paths {
+			for _, op := range methods {
+				if op.OperationID == id {
+					p.ops = append(p.ops, op)
+				}
+			}
+		}
+	}
+	for range 4 {
+		p.callers = append(p.callers, p.caller())
+	}
+	return p
+}
+
+func truth(h http.Handler) http.Handler { return h }
+
+// caller makes a tenant that has one of everything, and knows of what is
+// another's.
+func (p *prober) caller() *caller {
+	p.t.Helper()
+	c := &caller{tenant: p.tenant("enterprise"), things: map[string][]string{}}
+	device, message := message(c.tenant)
+	endpoint := delivery(c.tenant)
+	other := p.tenant("enterprise")
+	var foreign, foreignMessage string
+	if len(p.callers) > 0 {
+		foreign, foreignMessage = p.callers[0].things["dev_"][0], p.callers[0].things["msg_"][0]
+	} else {
+		foreign, foreignMessage = string(other.device("other", postern.Unlinked)), "msg_x"
+	}
+	c.things["dev_"] = []string{device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)), foreign, "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["msg_"] = []string{message, message, foreignMessage, "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["evt_"] = anID.FindAllString(c.do("GET", "/v1/events?limit=1", "").Body.String(), 1)
+	for _, list := range []string{"devices", "events", "messages"} {
+		c.things["cursor"] = append(c.things["cursor"], c.do("GET", "/v1/"+list+"?limit=1", "").member("nextCursor"))
+	}
+	c.keys = []string{
+		c.key, c.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(device)}}), c.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}),
+		p.tenant("free").key, "pst_x", postern.NewKeySecret(),
+	}
+	return c
+}
+
+// ends are operations after which a caller has not everything any more.
+func ends() []string {
+	return []string{"deleteDevice", "unlinkDevice", "deleteWebhook", "cancelLink", "openLink", "scanInSandbox"}
+}
+
+// try sends the request that the choices make, and judges the answer.
+func (p *prober) try(data []byte) error {
+	p.turn = (p.turn + 1) % len(p.callers)
+	c := p.callers[p.turn]
+	g := &generator{document: described(), dice: &dice{data}, things: c.things, n: rand.Int()} // only so that keys differ
+	a := g.request(p.ops)
+	if a.op.OperationID == "scanInSandbox" && strings.Contains(a.target, c.things["dev_"][3]) {
+		return nil // it waits for a code that never comes
+	}
+	key := c.keys[0]
+	if g.seldom() {
+		a.plain = false
+		key = of(g.dice, c.keys...)
+	}
+	a.header.Set("Authorization", "Bearer "+key)
+	status, err := p.send(a)
+	if status/100 == 2 && slices.Contains(ends(), a.op.OperationID) {
+		p.callers[p.turn] = p.caller()
+	}
+	return err
+}
+
+// send makes the request and compares the answer with the document. What
+// cannot be sent as HTTP has no answer.
+func (p *prober) send(a *attempt) (status int, err error) {
+	ctx := p.t.Context()
+	stream := strings.HasSuffix(a.op.path, "/stream")
+	if stream {
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		ctx = short
+	}
+	req, err := http.NewRequestWithContext(ctx, a.method, p.wire.URL+a.target, bytes.NewReader(a.body))
+	if err != nil {
+		return 0, nil // no URL, or no method
+	}
+	req.Header = a.header
+	resp, err := p.wire.Client().Transport.RoundTrip(req)
+	if err != nil {
+		if ctx.Err() != nil || strings.Contains(err.Error(), "invalid header") || strings.Contains(err.Error(), "invalid method") {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("%s %s: no answer: %w", a.method, a.target, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil && !stream {
+		return 0, fmt.Errorf("%s %s: the answer is cut: %w", a.method, a.target, err)
+	}
+	p.note(a, resp.StatusCode)
+	if err := a.judge(req, resp, body); err != nil {
+		return resp.StatusCode, fmt.Errorf("%s %.300s %.300q: %w", a.method, a.target, a.body, err)
+	}
+	return resp.StatusCode, nil
+}
+
+func (p *prober) note(a *attempt, status int) {
+	if p.seen[a.op.OperationID] == nil {
+		p.seen[a.op.OperationID] = map[int]int{}
+	}
+	p.seen[a.op.OperationID][status]++
+}
+
+// judge is what must hold of every answer.
+func (a *attempt) judge(req *http.Request, resp *http.Response, body []byte) error {
+	switch {
+	case resp.StatusCode >= 500:
+		return fmt.Errorf("%d %s", resp.StatusCode, body)
+	case a.plain && slices.Contains([]int{400, 401, 405, 406, 413, 415, 422, 431}, resp.StatusCode):
+		return fmt.Errorf("a request as described is answered %d %s", resp.StatusCode, body)
+	case a.broken && resp.StatusCode < 400:
+		return fmt.Errorf("a request that is not as described is answered %d %s", resp.StatusCode, body)
+	}
+	return described().check(req, resp.StatusCode, resp.Header, body)
+}
+
+// FuzzDocument makes requests from the OpenAPI document, as it says and
+// broken, and sends them to a running server: no 5xx, no panic, and every
+// answer is as the document says.
+func FuzzDocument(f *testing.F) {
+	p := newProber(f, truth)
+	for i := range p.ops {
+		f.Add([]byte{byte(i)})
+		for odd := range 12 {
+			f.Add(append([]byte{byte(i)}, slices.Insert(bytes.Repeat([]byte{1}, 16), odd, 7, byte(odd))...))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p.t = t // what the fuzzer is made with may not be used any more
+		if err := p.try(data); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRequestsFromTheDocument makes the same requests as the fuzzer, by chance,
+// and looks that they are worth making: each operation is answered well and
+// refused, for every kind of mistake.
+func TestRequestsFromTheDocument(t *testing.T) {
+	t.Parallel()
+	p := newProber(t, truth)
+	chance := rand.New(rand.NewPCG(1, 2))
+	for n := range 1500 {
+		data := make([]byte, 64)
+		for i := range data {
+			data[i] = byte(chance.Uint32())
+		}
+		data[0] = byte(n)
+		if err := p.try(data); err != nil {
+			t.Error(err)
+		}
+	}
+	all := map[int]int{}
+	for _, op := range p.ops {
+		good := 0
+		for status, n := range p.seen[op.OperationID] {
+			all[status] += n
+			if status < 300 {
+				good += n
+			}
+		}
+		if good == 0 {
+			t.Errorf("%s was never answered well: %v", op.OperationID, p.seen[op.OperationID])
+		}
+	}
+	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 431} {
+		if all[status] == 0 {
+			t.Errorf("no answer was %d: %v", status, all)
+		}
+	}
+	t.Logf("answers: %v", all)
+}
+
+// TestTheProberFindsLies lets a server answer otherwise than the document says.
+func TestTheProberFindsLies(t *testing.T) {
+	t.Parallel()
+	for name, lie := range map[string]func(w *httptest.ResponseRecorder){
+		"status":     func(w *httptest.ResponseRecorder) { w.Code++ },
+		"failure":    func(w *httptest.ResponseRecorder) { w.Code = 502 },
+		"header":     func(w *httptest.ResponseRecorder) { w.Header().Del("RateLimit") },
+		"type":       func(w *httptest.ResponseRecorder) { w.Header().Set("Content-Type", "text/plain") },
+		"body":       func(w *httptest.ResponseRecorder) { w.Body = bytes.NewBufferString(`{"data":[{}],"nextCursor":5}`) },
+		"no refusal": func(w *httptest.ResponseRecorder) { w.Code = 200 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProber(t, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					rec := httptest.NewRecorder()
+					h.ServeHTTP(rec, r)
+					lie(rec)
+					maps.Copy(w.Header(), rec.Header())
+					w.WriteHeader(rec.Code)
+					w.Write(rec.Body.Bytes())
+				})
+			})
+			list := byte(slices.IndexFunc(p.ops, func(op operation) bool { return op.OperationID == "listDevices" }))
+			err := p.try([]byte{list})
+			if name == "no refusal" {
+				_, err = p.send(&attempt{op: p.ops[list], method: "GET", target: "/v1/devices?x=1", header: http.Header{"Authorization": {"Bearer " + p.callers[0].key}}, broken: true})
+			}
+			if err == nil {
+				t.Error("nobody noticed")
+			}
+		})
+	}
+	p := newProber(t, truth)
+	if err := p.try([]byte{0}); err != nil {
+		t.Errorf("the truth is no lie: %v", err)
+	}
+}
