@@ -50,7 +50,7 @@ var floors = map[string]string{
 var owners = map[string]string{
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/store internal/store/storetest internal/chaos",
-	"modernc.org/sqlite":      "internal/store internal/chaos bench/bare",
+	"modernc.org/sqlite":      "internal/store internal/store/storetest internal/chaos bench/bare",
 }
 
 // TestFloors reads the files itself, not through "go list", so that the test

@@ -1,0 +1,294 @@
+package api_test
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"postern/internal/api"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store/storetest"
+)
+
+// statuses are what each actor is answered who asks for what the table of
+// actors builds.
+type statuses struct {
+	none, malformed, revoked int // keys
+	free                     int // of a workspace on the Free plan
+	scopeless                int // with all scopes but one that is needed
+	outside                  int // limited to another device of the workspace
+	stranger                 int // of another workspace
+}
+
+// walk has a row for each operation: a route without one fails the test.
+func walk() map[string]statuses {
+	owned := statuses{401, 401, 401, 403, 403, 403, 403}
+	own := statuses{401, 401, 401, 403, 403, 200, 200} // each sees what is its own
+	return map[string]statuses{
+		"listDevices": own, "createDevice": {401, 401, 401, 403, 403, 403, 201}, "getDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
+		"openLink": owned, "getLink": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
+		"sendMessage": owned, "listMessages": owned, "getMessage": owned,
+		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
+		"listEvents": owned, "streamEvents": owned, "getUsage": own,
+		"scanInSandbox": owned, "receiveInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+	}
+}
+
+// pages has, for each operation with a cursor, what makes a list of two.
+func pages() map[string]func(t *tenant) (target string) {
+	two := func(build func(*tenant) string, target string) func(*tenant) string {
+		return func(t *tenant) string {
+			build(t)
+			build(t)
+			return target
+		}
+	}
+	sent := func(t *tenant) string { _, id := message(t); return id }
+	return map[string]func(*tenant) string{
+		"listDevices": two(connected, "/v1/devices"), "listWebhooks": two(webhook, "/v1/webhooks"),
+		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
+		"listDeliveries": func(t *tenant) string {
+			id := delivery(t)
+			e, err := t.g.Endpoint(t.t.Context(), t.caller(), postern.EndpointID(id))
+			if err != nil {
+				t.t.Fatal(err)
+			}
+			m := postern.Message{WorkspaceID: t.ws, DeviceID: e.DeviceIDs[0], Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hi", NetworkID: "n2", Source: postern.FromContact}
+			if err := t.g.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
+				t.t.Fatal(err)
+			}
+			return "/v1/webhooks/" + id + "/deliveries"
+		},
+	}
+}
+
+// TestWalk goes to every route as everyone who is refused there, and looks
+// that the owner's rows are what they were.
+func TestWalk(t *testing.T) {
+	t.Parallel()
+	rows := walk()
+	for _, id := range api.Operations() {
+		want, ok := rows[id]
+		if !ok {
+			t.Errorf("%s has no row in the table of statuses", id)
+			continue
+		}
+		delete(rows, id)
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			owner, stranger := s.tenant("enterprise"), s.tenant("enterprise")
+			r := routes()[id]
+			target, body := r.build(owner)
+			theirs, theirBody := r.build(stranger) // the same of the stranger's own
+			actors := actorsAt(owner, stranger, id, want)
+			before := storetest.RowsOf(t, s.dir, string(owner.ws))
+			for _, a := range actors {
+				a.asks(t, r.method, target, body, owner)
+			}
+			if r.foreign {
+				stranger.namesOneThing(r.method, [2]string{target, body}, [2]string{theirs, theirBody})
+			}
+			unchanged(t, before, storetest.RowsOf(t, s.dir, string(owner.ws)))
+		})
+	}
+	for id := range rows {
+		t.Errorf("there is a row for %s, which is no operation", id)
+	}
+}
+
+// actor is somebody with a key, and what he is answered.
+type actor struct {
+	*tenant
+
+	name   string
+	key    string
+	status int
+	reason postern.Reason
+}
+
+func actorsAt(owner, stranger *tenant, id string, want statuses) []actor {
+	owner.t.Helper()
+	refused := func(status int) postern.Reason {
+		if status >= 400 {
+			return postern.ResourceNotAllowed
+		}
+		return ""
+	}
+	revoked := owner.newKey(gateway.NewKey{})
+	limited := owner.newKey(gateway.NewKey{Devices: []postern.DeviceID{owner.device("another", postern.Unlinked)}})
+	caller, err := owner.g.Authenticate(owner.t.Context(), "Bearer "+revoked)
+	if err == nil {
+		err = owner.g.RevokeKey(owner.t.Context(), owner.ws, caller.Key.ID)
+	}
+	if err != nil {
+		owner.t.Fatal(err)
+	}
+	missing := api.ScopesOf(id)[0]
+	scopeless := owner.newKey(gateway.NewKey{Scopes: slices.DeleteFunc(postern.Scopes(), func(s postern.Scope) bool { return s == missing })})
+	return []actor{
+		{owner, "nobody", "", want.none, postern.Unauthorized},
+		{owner, "malformed", owner.key[:len(owner.key)-1] + "!", want.malformed, postern.Unauthorized},
+		{owner, "revoked", revoked, want.revoked, postern.Unauthorized},
+		{owner, "free", owner.server.tenant("free").key, want.free, postern.PlanWithoutAPI},
+		{owner, "scopeless", scopeless, want.scopeless, postern.MissingScope},
+		{owner, "outside", limited, want.outside, refused(want.outside)},
+		{stranger, "stranger", stranger.key, want.stranger, refused(want.stranger)},
+	}
+}
+
+// asks makes the request. Who is not refused sees nothing of the owner's.
+func (a actor) asks(t *testing.T, method, target, body string, owner *tenant) {
+	t.Helper()
+	authorization := ""
+	if a.key != "" {
+		authorization = "Bearer " + a.key
+	}
+	ans := a.server.do(method, target, body, "Authorization", authorization)
+	ans.t = t
+	ans.what += " as " + a.name
+	ans.want(a.status, a.reason)
+	if a.name == "stranger" && ownedBy(owner, ans.Body.String()) {
+		t.Errorf("%s is shown what is the owner's: %s", a.name, ans.Body)
+	}
+}
+
+// ownedBy tells whether a text names something of the tenant's.
+func ownedBy(owner *tenant, text string) bool {
+	rows := strings.Join(storetest.RowsOf(owner.t, owner.dir, string(owner.ws)), "\n")
+	return slices.ContainsFunc(anID.FindAllString(text, -1), func(id string) bool { return strings.Contains(rows, id) })
+}
+
+// namesOneThing asks for the tenant's own things, with one of the owner's in
+// the place of one of its own: each place in the path, the query and the body.
+func (t *tenant) namesOneThing(method string, owners, own [2]string) {
+	t.t.Helper()
+	n := 0
+	for part := range own {
+		theirs, mine := anID.FindAllString(owners[part], -1), anID.FindAllStringIndex(own[part], -1)
+		for i, place := range mine {
+			n++
+			asked := own
+			asked[part] = own[part][:place[0]] + theirs[i] + own[part][place[1]:]
+			a := t.do(method, asked[0], asked[1])
+			a.what += " naming " + theirs[i][:4] + " of another"
+			a.want(http.StatusForbidden, postern.ResourceNotAllowed)
+		}
+	}
+	if n == 0 {
+		t.t.Errorf("%s %s names nothing", method, own[0])
+	}
+}
+
+func unchanged(t *testing.T, before, after []string) {
+	t.Helper()
+	// The key cache writes when a key was used last, which is the owner's own doing.
+	for _, row := range after {
+		if !slices.Contains(before, row) && !strings.HasPrefix(row, "api_key ") {
+			t.Errorf("a row of the owner's is new or changed: %.200q", row)
+		}
+	}
+	if len(after) < len(before) {
+		t.Errorf("the owner had %d rows and has %d", len(before), len(after))
+	}
+}
+
+var anEvent = regexp.MustCompile(`evt_[0-9A-Z]{26}`)
+
+// TestWalkTheQueries puts another workspace's ids and cursors into every
+// parameter that takes one, in the query and in the headers.
+func TestWalkTheQueries(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	owner, stranger := s.tenant("enterprise"), s.tenant("enterprise")
+	device := connected(owner)
+	event := strings.Join(anEvent.FindAllString(owner.do("GET", "/v1/events?deviceId="+device, "").Body.String(), 1), "")
+	cursors, lists := map[string]string{}, map[string]string{}
+	for id, build := range pages() {
+		cursors[id] = owner.do("GET", build(owner)+"?limit=1", "").member("nextCursor")
+		lists[id] = build(stranger)
+		if cursors[id] == "" {
+			t.Fatalf("%s gives no cursor", id)
+		}
+	}
+	before := storetest.RowsOf(t, s.dir, string(owner.ws))
+	for _, methods := range described().Paths {
+		for _, op := range methods {
+			target := lists[op.OperationID]
+			if target == "" {
+				target = op.path
+			}
+			for _, p := range op.Parameters {
+				switch p.Name {
+				case "deviceId":
+					stranger.do(op.method, target+"?deviceId="+device, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+				case "after":
+					stranger.do(op.method, target+"?after="+event, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+				case "Last-Event-ID":
+					stranger.do(op.method, target, "", "Last-Event-ID", event).want(http.StatusForbidden, postern.ResourceNotAllowed)
+				case "cursor":
+					if cursors[op.OperationID] == "" {
+						t.Errorf("%s has a cursor, and no row in the table of pages", op.OperationID)
+						continue
+					}
+					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest, postern.MalformedRequest)
+				case "id", "limit", "type", "chatId", "direction", "status", "since", "until", "Idempotency-Key":
+				default:
+					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)
+				}
+			}
+		}
+	}
+	unchanged(t, before, storetest.RowsOf(t, s.dir, string(owner.ws)))
+}
+
+// TestWalkTheMethods tries every method on every path: what is not described
+// is 405, with and without a key.
+func TestWalkTheMethods(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("starter")
+	for route, methods := range described().Paths {
+		allowed := []string{}
+		for method := range maps.Keys(methods) {
+			allowed = append(allowed, strings.ToUpper(method))
+		}
+		if slices.Contains(allowed, "GET") {
+			allowed = append(allowed, "HEAD")
+		}
+		slices.Sort(allowed)
+		target := strings.ReplaceAll(route, "{id}", "x")
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"} {
+			if slices.Contains(allowed, method) {
+				continue
+			}
+			for _, a := range []*answerT{s.do(method, target, ""), mine.do(method, target, "")} {
+				a.want(http.StatusMethodNotAllowed, postern.MethodNotAllowed)
+				if got := a.Header().Get("Allow"); got != strings.Join(allowed, ", ") {
+					t.Errorf("%s %s: Allow %q, want %v", method, target, got, allowed)
+				}
+			}
+		}
+	}
+}
+
+// TestChangedRowsAreNoticed shows that the comparison of rows can fail.
+func TestChangedRowsAreNoticed(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine, other := s.tenant("enterprise"), s.tenant("enterprise")
+	device := connected(mine)
+	before := storetest.RowsOf(t, s.dir, string(mine.ws))
+	connected(other)
+	if after := storetest.RowsOf(t, s.dir, string(mine.ws)); !slices.Equal(before, after) {
+		t.Errorf("what another makes changes the rows: %v", after)
+	}
+	mine.do("DELETE", "/v1/devices/"+device, "").want(http.StatusNoContent, "")
+	if after := storetest.RowsOf(t, s.dir, string(mine.ws)); slices.Equal(before, after) || len(before) < 5 {
+		t.Errorf("a device was deleted, and of %d rows none changed", len(before))
+	}
+}
