@@ -69,7 +69,7 @@ func families() []reflect.Type {
 func (a *API) documentNotifications(doc *huma.OpenAPI, book exampleBook) {
 	doc.Components.Parameters = deliveryHeaders()
 	doc.Webhooks = map[string]*huma.PathItem{}
-	union := &huma.Schema{Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}}, Description: "Any event of the log. type tells which."}
+	union := &huma.Schema{Type: huma.TypeObject, Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}}, Description: "Any event of the log. type tells which."}
 	for _, t := range families() {
 		ref := doc.Components.Schemas.Schema(t, true, "")
 		union.OneOf = append(union.OneOf, ref)
