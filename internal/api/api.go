@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"postern/internal/gateway"
@@ -28,9 +29,9 @@ type API struct {
 	throttle  *throttle
 	streams   openStreams
 	transport Transport
-	pulse     time.Duration // between heartbeats of a stream
-	patience  time.Duration // with a reader of a stream that takes nothing
-	spec      []byte
+	pulse     time.Duration          // between heartbeats of a stream
+	patience  time.Duration          // with a reader of a stream that takes nothing
+	spec      func() ([]byte, error) // made when somebody asks first
 }
 
 // Options configure an API.
@@ -66,9 +67,10 @@ func New(opts Options) (*API, error) {
 	if err := a.checkScopes(); err != nil {
 		return nil, err
 	}
-	if a.spec, err = a.describe(); err != nil {
+	if err := a.describe(); err != nil {
 		return nil, err
 	}
+	a.spec = sync.OnceValues(a.write)
 	a.mux.HandleFunc("GET "+specPath, a.serveSpec)
 	if opts.LinkPages != nil {
 		a.mux.Handle("/link/", opts.LinkPages)

@@ -147,12 +147,12 @@ func operations(item *huma.PathItem) iter.Seq2[string, *huma.Operation] {
 	}
 }
 
-// describe finishes the document and writes it.
-func (a *API) describe() ([]byte, error) {
+// describe finishes the document: what follows from all that is registered.
+func (a *API) describe() error {
 	doc := a.huma.OpenAPI()
 	book, err := readExamples()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, item := range doc.Paths {
 		for _, op := range operations(item) {
@@ -165,7 +165,12 @@ func (a *API) describe() ([]byte, error) {
 	for _, s := range doc.Components.Schemas.Map() {
 		tidy(s)
 	}
-	raw, err := json.Marshal(doc)
+	return nil
+}
+
+// write makes the bytes of the document.
+func (a *API) write() ([]byte, error) {
+	raw, err := json.Marshal(a.huma.OpenAPI())
 	if err != nil {
 		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
 	}
@@ -222,7 +227,10 @@ func tidy(s *huma.Schema) {
 }
 
 // OpenAPI is the document that describes the API, as it is served.
-func (a *API) OpenAPI() ([]byte, error) { return bytes.Clone(a.spec), nil }
+func (a *API) OpenAPI() ([]byte, error) {
+	b, err := a.spec()
+	return bytes.Clone(b), err
+}
 
 // Document is what a server for the real network serves at a base URL. "" stands for
 // wherever it is read.
@@ -234,8 +242,13 @@ func Document(baseURL string) ([]byte, error) {
 	return a.OpenAPI()
 }
 
-func (a *API) serveSpec(w http.ResponseWriter, _ *http.Request) {
+func (a *API) serveSpec(w http.ResponseWriter, r *http.Request) {
+	b, err := a.spec()
+	if err != nil {
+		a.refuse(w, requestOf(r.Context()), err)
+		return
+	}
 	w.Header().Set("Content-Type", jsonType)
-	w.Header().Set("Content-Length", strconv.Itoa(len(a.spec)))
-	_, _ = w.Write(a.spec) // the caller may be gone
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) // the caller may be gone
 }

@@ -196,7 +196,7 @@ func TestRequestsFromTheDocument(t *testing.T) {
 	t.Parallel()
 	p := newProber(t, truth)
 	chance := rand.New(rand.NewPCG(1, 2))
-	for n := range 1500 {
+	for n := range 800 {
 		data := make([]byte, 64)
 		for i := range data {
 			data[i] = byte(chance.Uint32())

@@ -27,13 +27,13 @@ func TestDocument(t *testing.T) {
 			t.Errorf("the document has %s", bad)
 		}
 	}
+	var doc struct {
+		Components map[string]map[string]json.RawMessage `json:"components"`
+	}
+	if err := json.Unmarshal(a.Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
 	for _, ref := range regexp.MustCompile(`"#/components/(\w+)/([^"]+)"`).FindAllSubmatch(a.Body.Bytes(), -1) {
-		var doc struct {
-			Components map[string]map[string]json.RawMessage `json:"components"`
-		}
-		if err := json.Unmarshal(a.Body.Bytes(), &doc); err != nil {
-			t.Fatal(err)
-		}
 		if doc.Components[string(ref[1])][string(ref[2])] == nil {
 			t.Errorf("the reference %s leads nowhere", ref[0])
 		}

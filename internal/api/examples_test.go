@@ -65,9 +65,8 @@ func nothingOf(build func(*tenant) string) func(*tenant) string {
 // example of a request gets that of the table of actors.
 func TestExamplesAreAcceptedAndAnswered(t *testing.T) {
 	t.Parallel()
-	have, got := readExampleFile(t), map[string]example{}
+	have, got, s := readExampleFile(t), map[string]example{}, newServerWith(t, examplePhone{})
 	for id, r := range routes() {
-		s := newServerWith(t, examplePhone{})
 		mine := s.tenant("enterprise")
 		build := r.build
 		if better, ok := showing()[id]; ok {
