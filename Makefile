@@ -38,7 +38,7 @@ test: deps ## run every test, with the race detector on our packages
 	@echo "ok: all tests passed"
 
 .PHONY: openapi docs-assets lint-api
-openapi: ## write the API's document and its examples anew (docs/decisions/0007)
+openapi: ## write the API's document and its examples anew (docs/decisions/0008)
 	$(GO) test ./internal/api -count=1 -run TestExamplesAreAccepted -update
 	$(GO) test ./internal/testkit -count=1 -run TestExamplesOfWebhooks -update
 	$(GO) test ./internal/api -count=1 -run TestCommittedDocument -update

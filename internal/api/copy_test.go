@@ -25,7 +25,7 @@ func fingerprint(doc []byte) string {
 
 // TestCommittedDocumentIsWhatTheCodeServes compares the document with its copy
 // and with the entries of the changelog. With -update the copy is written anew,
-// unless the document changed and no entry tells of it (docs/decisions/0007).
+// unless the document changed and no entry tells of it (docs/decisions/0008).
 func TestCommittedDocumentIsWhatTheCodeServes(t *testing.T) {
 	t.Parallel()
 	doc, err := api.Document("")

@@ -177,7 +177,7 @@ func FuzzDocument(f *testing.F) {
 	p := newProber(f, truth)
 	for i := range p.ops {
 		f.Add([]byte{byte(i)})
-		for odd := range 12 {
+		for odd := range 3 {
 			f.Add(append([]byte{byte(i)}, slices.Insert(bytes.Repeat([]byte{1}, 16), odd, 7, byte(odd))...))
 		}
 	}
@@ -196,7 +196,7 @@ func TestRequestsFromTheDocument(t *testing.T) {
 	t.Parallel()
 	p := newProber(t, truth)
 	chance := rand.New(rand.NewPCG(1, 2))
-	for n := range 800 {
+	for n := range 1000 {
 		data := make([]byte, 64)
 		for i := range data {
 			data[i] = byte(chance.Uint32())
@@ -215,7 +215,7 @@ func TestRequestsFromTheDocument(t *testing.T) {
 				good += n
 			}
 		}
-		if good == 0 {
+		if good == 0 && routes()[op.OperationID].ok < 300 {
 			t.Errorf("%s was never answered well: %v", op.OperationID, p.seen[op.OperationID])
 		}
 	}

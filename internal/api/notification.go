@@ -42,7 +42,7 @@ type MessageEvent struct {
 type DeviceEvent struct {
 	Envelope
 
-	Type   postern.EventType `json:"type" enum:"device.linked,device.connected,device.disconnected,device.restricted,device.logged_out,device.banned,device.conflict,device.unlinked" doc:"Kind of the event." example:"device.connected"`
+	Type   postern.EventType `json:"type" enum:"device.linked,device.connected,device.disconnected,device.restricted,device.logged_out,device.banned,device.conflict,device.unlinked,device.paused" doc:"Kind of the event." example:"device.connected"`
 	Device *postern.Device   `json:"device,omitempty" doc:"The device as it was then; absent once it was deleted."`
 }
 
@@ -163,6 +163,7 @@ func told() map[postern.EventType]string {
 		postern.DeviceBanned:         "The network has banned the account.",
 		postern.DeviceConflict:       "The same session was opened elsewhere.",
 		postern.DeviceUnlinked:       "The device was unlinked by a request.",
+		postern.DevicePaused:         "The device was paused, by a request or by a smaller plan; statusReason says which.",
 		postern.WebhookVerification:  "The handshake of an endpoint: answer 2xx within 10 seconds with {\"challenge\":\"…\"}, or with the bare challenge as text.",
 	}
 }

@@ -29,8 +29,8 @@ func walk() map[string]statuses {
 	owned := statuses{401, 401, 401, 403, 403, 403, 403}
 	own := statuses{401, 401, 401, 403, 403, 200, 200} // each sees what is its own
 	return map[string]statuses{
-		"listDevices": own, "createDevice": {401, 401, 401, 403, 403, 403, 201}, "getDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
-		"openLink": owned, "getLink": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
+		"listDevices": own, "createDevice": {401, 401, 401, 403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
+		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned,
 		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own,
@@ -236,7 +236,7 @@ func TestWalkTheQueries(t *testing.T) {
 						continue
 					}
 					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest, postern.MalformedRequest)
-				case "id", "limit", "type", "chatId", "direction", "status", "since", "until", "Idempotency-Key":
+				case "id", "limit", "type", "chatId", "direction", "status", "since", "until", "archived", "Idempotency-Key":
 				default:
 					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)
 				}

@@ -20,6 +20,7 @@ func changing() [][2]string {
 		{`"month":"[^"]+"`, `"month":"2026-11"`},
 		{`"resetsAt":"[^"]+"`, `"resetsAt":"2026-12-01T00:00:00.000Z"`},
 		{`"sequence":\d+`, `"sequence":17`},
+		{`/link/[A-Za-z0-9_-]{43}"`, `/link/Jt3mHkq0s7c9oWf2Yv1xZb8uRa5eNd6gLpTiQwCyXzA"`},
 		{`"phoneNumber":"[^"]+"`, `"phoneNumber":"+15550001111"`},
 		{`"(nextCursor)":"[^"]+"`, `"$1":"eyJ2IjoxfQ"`},
 	}

@@ -96,8 +96,10 @@ func letDevicesHappen(c *testkit.Client) []postern.EventType {
 	}
 	d := c.Link("+15550003333")
 	c.Call("POST", "/v1/devices/"+string(d.ID)+"/unlink", nil, 200, nil)
+	d = c.Link("+15550004444")
+	c.Call("POST", "/v1/devices/"+string(d.ID)+"/pause", nil, 200, nil)
 	return []postern.EventType{
-		postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected, postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict, postern.DeviceUnlinked,
+		postern.DevicePaused, postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected, postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict, postern.DeviceUnlinked,
 	}
 }
 
