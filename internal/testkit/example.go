@@ -31,7 +31,7 @@ var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
 // Example is a JSON text with the ids, secrets and times of an example: what
 // two runs give is the same. Times keep their distance from the earliest one,
-// to ten seconds.
+// to a minute: a busy machine takes seconds.
 func Example(text string) string {
 	text = atExampleTimes(text)
 	for _, c := range changing() {
@@ -54,6 +54,6 @@ func atExampleTimes(text string) string {
 		if err != nil {
 			return s
 		}
-		return shown.Add(at.Sub(first).Round(10 * time.Second)).Format(layout)
+		return shown.Add(at.Sub(first).Round(time.Minute)).Format(layout)
 	})
 }
