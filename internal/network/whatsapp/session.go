@@ -80,12 +80,14 @@ func (s *session) Unlink(ctx context.Context) error {
 
 // unlink asks the vendor. Its answer races with the end of the link. whatsmeow's
 // Logout is not used, because it would also disconnect and delete on its own.
+//
+// The question ends with the connection or after its own time, and not with ctx:
+// whatsmeow closes the channel of a question that is broken off while it is
+// written, and an answer that comes in that moment is sent on the closed channel.
 func (c *conn) unlink(ctx context.Context, account types.JID) error {
-	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
-	defer cancel()
 	//nolint:staticcheck // deprecated for being dangerous; whatsmeow offers no other way to ask
-	_, err := c.cli.DangerousInternals().SendIQ(ctx, whatsmeow.DangerousInfoQuery{
-		Namespace: "md", Type: "set", To: types.ServerJID,
+	_, err := c.cli.DangerousInternals().SendIQ(context.WithoutCancel(ctx), whatsmeow.DangerousInfoQuery{
+		Namespace: "md", Type: "set", To: types.ServerJID, Timeout: unlinkTimeout, NoRetry: true,
 		Content: []waBinary.Node{{
 			Tag: "remove-companion-device", Attrs: waBinary.Attrs{"jid": account, "reason": "user_initiated"},
 		}},
