@@ -168,3 +168,40 @@ func TestDirectChatsThatNobodyWantsAreDropped(t *testing.T) {
 		w.wantStatus(d, postern.Connected, "")
 	})
 }
+
+func TestPaceOutlivesAPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(5, 1000))
+		var ids []postern.MessageID
+		for _, to := range numbers(30) {
+			ids = append(ids, w.send(d, to))
+		}
+		w.settle(time.Second)
+		for range 3 {
+			if _, err := w.g.Pause(t.Context(), w.caller, d.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(time.Second)
+			if _, err := w.g.Resume(t.Context(), w.caller, d.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(2 * time.Second)
+		}
+		if got := w.count(ids, postern.Sent); got != 5 {
+			t.Errorf("%d messages were sent in a minute, want 5", got)
+		}
+	})
+}
+
+func TestDeviceIsNotConnectedThroughAnotherProxy(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		changed, err := w.db.ChangeDevice(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil })
+		if err != nil || changed.Status != postern.Connecting {
+			t.Errorf("right after the change the device is %s (%v), want connecting", changed.Status, err)
+		}
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.Disconnected, "proxy-unreadable")
+	})
+}

@@ -16,7 +16,6 @@ import (
 type supervisor struct {
 	id      postern.DeviceID
 	backoff *backoff.ExponentialBackOff
-	pacer   pacer
 
 	mu        sync.Mutex
 	version   int // grows with every change that may matter

@@ -37,6 +37,7 @@ type ChatKind string
 // The kinds: an inbound message came lately, there is some message, there is
 // none that reached or may have reached the network.
 const (
+	Repeating ChatKind = "repeating"
 	Answering ChatKind = "answering"
 	Known     ChatKind = "known"
 	Fresh     ChatKind = "fresh"
@@ -54,9 +55,10 @@ func hasMessages() string {
 // chats of a kind; since says what is lately.
 func (db *DB) NextOutboundOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) (list []QueuedMessage, err error) {
 	where := map[ChatKind]string{
-		Answering: wroteLately(),
-		Known:     `NOT ` + wroteLately() + ` AND ` + hasMessages(),
-		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
+		Repeating: `m.frame_left = 1 AND CAST($3 AS BIGINT) >= 0`,
+		Answering: `m.frame_left = 0 AND ` + wroteLately(),
+		Known:     `m.frame_left = 0 AND NOT ` + wroteLately() + ` AND ` + hasMessages(),
+		Fresh:     `m.frame_left = 0 AND NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
 	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending') AND `+where+` ORDER BY n LIMIT $2 + 0`,
 		[]any{device, limit, since}, func(r *sql.Rows) error {
