@@ -106,7 +106,7 @@ func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern
 func (db *DB) SetLinkCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
 	db.writer.later(opFunc(func(t *tx) error {
 		t.wake(LinkChanged, string(device))
-		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
+		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
 	}))
 }
 

@@ -194,3 +194,25 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		}
 	})
 }
+
+// A new code means that the network no longer waits for a passkey.
+func TestANewCodeEndsTheWishForAPasskey(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		o := openLinkOf(d, 5)
+		if err := db.OpenLink(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.SetLinkPasskey(t.Context(), o.Link.ID, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		db.SetLinkCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
+		if err := db.ResetSessions(t.Context()); err != nil { // a write that is waited for, behind the other
+			t.Fatal(err)
+		}
+		if l, _, err := db.LatestLink(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey || string(l.Code) != "sealed" {
+			t.Errorf("the attempt wants a passkey: %v, and shows %q (%v)", l.Passkey, l.Code, err)
+		}
+	})
+}
