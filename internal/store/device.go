@@ -212,6 +212,9 @@ func (o SetDeviceState) apply(t *tx) error {
 	var have postern.Status
 	var desired postern.Desired
 	err := t.row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have, &desired)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // the device was deleted in the meantime
+	}
 	if err != nil {
 		return err
 	}
@@ -244,8 +247,8 @@ func (o SetDeviceState) update(t *tx) error {
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
 }
 
-// SetDeviceState records a change of a device's session. With From, it does
-// nothing when the device is in another state by now.
+// SetDeviceState records a change of a device's session. It does nothing when the
+// device is gone by now, or with From in another state.
 func (db *DB) SetDeviceState(ctx context.Context, o SetDeviceState) error { return db.do(ctx, o) }
 
 // RequestUnlink asks the engine to remove the link at the vendor. The device
