@@ -133,6 +133,34 @@ func TestPaceNeverHoldsUpAReply(t *testing.T) {
 	})
 }
 
+// TestPaceNeverHoldsUpARepetition of a message that may have left: older messages
+// that the pace holds, more than are looked at together, are not before it.
+func TestPaceNeverHoldsUpARepetition(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		known := numbers(1)[0]
+		w.send(d, known)
+		w.settle(time.Second)
+		w.change(d, paced(1, 1))
+		var held []postern.MessageID
+		for range 2 * sendBatch {
+			held = append(held, w.send(d, known))
+		}
+		begun := w.send(d, known)
+		w.settle(time.Second)
+		if ok, err := w.db.MarkSending(t.Context(), begun); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		w.stop() // after the first frame of it
+		w.boot()
+		w.settle(time.Second)
+		w.wantMessage(begun, postern.Delivered)
+		if got := w.count(held, postern.Sent); got != 2 {
+			t.Errorf("%d of those that are held were sent, want one before the restart and one after", got)
+		}
+	})
+}
+
 func TestDirectChatsThatNobodyWantsAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
