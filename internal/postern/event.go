@@ -49,6 +49,7 @@ type Event struct {
 	Type        EventType
 	Subject     string // member that holds the object: "message" or "device"
 	Object      []byte // the object, as JSON
+	ChatID      string // that it happened in; "" for none
 }
 
 // Envelope writes the event's JSON: the bytes that every attempt of every

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"postern/internal/postern"
 )
@@ -44,16 +45,17 @@ type DueDelivery struct {
 
 const dueDeliveries = `SELECT d.id, d.event_id, d.n, d.attempts, d.due_at, d.created_at, d.first_attempt_at, e.body FROM delivery d JOIN event e ON e.position = d.position`
 
-// DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
-func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit)
+// DueDeliveries gives the deliveries of an endpoint that are due and were
+// attempted at least so often, oldest first.
+func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, attempts, limit int) ([]DueDelivery, error) {
+	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 AND d.attempts >= CAST($3 AS BIGINT) AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, now, attempts, limit, now.Add(-lineWait))
 }
 
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
 // yet and became due between from and now, oldest first. A later from spares
 // it the walk over older retries.
 func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
+	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit, now.Add(-lineWait))
 }
 
 func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
@@ -65,6 +67,21 @@ func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.
 		return err
 	})
 	return list, err
+}
+
+// inLine holds for a delivery that waits for no other of its chat: none before
+// it is pending, but for those tried first longer ago than the time in the
+// parameter of that number.
+func inLine(parameter int) string {
+	return fmt.Sprintf(`(d.chat = '' OR NOT EXISTS (SELECT 1 FROM delivery b WHERE b.endpoint_id = d.endpoint_id AND b.chat = d.chat AND b.chat <> '' AND b.status = 'pending' AND b.n < d.n
+		AND (b.first_attempt_at = 0 OR b.first_attempt_at > $%d)))`, parameter)
+}
+
+// NextInLine says when the next delivery that others of its chat wait for will
+// have kept them waiting long enough; ok is false when there is none.
+func (db *DB) NextInLine(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
+	err = db.row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> '' AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
+	return at.Add(lineWait), at != 0, err
 }
 
 // NextDue says when the next delivery of an endpoint after now is due; ok is

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 
 	"postern/internal/postern"
@@ -147,7 +148,7 @@ func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.T
 func catchUp(t *tx, id postern.EndpointID, now postern.Time) (more bool, err error) {
 	var since int64
 	ep := postern.Endpoint{ID: id}
-	err = t.row(`SELECT workspace_id, events, devices, since FROM endpoint WHERE id = $1 AND status = 'pending'`, []any{id}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &since)
+	err = t.row(`SELECT workspace_id, events, devices, ordered, since FROM endpoint WHERE id = $1 AND status = 'pending'`, []any{id}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &ep.Ordered, &since)
 	if err != nil {
 		return false, err
 	}
@@ -157,7 +158,7 @@ func catchUp(t *tx, id postern.EndpointID, now postern.Time) (more bool, err err
 	}
 	for _, m := range missed {
 		if ep.Wants(m.Type, m.DeviceID) {
-			if err := t.deliver(id, m.Event, m.position, now); err != nil {
+			if err := t.deliver(ep, m.Event, m.position, now); err != nil {
 				return false, err
 			}
 		}
@@ -172,12 +173,27 @@ type loggedEvent struct {
 
 func missedEvents(t *tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
 	last = since
-	err = t.rows(`SELECT position, id, device_id, type FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
+	err = t.rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
 		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
 			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
-			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type)
+			var body []byte
+			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type, &body)
+			e.ChatID = chatIn(body)
 			list, last = append(list, e), e.position
 			return err
 		})
 	return list, last, err
+}
+
+// chatIn finds the chat in an event's body; "" when there is none.
+func chatIn(body []byte) string {
+	var e struct {
+		Message struct {
+			ChatID string `json:"chatId"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return ""
+	}
+	return e.Message.ChatID
 }

@@ -40,6 +40,10 @@ const (
 	logBytes      = 4 << 20 // of events, after which a page of the log is full
 	logScan       = 10_000  // events that one page of a filtered log looks at
 
+	// In order, an event waits at most so long for the one before it in its chat,
+	// from that one's first attempt on.
+	lineWait = 10 * time.Minute
+
 	// An endpoint is disabled after this long without one success, and at least
 	// so many attempts.
 	disableAfter    = 120 * time.Hour

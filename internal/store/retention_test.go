@@ -92,11 +92,11 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			ids = append(ids, ep.ID)
 		}
 		logMany(t, db, d, purgeChunk+2, postern.MessageReceived, testNow)
-		due, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10_000)
+		due, err := db.DueDeliveries(t.Context(), ids[0], testNow, 0, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := db.DueDeliveries(t.Context(), ids[1], testNow, 10_000)
+		other, err := db.DueDeliveries(t.Context(), ids[1], testNow, 0, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt_log`); n != 2 || m != 1 {
 			t.Errorf("%d deliveries and %d attempts are left, want those of the event that is left: 2 and 1", n, m)
 		}
-		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
+		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, 0, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
 			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
 		}
 		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {

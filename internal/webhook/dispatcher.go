@@ -33,6 +33,7 @@ type Options struct {
 	Version    string                // of the program, for User-Agent
 	Registerer prometheus.Registerer // nil: nothing is exported
 	Drain      time.Duration         // for attempts in flight when Run ends; 0: 15 s
+	Unfair     bool                  // a workspace may make as many first attempts as it likes; for measurements
 }
 
 // Dispatcher makes the deliveries and handshakes of all endpoints. One process
@@ -45,6 +46,7 @@ type Dispatcher struct {
 	drain   time.Duration
 	metrics metrics
 	slots   chan struct{} // the shared ones
+	fair    *fairUse      // nil: none
 	post    poster
 	jitter  func() float64
 }
@@ -63,8 +65,12 @@ func New(opts Options) *Dispatcher {
 	if opts.Drain == 0 {
 		opts.Drain = drainTime
 	}
+	var fair *fairUse
+	if !opts.Unfair {
+		fair = newFairUse()
+	}
 	return &Dispatcher{
-		db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
+		fair: fair, db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
 		metrics: newMetrics(opts.Registerer),
 		slots:   make(chan struct{}, sharedSlots),
 		post:    hooked(opts.Client.Post),

@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"postern/internal/postern"
@@ -21,6 +23,8 @@ type lane struct {
 	changed *store.Listener
 
 	stale    bool // the endpoint must be read
+	read     time.Time
+	perMin   int // first attempts a minute that its workspace may make
 	endpoint postern.Endpoint
 	signer   signer
 
@@ -30,11 +34,13 @@ type lane struct {
 	more    bool                            // there may be further firsts in the store
 	from    postern.Time                    // firsts are due from here on
 	due     postern.Time                    // when to look for retries
+	notYet  postern.Time                    // fair use: no first before
 
 	flying    int  // POSTs that are open
 	recording int  // attempts that were answered and are not on disk yet
 	width     int  // POSTs at once, from 1 to the endpoint's bound
 	own       bool // the lane's own slot is taken
+	shared    bool // the slot taken last is one of all lanes
 	halted    bool // nothing more is posted before what was answered is on disk
 }
 
@@ -100,7 +106,7 @@ func (l *lane) serve(ctx, work context.Context) error {
 				l.land(<-l.done)
 			}
 		case <-timer.C:
-			if l.flying+l.recording == 0 && l.due > now() {
+			if l.flying+l.recording+len(l.firsts) == 0 && l.due > now() {
 				return nil
 			}
 		}
@@ -119,12 +125,55 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 		}
 		d, ok, err := l.take(ctx)
 		if err != nil || !ok {
-			return min(linger, until(l.due)), err
+			return l.idle(), err
 		}
-		if !l.launch(work, d) {
+		if !l.slot() {
 			return linger, nil
 		}
+		if l.wait(ctx, d) {
+			continue
+		}
+		l.launch(work, d)
 	}
+}
+
+// idle is how long there is nothing to start.
+func (l *lane) idle() time.Duration {
+	wait := min(linger, until(l.due))
+	if len(l.firsts) > 0 {
+		wait = min(wait, until(l.notYet))
+	}
+	return wait
+}
+
+// wait gives the slot back when the workspace has used up its first attempts.
+// The retries may go on.
+func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
+	if d.Attempts > 0 || l.fair == nil {
+		return false
+	}
+	wait, err := l.fair.take(ctx, l.endpoint.WorkspaceID, l.perMin)
+	if err != nil {
+		l.log.ErrorContext(ctx, "fair use not counted", "endpoint", l.id, "error", err)
+	}
+	if wait == 0 {
+		return false
+	}
+	l.metrics.fairWaits.Inc()
+	l.notYet = now().Add(wait) + 1
+	l.freeSlot(l.shared)
+	l.sort()
+	return true
+}
+
+// sort puts first attempts that were found among the retries with the others.
+func (l *lane) sort() {
+	l.retries = slices.DeleteFunc(l.retries, func(d store.DueDelivery) bool {
+		if d.Attempts == 0 {
+			l.firsts = append(l.firsts, d)
+		}
+		return d.Attempts == 0
+	})
 }
 
 // refresh reads the endpoint if it has changed.
@@ -134,10 +183,11 @@ func (l *lane) refresh(ctx context.Context) (err error) {
 		l.stale = true
 	default:
 	}
-	if !l.stale {
+	if !l.stale && time.Since(l.read) < planLook {
 		return nil
 	}
 	l.changed.Take()
+	l.read = time.Now()
 	l.endpoint, err = l.db.EndpointForDelivery(ctx, l.id)
 	if postern.ReasonOf(err) == postern.NotFound {
 		return nil // deleted: its status is not active
@@ -148,7 +198,17 @@ func (l *lane) refresh(ctx context.Context) (err error) {
 	l.width = min(l.width, l.bound())
 	l.signer, err = newSigner(l.box, l.endpoint)
 	l.stale = err != nil
-	return err
+	return errors.Join(err, l.readPlan(ctx))
+}
+
+func (l *lane) readPlan(ctx context.Context) error {
+	ws, err := l.db.Workspace(ctx, l.endpoint.WorkspaceID)
+	if err != nil {
+		return err
+	}
+	plan, _ := ws.Entitlement()
+	l.perMin = plan.FirstAttempts
+	return nil
 }
 
 // bound is what the endpoint allows in flight.
@@ -161,7 +221,7 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 			return d, false, err
 		}
 	}
-	if len(l.firsts) > 0 {
+	if len(l.firsts) > 0 && l.notYet <= now() {
 		return l.firsts[0], true, nil
 	}
 	if len(l.retries) == 0 && l.due <= now() {
@@ -190,10 +250,14 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	return nil
 }
 
-// readRetries also finds a first delivery that readFirsts went past.
+// readRetries also finds a first delivery that readFirsts went past, unless
+// firsts have to wait.
 func (l *lane) readRetries(ctx context.Context) error {
-	at := now()
-	list, err := l.db.DueDeliveries(ctx, l.id, at, batch+len(l.held))
+	at, attempts := now(), 0
+	if l.notYet > at {
+		attempts = 1
+	}
+	list, err := l.db.DueDeliveries(ctx, l.id, at, attempts, batch+len(l.held))
 	if err != nil {
 		return err
 	}
@@ -203,6 +267,11 @@ func (l *lane) readRetries(ctx context.Context) error {
 	next, ok, err := l.db.NextDue(ctx, l.id, at)
 	if l.due = next; !ok {
 		l.due = never
+	}
+	if err == nil && l.endpoint.Ordered {
+		if next, ok, err = l.db.NextInLine(ctx, l.id, at); ok {
+			l.due = min(l.due, next)
+		}
 	}
 	return err
 }
@@ -219,11 +288,11 @@ func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 	return fresh
 }
 
-// launch starts the attempt that take gave; false when all slots are taken. One
-// slot is the lane's own, so that it always gets on.
-func (l *lane) launch(work context.Context, d store.DueDelivery) bool {
-	shared := l.own
-	if shared {
+// slot takes a slot; false when there is none. One is the lane's own, so that it
+// always gets on.
+func (l *lane) slot() bool {
+	l.shared = l.own
+	if l.shared {
 		select {
 		case l.slots <- struct{}{}:
 		default:
@@ -231,8 +300,22 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) bool {
 		}
 	}
 	l.own = true
+	return true
+}
+
+func (l *lane) freeSlot(shared bool) {
+	if shared {
+		<-l.slots
+	} else {
+		l.own = false
+	}
+}
+
+// launch starts the attempt that take gave, in the slot that was taken.
+func (l *lane) launch(work context.Context, d store.DueDelivery) {
+	shared := l.shared
 	l.flying++
-	if len(l.firsts) > 0 {
+	if len(l.firsts) > 0 && l.firsts[0].ID == d.ID {
 		l.firsts = l.firsts[1:]
 	} else {
 		l.retries = l.retries[1:]
@@ -242,7 +325,6 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) bool {
 		due := a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} })
 		l.done <- report{id: d.ID, due: due}
 	}()
-	return true
 }
 
 // land hears of an attempt: that it was answered, and later that it is on disk.
@@ -253,15 +335,14 @@ func (l *lane) land(r report) {
 		l.recording--
 		l.halted = l.halted && l.recording > 0
 		l.due = min(l.due, r.due)
+		if l.endpoint.Ordered { // whoever waited for this one may go on, or has a time to
+			l.more, l.from, l.due = true, 0, 0
+		}
 		return
 	}
 	l.flying--
 	l.recording++
-	if r.shared {
-		<-l.slots
-	} else {
-		l.own = false
-	}
+	l.freeSlot(r.shared)
 	l.adapt(r.verdict)
 }
 

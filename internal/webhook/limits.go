@@ -8,6 +8,10 @@ const (
 	maxHandshakes = 256  // at once
 	batch         = 32   // deliveries a lane reads at once: their bodies are held in memory
 
+	fairWorkspaces = 1 << 16          // whose rates are remembered
+	casAttempts    = 10_000           // tries to count, while others count at the same moment
+	planLook       = 10 * time.Second // a lane looks so often whether the plan has changed
+
 	linger     = 5 * time.Second  // a lane without work waits so long before it ends
 	rest       = 5 * time.Second  // after an error of our own
 	maxRest    = 30 * time.Second // between tries to record an outcome

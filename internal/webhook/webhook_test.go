@@ -146,7 +146,7 @@ func (w *world) receive(texts ...string) {
 // dueNow are the deliveries as a lane reads them.
 func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 	w.t.Helper()
-	list, err := w.db.DueDeliveries(w.t.Context(), e.ID, now(), 100_000)
+	list, err := w.db.DueDeliveries(w.t.Context(), e.ID, now(), 0, 100_000)
 	w.must(err)
 	return list
 }

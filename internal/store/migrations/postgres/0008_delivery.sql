@@ -9,3 +9,8 @@ DELETE FROM attempt WHERE number = (SELECT attempts FROM delivery WHERE id = att
 CREATE VIEW attempt_log AS
     SELECT delivery_id, number, at, duration, status, reason, answer FROM attempt
     UNION ALL SELECT id, attempts, last_attempt_at, last_duration, last_status, last_reason, last_answer FROM delivery WHERE attempts > 0;
+
+-- The chat of a delivery to an endpoint that wants the events of one chat in
+-- order; empty when nothing waits for it.
+ALTER TABLE delivery ADD COLUMN chat TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX delivery_chat ON delivery (endpoint_id, chat, n) WHERE status = 'pending' AND chat <> '';
