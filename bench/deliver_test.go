@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	deliveries = 10_000
+	deliveries = 30_000
 	inFlight   = 64
 )
 

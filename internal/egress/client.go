@@ -89,7 +89,10 @@ type Answer struct {
 	RetryAfter time.Duration // 0 when the host did not ask for a pause
 }
 
-// Post sends a body and reads the answer. An answer other than 2xx, or none, is
+var identity = []string{"identity"} //nolint:gochecknoglobals // made once, never changed
+
+// Post sends a body and reads the answer. The header is the client's from then
+// on. An answer other than 2xx, or none, is
 // a [*Error]; the Answer holds what there is of it. When ctx is canceled the
 // error is that of ctx.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (Answer, error) {
@@ -119,11 +122,10 @@ func (c *Client) request(ctx context.Context, url string, header http.Header, bo
 	if err != nil {
 		return nil, errors.New("the URL cannot be read")
 	}
-	req.Header = header.Clone()
-	if req.Header == nil {
-		req.Header = http.Header{}
+	if header != nil {
+		req.Header = header
 	}
-	req.Header.Set("Accept-Encoding", "identity")
+	req.Header["Accept-Encoding"] = identity
 	if _, set := req.Header["Idempotency-Key"]; !set {
 		// Present but empty, it is not sent and lets net/http repeat a POST that
 		// met a kept connection in the moment the host closed it.
@@ -144,6 +146,9 @@ func (c *Client) exchange(req *http.Request) (a Answer, err error) {
 	a.RetryAfter = retryAfter(res.Header.Get("Retry-After"), time.Now())
 	if a.Status == http.StatusSwitchingProtocols {
 		return a, nil // what follows is no body: reading it would not end with the request
+	}
+	if res.ContentLength == 0 {
+		return a, nil
 	}
 	a.Body, a.Truncated, err = readBody(res.Body)
 	if err != nil {

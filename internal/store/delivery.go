@@ -29,15 +29,20 @@ func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint p
 	return list, err
 }
 
-// DueDelivery is a delivery with the bytes to post.
+// DueDelivery is what an attempt needs of a delivery.
 type DueDelivery struct {
-	postern.Delivery
-	Body []byte
+	ID             postern.DeliveryID
+	EndpointID     postern.EndpointID
+	EventID        postern.EventID
+	Row            int64 // in the table
+	Attempts       int   // so far
+	DueAt          postern.Time
+	CreatedAt      postern.Time
+	FirstAttemptAt postern.Time // 0 before the first
+	Body           []byte       // the bytes to post
 }
 
-const dueDeliveries = `SELECT d.id, d.endpoint_id, d.event_id, d.type, d.device_id, d.status, d.attempts, d.last_status, d.last_reason,
-	d.created_at, d.first_attempt_at, d.last_attempt_at, d.due_at, d.completed_at, e.body
-	FROM delivery d JOIN event e ON e.position = d.position`
+const dueDeliveries = `SELECT d.id, d.event_id, d.n, d.attempts, d.due_at, d.created_at, d.first_attempt_at, e.body FROM delivery d JOIN event e ON e.position = d.position`
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
 func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) ([]DueDelivery, error) {
@@ -51,11 +56,11 @@ func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, 
 	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
 }
 
-func (db *DB) dueDeliveries(ctx context.Context, query string, args ...any) (list []DueDelivery, err error) {
-	err = db.rows(ctx, query, args, func(r *sql.Rows) error {
-		var d DueDelivery
-		one, err := scanDelivery(withTail{r, []any{&d.Body}})
-		d.Delivery = one
+func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
+	list = make([]DueDelivery, 0, dueGuess)
+	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
+		d := DueDelivery{EndpointID: endpoint}
+		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), &d.Row, &d.Attempts, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Body)
 		list = append(list, d)
 		return err
 	})
@@ -87,6 +92,7 @@ func (db *DB) EndpointsWithWork(ctx context.Context) (list []postern.EndpointID,
 // Attempt is one POST of a delivery and what follows from it.
 type Attempt struct {
 	DeliveryID postern.DeliveryID
+	Row        int64 // of the delivery in its table
 	EndpointID postern.EndpointID
 	Number     int
 	At         postern.Time // when it began
@@ -104,51 +110,63 @@ func (o Attempt) apply(t *tx) error {
 	if o.Status == postern.DeliveryPending {
 		completed = 0
 	}
+	if err := o.logBefore(t); err != nil {
+		return err
+	}
 	n, err := t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
-		last_attempt_at = $6, last_status = $7, last_reason = $8, completed_at = $9 WHERE endpoint_id = $1 AND id = $2 AND status = 'pending'`,
-		o.EndpointID, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, o.HTTPStatus, o.Reason, completed)
+		last_attempt_at = $6, last_duration = $7, last_status = $8, last_reason = $9, last_answer = $10, completed_at = $11 WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts < $4`,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer, completed)
 	if err != nil || n == 0 {
 		return err // the endpoint was deleted meanwhile
-	}
-	err = t.exec(`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (delivery_id, number) DO NOTHING`,
-		o.DeliveryID, o.Number, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer)
-	if err != nil {
-		return err
 	}
 	return o.health(t)
 }
 
-// applyAll records attempts of different deliveries that succeeded. The others
+// logBefore moves the attempt before this one into the log.
+func (o Attempt) logBefore(t *tx) error {
+	if o.Number == 1 {
+		return nil
+	}
+	return t.exec(`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer)
+		SELECT id, attempts, last_attempt_at, last_duration, last_status, last_reason, last_answer FROM delivery WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts BETWEEN 1 AND $3 - 1
+		ON CONFLICT (delivery_id, number) DO NOTHING`, o.Row, o.DeliveryID, o.Number)
+}
+
+// applyAll records first attempts of different deliveries that succeeded. The others
 // are left over.
 func (Attempt) applyAll(t *tx, list []pending) (rest []pending, err error) {
 	seen := map[postern.DeliveryID]bool{}
 	var values [][]any
 	for _, p := range list {
 		o := p.op.(Attempt) //nolint:errcheck,forcetypeassert // a list of one kind
-		if seen[o.DeliveryID] || o.Reason != "" || o.Status == postern.DeliveryPending {
+		if seen[o.DeliveryID] || o.Reason != "" || o.Number > 1 {
 			rest = append(rest, p)
 			continue
 		}
 		seen[o.DeliveryID] = true
-		values = append(values, []any{o.EndpointID, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, o.HTTPStatus, o.Ended, int64(o.Ended - o.At), o.Answer})
+		values = append(values, []any{o.Row, o.DeliveryID, o.Status, o.At, o.HTTPStatus, o.Ended, int64(o.Ended - o.At), o.Answer})
 	}
 	if len(values) == 0 {
 		return rest, nil
 	}
-	from, args := table("endpoint_id, id, status, number, due_at, at, http, ended, duration, answer", values)
+	from, args := table("n, id, status, at, http, ended, duration, answer", values)
 	return rest, t.exec(`WITH u AS (SELECT * FROM `+from+`), done AS (
-			UPDATE delivery AS d SET status = u.status, attempts = u.number, due_at = u.due_at, first_attempt_at = CASE WHEN d.first_attempt_at = 0 THEN u.at ELSE d.first_attempt_at END,
-			last_attempt_at = u.at, last_status = u.http, last_reason = '', completed_at = u.ended FROM u WHERE d.endpoint_id = u.endpoint_id AND d.id = u.id AND d.status = 'pending' RETURNING d.id, d.endpoint_id),
-		well AS (UPDATE endpoint AS e SET failing_since = 0, failures = 0 WHERE e.failures > 0 AND e.id IN (SELECT endpoint_id FROM done))
-		INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer) SELECT id, number, at, duration, http, '', answer FROM u JOIN done USING (id) ON CONFLICT (delivery_id, number) DO NOTHING`, args...)
+			UPDATE delivery AS d SET status = u.status, attempts = 1, due_at = 0, first_attempt_at = u.at, last_attempt_at = u.at, last_duration = u.duration,
+			last_status = u.http, last_reason = '', last_answer = u.answer, completed_at = u.ended FROM u WHERE d.n = u.n AND d.id = u.id AND d.status = 'pending' AND d.attempts = 0 RETURNING d.endpoint_id)
+		UPDATE endpoint AS e SET failing_since = 0, failures = 0 WHERE e.failures > 0 AND e.id IN (SELECT endpoint_id FROM done)`, args...)
 }
 
 // health keeps the endpoint's record: since when it has been failing and how
 // often. It is written only when it changes.
 func (o Attempt) health(t *tx) error {
 	if o.Reason == "" {
+		if _, well := t.well[o.EndpointID]; well {
+			return nil
+		}
+		t.well[o.EndpointID] = struct{}{}
 		return t.exec(`UPDATE endpoint SET failing_since = 0, failures = 0 WHERE id = $1 AND failures > 0`, o.EndpointID)
 	}
+	delete(t.well, o.EndpointID)
 	if err := t.exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 		at := testNow
 		for n := 1; n <= 12; n++ {
 			err := db.FinishAttempt(t.Context(), Attempt{
-				DeliveryID: due[0].ID, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
+				DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 			}
 			at = at.Add(11 * time.Hour)
 		}
-		if n := count(t, db, `SELECT count(*) FROM attempt`); n != 12 {
+		if n := count(t, db, `SELECT count(*) FROM attempt_log`); n != 12 {
 			t.Errorf("%d attempts are in the log, want 12", n)
 		}
 		if next, ok, err := db.NextDue(t.Context(), e.ID, testNow); !ok || next <= testNow || err != nil {

@@ -3,10 +3,14 @@ package store
 import "time"
 
 const (
-	queueLength = 4096    // ops that may wait for the writer; more callers block
-	groupSize   = 256     // ops that share one fsync; more only lengthen the wait of the first
-	listGuess   = 8       // rows of a list for which there is room from the start
-	keptBytes   = 4 << 20 // of devices that were read lately
+	queueLength = 4096 // ops that may wait for the writer; more callers block
+	groupSize   = 256  // ops that share one fsync; more only lengthen the wait of the first
+	listGuess   = 8    // rows of a list for which there is room from the start
+	// Writes that keep nobody waiting gather for so long, or up to so many.
+	patience     = time.Millisecond
+	patientGroup = 64
+	dueGuess     = 32      // the same for deliveries
+	keptBytes    = 4 << 20 // of devices that were read lately
 
 	// Read connections. With SQLite the machine's cores bound what they give;
 	// with PostgreSQL most of a read is waiting for the network.

@@ -104,7 +104,7 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			if i == 1 { // waits for its retry
 				continue
 			}
-			if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+			if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,13 +112,13 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM event WHERE id = $1`, due[1].EventID); n != 1 || count(t, db, `SELECT count(*) FROM event`) != 1 {
 			t.Errorf("%d events are left and %d of them wait for a delivery, want 1 and 1", count(t, db, `SELECT count(*) FROM event`), n)
 		}
-		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 1 {
+		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt_log`); n != 2 || m != 1 {
 			t.Errorf("%d deliveries and %d attempts are left, want those of the event that is left: 2 and 1", n, m)
 		}
 		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
 			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
 		}
-		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 			t.Fatal(err)
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))

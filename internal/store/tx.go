@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"postern/internal/postern"
 )
 
 // tx is a transaction of the writer. Statements are prepared once.
@@ -16,6 +18,8 @@ type tx struct {
 
 	changes bool  // the op at hand has changed a row
 	failed  error // a statement of the op at hand failed
+
+	well map[postern.EndpointID]struct{} // endpoints that this transaction has noted to be well
 }
 
 // runGroup applies the ops of a group.
@@ -61,6 +65,7 @@ func (t *tx) guarded(o op) (outcome, lost error) {
 	}
 	before := len(t.wakes)
 	outcome = t.apply(o)
+	clear(t.well) // what was noted may be taken back
 	if outcome != nil {
 		t.wakes = t.wakes[:before]
 		lost = t.exec("ROLLBACK TO op")

@@ -20,33 +20,59 @@ type attempt struct {
 	delivery store.DueDelivery
 }
 
-// report is what a lane must know of an attempt that ended.
+// report is what a lane must know of an attempt: first that it was answered, or
+// will not be, and then that this is on disk.
 type report struct {
-	id     postern.DeliveryID
-	reason egress.Reason // "" for success
-	due    postern.Time  // of the next attempt; never when there is none
-	shared bool          // it used a shared slot
+	id       postern.DeliveryID
+	answered bool         // the first of the two
+	verdict  verdict      // then: what it says of the endpoint
+	shared   bool         // then: it used a shared slot
+	due      postern.Time // of the next attempt; never when there is none
 }
 
-// run posts, and returns when the outcome is durable. When ctx ends before,
-// there is no outcome: the delivery stays due.
-func (a attempt) run(ctx context.Context) report {
+// verdict is what an answer says of the endpoint.
+type verdict int
+
+const (
+	well   verdict = iota // it took the event
+	unwell                // it did not, and was quick about it
+	slow                  // it did not answer in time, or asks for less
+	gone                  // it wants nothing any more
+)
+
+func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
+	switch {
+	case reason == "":
+		return well
+	case answer.Status == http.StatusGone:
+		return gone
+	case reason == egress.Timeout || answer.Status == http.StatusTooManyRequests:
+		return slow
+	}
+	return unwell
+}
+
+// run posts, tells the outcome, and returns when it is durable, with the time of
+// the next attempt. When ctx ends before, there is no outcome: the delivery stays
+// due.
+func (a attempt) run(ctx context.Context, answered func(verdict)) (due postern.Time) {
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID, "event", l.id, "attempt", l.number)
-		return report{id: a.delivery.ID, due: never}
+		answered(unwell)
+		return never
 	}
 	reason := reasonOf(err)
 	o := a.outcome(began, now(), answer, reason)
+	answered(verdictOf(answer, reason))
 	a.observe(ctx, o)
 	a.record(ctx, o)
-	r := report{id: a.delivery.ID, reason: reason, due: never}
 	if o.Status == postern.DeliveryPending {
-		r.due = o.DueAt
+		return o.DueAt
 	}
-	return r
+	return never
 }
 
 // reasonOf gives an error of the client its reason. Any other error means that
@@ -66,7 +92,7 @@ func reasonOf(err error) egress.Reason {
 func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
-		DeliveryID: d.ID, EndpointID: d.EndpointID, Number: d.Attempts + 1, At: began, Ended: ended,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: d.Attempts + 1, At: began, Ended: ended,
 		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
 	}
 	if reason == "" {
@@ -81,7 +107,7 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	if !again {
 		o.Status, o.DueAt = postern.DeliveryExhausted, ended
 	}
-	if answer.Status == http.StatusGone {
+	if verdictOf(answer, reason) == gone {
 		o.Disable = "gone"
 	}
 	return o

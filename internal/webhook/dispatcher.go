@@ -74,13 +74,9 @@ func New(opts Options) *Dispatcher {
 
 // send signs and posts one letter.
 func (d *Dispatcher) send(ctx context.Context, e postern.Endpoint, s signer, l letter) (egress.Answer, error) {
-	h, err := s.header(e, l, d.agent, time.Now())
-	if err != nil {
-		return egress.Answer{}, err
-	}
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, e.URL, h, l.body)
+	return d.post(ctx, e.URL, s.header(e, l, d.agent, time.Now()), l.body)
 }
 
 func now() postern.Time { return postern.TimeOf(time.Now()) }

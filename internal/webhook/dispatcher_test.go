@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
 
@@ -108,9 +109,9 @@ func TestFirstAttemptsGoBeforeRetries(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t, nil)
 	e := w.active(r.URL, func(e *postern.Endpoint) { e.MaxInFlight = 1 })
 	w.receive("old 0", "old 1", "old 2")
-	for _, d := range w.deliveries(e) {
+	for _, d := range w.dueNow(e) {
 		w.must(w.db.FinishAttempt(t.Context(), store.Attempt{
-			DeliveryID: d.ID, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: now().Add(-time.Minute),
+			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: now().Add(-time.Minute),
 		}))
 	}
 	w.receive(numbered(batch + 3)...)
@@ -154,11 +155,12 @@ func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
 	l := &lane{endpoint: postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100, held: map[postern.DeliveryID]struct{}{}}
 	for _, tt := range []struct {
-		reason string
+		status int
+		reason egress.Reason
 		want   int
-	}{{"timeout", 4}, {"status", 4}, {"timeout", 2}, {"timeout", 1}, {"timeout", 1}, {"", 2}, {"", 3}, {"", 4}, {"", 5}, {"", 6}, {"", 7}, {"", 8}, {"", 8}} {
-		if l.land(report{reason: reasonOf(failure(tt.reason)), due: never}); l.width != tt.want {
-			t.Fatalf("after %q the width is %d, want %d", tt.reason, l.width, tt.want)
+	}{{0, "timeout", 4}, {500, "status", 4}, {429, "status", 2}, {0, "timeout", 1}, {0, "timeout", 1}, {200, "", 2}, {200, "", 3}, {200, "", 4}, {200, "", 5}, {200, "", 6}, {200, "", 7}, {200, "", 8}, {200, "", 8}} {
+		if l.land(report{verdict: verdictOf(egress.Answer{Status: tt.status}, tt.reason), answered: true}); l.width != tt.want {
+			t.Fatalf("after %d %q the width is %d, want %d", tt.status, tt.reason, l.width, tt.want)
 		}
 	}
 }

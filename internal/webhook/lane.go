@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -32,14 +31,16 @@ type lane struct {
 	from    postern.Time                    // firsts are due from here on
 	due     postern.Time                    // when to look for retries
 
-	flying int
-	width  int  // attempts at once, from 1 to the endpoint's bound
-	own    bool // the lane's own slot is taken
+	flying    int  // POSTs that are open
+	recording int  // attempts that were answered and are not on disk yet
+	width     int  // POSTs at once, from 1 to the endpoint's bound
+	own       bool // the lane's own slot is taken
+	halted    bool // nothing more is posted before what was answered is on disk
 }
 
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
-		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, maxInFlight),
+		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
 		stale: true, more: true, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
 	}
 }
@@ -62,7 +63,7 @@ func (l *lane) run(ctx, work context.Context) {
 	l.changed = l.db.Listen(store.EndpointChanged, string(l.id))
 	defer l.changed.Close()
 	err := l.serve(ctx, work)
-	for l.flying > 0 {
+	for l.flying+l.recording > 0 {
 		l.land(<-l.done)
 	}
 	if err == nil || ctx.Err() != nil {
@@ -95,8 +96,11 @@ func (l *lane) serve(ctx, work context.Context) error {
 			l.more, l.due = true, 0
 		case r := <-l.done:
 			l.land(r)
+			for len(l.done) > 0 {
+				l.land(<-l.done)
+			}
 		case <-timer.C:
-			if l.flying == 0 && l.due > now() {
+			if l.flying+l.recording == 0 && l.due > now() {
 				return nil
 			}
 		}
@@ -110,7 +114,7 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 		if err := l.refresh(ctx); err != nil || l.endpoint.Status != postern.EndpointActive {
 			return 0, err
 		}
-		if l.flying >= l.width {
+		if l.halted || l.flying >= l.width || l.flying+l.recording >= 2*l.bound() {
 			return linger, nil
 		}
 		d, ok, err := l.take(ctx)
@@ -180,7 +184,7 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	l.more = len(list) == limit
 	l.from = at.Add(-clockSlack)
 	if l.more {
-		l.from = min(l.from, list[limit-1].NextAttemptAt)
+		l.from = min(l.from, list[limit-1].DueAt)
 	}
 	l.firsts = l.hold(list)
 	return nil
@@ -235,30 +239,42 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) bool {
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	go func() {
-		r := a.run(work)
-		r.shared = shared
-		l.done <- r
+		due := a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} })
+		l.done <- report{id: d.ID, due: due}
 	}()
 	return true
 }
 
-// land takes an attempt out of flight. Time-outs halve the lane's width and
-// each success widens it again: an endpoint that hangs keeps few of the slots
-// that all share.
+// land hears of an attempt: that it was answered, and later that it is on disk.
+// The next POST need not wait for the disk.
 func (l *lane) land(r report) {
-	delete(l.held, r.id)
+	if !r.answered {
+		delete(l.held, r.id)
+		l.recording--
+		l.halted = l.halted && l.recording > 0
+		l.due = min(l.due, r.due)
+		return
+	}
 	l.flying--
+	l.recording++
 	if r.shared {
 		<-l.slots
 	} else {
 		l.own = false
 	}
-	switch r.reason {
-	case "":
+	l.adapt(r.verdict)
+}
+
+// adapt halves the lane's width when the endpoint cannot keep up, and each
+// success widens it again: one that hangs keeps few of the slots that all share.
+func (l *lane) adapt(v verdict) {
+	switch v {
+	case well:
 		l.width = min(l.width+1, l.bound())
-	case egress.Timeout:
+	case slow:
 		l.width = max(l.width/2, 1)
-	default: // it was quick: no slot is wasted on it
+	case gone:
+		l.halted = true
+	case unwell: // it was quick: no slot is wasted on it
 	}
-	l.due = min(l.due, r.due)
 }

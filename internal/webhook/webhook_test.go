@@ -143,6 +143,14 @@ func (w *world) receive(texts ...string) {
 }
 
 // deliveries lists those of an endpoint, oldest first.
+// dueNow are the deliveries as a lane reads them.
+func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
+	w.t.Helper()
+	list, err := w.db.DueDeliveries(w.t.Context(), e.ID, now(), 100_000)
+	w.must(err)
+	return list
+}
+
 func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
 	w.t.Helper()
 	list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "", store.Page{Limit: 100_000})
