@@ -70,6 +70,8 @@ func kinds() map[postern.Reason]kind {
 		postern.NoOpenLink:           {409, "CONFLICT", "No open link attempt"},
 		postern.NotLinked:            {409, "CONFLICT", "Device not linked"},
 		postern.NumberTaken:          {409, "CONFLICT", "Number taken"},
+		postern.EndpointNotActive:    {409, "CONFLICT", "Endpoint not active"},
+		postern.EndpointIsPaused:     {409, "CONFLICT", "Endpoint paused"},
 		postern.IdempotencyRunning:   {409, "IDEMPOTENCY_IN_PROGRESS", "The first request is still running"},
 		postern.EventsExpired:        {410, "EVENTS_EXPIRED", "Events expired"},
 		postern.PayloadTooLarge:      {413, "PAYLOAD_TOO_LARGE", "Payload too large"},

@@ -33,6 +33,12 @@ func (a *API) routes() {
 	add(a, "POST /v1/webhooks", "createWebhook", "Create a webhook endpoint", a.createWebhook, creates)
 	add(a, "GET "+webhook, "getWebhook", "Get a webhook endpoint", a.getWebhook)
 	add(a, "DELETE "+webhook, "deleteWebhook", "Delete a webhook endpoint", a.deleteWebhook)
+	add(a, "PATCH "+webhook, "updateWebhook", "Change a webhook endpoint", a.updateWebhook,
+		describes("Members that are left out stay as they are. A new url is pendingUrl until it has answered the handshake; until then the old one stays in use. It needs messages:read and events:read too."))
+	add(a, "POST "+webhook+"/verify", "verifyWebhook", "Verify a webhook endpoint anew", a.verifyWebhook)
+	add(a, "POST "+webhook+"/pause", "pauseWebhook", "Pause a webhook endpoint", a.pauseWebhook)
+	add(a, "POST "+webhook+"/resume", "resumeWebhook", "Resume a webhook endpoint", a.resumeWebhook,
+		describes("It is verified, and then gets what was recorded since the pause, at most 72 hours back."))
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
 
 	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents, refuses(404, 410))

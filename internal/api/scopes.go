@@ -27,6 +27,10 @@ func scopes() map[string][]postern.Scope {
 		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it makes the key's reach outlive the key
 		"getWebhook":       {postern.WebhooksRead},
 		"deleteWebhook":    {postern.WebhooksWrite},
+		"updateWebhook":    {postern.WebhooksWrite}, // a new URL needs more: gateway.ChangeEndpoint
+		"verifyWebhook":    {postern.WebhooksWrite},
+		"pauseWebhook":     {postern.WebhooksWrite},
+		"resumeWebhook":    {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
 		"listEvents":       {postern.EventsRead},
 		"streamEvents":     {postern.EventsRead},

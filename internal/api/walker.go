@@ -44,6 +44,9 @@ func (w *walker) value(s *huma.Schema, pointer string) error {
 	for s != nil && s.Ref != "" {
 		s = w.registry.SchemaFromRef(s.Ref)
 	}
+	if s != nil && tok.Kind() == jsontext.KindNull && takesNull(s) {
+		return nil
+	}
 	if s != nil && !fits(tok.Kind(), s.Type) {
 		w.invalid(pointer, "expected %s", typeName(s.Type))
 		s = nil
@@ -63,7 +66,7 @@ func (w *walker) value(s *huma.Schema, pointer string) error {
 }
 
 // fits tells whether a value of this kind has the type. Null has none: a
-// member without a value is left out.
+// member without a value is left out, but for those that takesNull knows.
 func fits(k jsontext.Kind, schemaType string) bool {
 	switch k {
 	case jsontext.KindBeginObject:

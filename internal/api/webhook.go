@@ -16,12 +16,13 @@ type newWebhook struct {
 	Headers     map[string]string  `json:"headers,omitempty" doc:"At most 10 fixed headers to send with every delivery."`
 	Secret      string             `json:"secret,omitempty" minLength:"1" doc:"Your own signing secret: whsec_ and base64 of 24 to 64 bytes; one is made unless told."`
 	MaxInFlight int                `json:"maxInFlight,omitempty" minimum:"1" maximum:"64" doc:"Deliveries at once; 8 unless told." example:"8"`
+	Ordered     bool               `json:"ordered,omitempty" doc:"Within one chat the next event waits for success of the one before, at most 10 minutes."`
 }
 
 func (a *API) createWebhook(ctx context.Context, q *request, in *struct{ Body newWebhook }) (*created[gateway.EndpointWithSecret], error) {
 	b := in.Body
 	return answerCreated(a.gateway.CreateEndpoint(ctx, q.caller, gateway.NewEndpoint{
-		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers, Secret: b.Secret, MaxInFlight: b.MaxInFlight,
+		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers, Secret: b.Secret, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered,
 	}, q.idem))
 }
 
@@ -35,6 +36,46 @@ type webhookInput struct {
 
 func (a *API) getWebhook(ctx context.Context, q *request, in *webhookInput) (*output[postern.Endpoint], error) {
 	return answer(a.gateway.Endpoint(ctx, q.caller, in.ID))
+}
+
+type webhookChange struct {
+	_           struct{}                   `additionalProperties:"false"`
+	URL         string                     `json:"url,omitempty" minLength:"1" maxLength:"2048" doc:"Where to post events: https and a public address. The old URL stays in use until this one has answered the handshake." example:"https://hooks.example.com/new"`
+	Description *string                    `json:"description,omitempty" maxLength:"500" nullable:"false" doc:"For people." example:"orders service"`
+	Events      []string                   `json:"events,omitempty" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"message.*\"]"`
+	DeviceIDs   orNull[[]postern.DeviceID] `json:"deviceIds,omitzero" doc:"Only events of these devices; null for all that the key may see."`
+	Headers     map[string]string          `json:"headers,omitempty" doc:"At most 10 fixed headers to send with every delivery, in place of those before."`
+	MaxInFlight int                        `json:"maxInFlight,omitempty" minimum:"1" maximum:"64" doc:"Deliveries at once." example:"8"`
+	Ordered     *bool                      `json:"ordered,omitempty" nullable:"false" doc:"Within one chat the next event waits for success of the one before, at most 10 minutes."`
+}
+
+type updateWebhookInput struct {
+	ID   postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body webhookChange
+}
+
+func (a *API) updateWebhook(ctx context.Context, q *request, in *updateWebhookInput) (*output[postern.Endpoint], error) {
+	b := in.Body
+	return answer(a.gateway.ChangeEndpoint(ctx, q.caller, in.ID, gateway.EndpointChange{
+		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.given(), Headers: b.Headers, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered,
+	}))
+}
+
+type webhookCommand struct {
+	ID   postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *noMembers
+}
+
+func (a *API) verifyWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
+	return answer(a.gateway.VerifyEndpoint(ctx, q.caller, in.ID))
+}
+
+func (a *API) pauseWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
+	return answer(a.gateway.PauseEndpoint(ctx, q.caller, in.ID))
+}
+
+func (a *API) resumeWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
+	return answer(a.gateway.ResumeEndpoint(ctx, q.caller, in.ID))
 }
 
 func (a *API) deleteWebhook(ctx context.Context, q *request, in *webhookInput) (*nothing, error) {

@@ -21,6 +21,7 @@ type NewEndpoint struct {
 	Headers     map[string]string  `json:"headers"`
 	Secret      string             `json:"secret"` // "": one is made
 	MaxInFlight int                `json:"maxInFlight"`
+	Ordered     bool               `json:"ordered"`
 }
 
 // EndpointWithSecret is an endpoint in the one answer that shows its secret.
@@ -40,7 +41,7 @@ func (g *Gateway) CreateEndpoint(ctx context.Context, c Caller, in NewEndpoint, 
 		return g.buildEndpoint(ctx, c, in)
 	})
 	if err == nil && !c.sees(made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
-		return Created[EndpointWithSecret]{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+		return Created[EndpointWithSecret]{}, notThisEndpoint()
 	}
 	return made, err
 }
@@ -60,7 +61,10 @@ func (c Caller) endpointDevices(ids []postern.DeviceID) ([]postern.DeviceID, err
 }
 
 func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
-	if err := g.checkEndpoint(in); err != nil {
+	if err := g.checkURL(in.URL); err != nil {
+		return e, nil, postern.Invalid("/url", "%s", err)
+	}
+	if err := checkEndpoint(in); err != nil {
 		return e, nil, err
 	}
 	for _, id := range in.DeviceIDs {
@@ -80,17 +84,14 @@ func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (
 	now, id := g.time(), postern.NewEndpointID()
 	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
 		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events, DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
-		Status: postern.EndpointPending, SecretLastFour: in.Secret[len(in.Secret)-4:], CreatedAt: now, MaxInFlight: in.MaxInFlight, DueAt: now,
+		Status: postern.EndpointPending, SecretLastFour: in.Secret[len(in.Secret)-4:], CreatedAt: now, MaxInFlight: in.MaxInFlight, Ordered: in.Ordered, DueAt: now,
 	}}
 	row := e.Endpoint
 	row.Secret = g.box.Seal([]byte(in.Secret), id.SecretPlace())
 	return e, func(once *store.Once) error { return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once) }, nil
 }
 
-func (g *Gateway) checkEndpoint(in NewEndpoint) error {
-	if err := g.checkURL(in.URL); err != nil {
-		return postern.Invalid("/url", "%s", err)
-	}
+func checkEndpoint(in NewEndpoint) error {
 	switch {
 	case len(in.Description) > maxDescription || !cleanText(in.Description):
 		return postern.Invalid("/description", "a description has at most %d bytes of plain text", maxDescription)
@@ -170,7 +171,7 @@ func (g *Gateway) Endpoint(ctx context.Context, c Caller, id postern.EndpointID)
 		return postern.Endpoint{}, err
 	}
 	if !c.sees(e) {
-		return postern.Endpoint{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+		return postern.Endpoint{}, notThisEndpoint()
 	}
 	return e, nil
 }

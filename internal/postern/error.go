@@ -34,6 +34,8 @@ const (
 	NoOpenLink           Reason = "no-open-link"
 	NotLinked            Reason = "device-not-linked"
 	NumberTaken          Reason = "number-taken"
+	EndpointNotActive    Reason = "endpoint-not-active"
+	EndpointIsPaused     Reason = "endpoint-paused"
 	SandboxOff           Reason = "sandbox-off"
 	IdempotencyRunning   Reason = "idempotency-in-progress"
 	IdempotencyReused    Reason = "idempotency-key-reused"

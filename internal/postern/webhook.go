@@ -21,13 +21,13 @@ const (
 type Endpoint struct {
 	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
-	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL whose handshake has not succeeded yet."`
+	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the handshake yet; url stays in use until it has." example:"https://hooks.example.com/new"`
 	Description    string            `json:"description" example:"orders service"`
 	Events         []string          `json:"events" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"*\"]"`
 	DeviceIDs      []DeviceID        `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
 	Headers        map[string]string `json:"headers" doc:"Fixed headers sent with every delivery."`
 	Status         EndpointStatus    `json:"status" enum:"pending,active,failed,paused,disabled" example:"active"`
-	StatusReason   Maybe             `json:"statusReason" nullable:"true" example:"challenge"`
+	StatusReason   Maybe             `json:"statusReason" nullable:"true" doc:"Why it is not active, or why pendingUrl was not accepted." example:"challenge"`
 	SecretLastFour string            `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
 	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:01.000Z"`

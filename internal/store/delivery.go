@@ -170,7 +170,7 @@ func (o Attempt) health(t *tx) error {
 	if err := t.exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At); err != nil {
 		return err
 	}
-	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END
+	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END, since = (SELECT coalesce(max(position), 0) FROM event)
 		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
 		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
 	if n > 0 {
