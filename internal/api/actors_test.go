@@ -122,6 +122,7 @@ func routes() map[string]route {
 		"verifyWebhook":    {"POST", 200, true, at(webhooks, webhook, "/verify", "")},
 		"pauseWebhook":     {"POST", 200, true, at(webhooks, webhook, "/pause", "")},
 		"resumeWebhook":    {"POST", 200, true, at(webhooks, webhook, "/resume", "")},
+		"rotateSecret":     {"POST", 200, true, at(webhooks, webhook, "/rotate-secret", `{"overlapSeconds":0}`)},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},
 		"streamEvents":     {"GET", 200, true, at("/v1/events/stream?deviceId=", connected, "", "")},

@@ -39,6 +39,8 @@ func (a *API) routes() {
 	add(a, "POST "+webhook+"/pause", "pauseWebhook", "Pause a webhook endpoint", a.pauseWebhook)
 	add(a, "POST "+webhook+"/resume", "resumeWebhook", "Resume a webhook endpoint", a.resumeWebhook,
 		describes("It is verified, and then gets what was recorded since the pause, at most 72 hours back."))
+	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Give a webhook endpoint a new secret", a.rotateSecret, creates, status(http.StatusOK),
+		describes("The answer is the only one that shows the secret. From the next delivery on it signs; until the overlap ends the old one signs too."))
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
 
 	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents, refuses(404, 410))

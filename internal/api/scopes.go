@@ -31,6 +31,7 @@ func scopes() map[string][]postern.Scope {
 		"verifyWebhook":    {postern.WebhooksWrite},
 		"pauseWebhook":     {postern.WebhooksWrite},
 		"resumeWebhook":    {postern.WebhooksWrite},
+		"rotateSecret":     {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
 		"listEvents":       {postern.EventsRead},
 		"streamEvents":     {postern.EventsRead},

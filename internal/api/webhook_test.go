@@ -1,8 +1,12 @@
 package api_test
 
 import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +133,96 @@ func TestPauseResumeAndVerify(t *testing.T) {
 	step("/verify", "active", "null") // the new URL alone is asked
 	mine.patch(hook, `{"url":"https://hooks.test/b"}`)
 	step("/verify", "pending", "null")
+}
+
+// stored is an endpoint as the dispatcher reads it.
+func (t *tenant) stored(target string) postern.Endpoint {
+	t.t.Helper()
+	e, err := t.db.EndpointForDelivery(t.t.Context(), postern.EndpointID(strings.TrimPrefix(target, "/v1/webhooks/")))
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return e
+}
+
+func TestRotationOfASecret(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")
+		hook := mine.active(`{"url":"https://hooks.test/a"}`)
+		before := mine.stored(hook)
+		a := mine.do("POST", hook+"/rotate-secret", "", "Idempotency-Key", "k")
+		a.want(http.StatusOK, "")
+		secret := a.member("secret")
+		if !strings.HasPrefix(secret, "whsec_") || a.member("secretLastFour") != secret[len(secret)-4:] {
+			t.Errorf("the answer is %s", a.Body)
+		}
+		again := mine.do("POST", hook+"/rotate-secret", "", "Idempotency-Key", "k")
+		again.want(http.StatusOK, "")
+		if again.member("secret") != secret || again.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("the same key again: %s", again.Body)
+		}
+		now := postern.TimeOf(time.Now())
+		e := mine.stored(hook)
+		if len(e.OldSecrets) != 1 || !bytes.Equal(e.OldSecrets[0].Secret, before.Secret) || e.OldSecrets[0].Until > now.Add(24*time.Hour) || e.OldSecrets[0].Until < now.Add(24*time.Hour-time.Minute) {
+			t.Errorf("old secrets = %+v, want the first one for a day", e.OldSecrets)
+		}
+		if got := mine.do("GET", hook, ""); got.member("secretLastFour") != secret[len(secret)-4:] || strings.Contains(got.Body.String(), secret) {
+			t.Errorf("the endpoint is %s", got.Body)
+		}
+		const own = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+		a = mine.do("POST", hook+"/rotate-secret", `{"secret":"`+own+`","overlapSeconds":60}`)
+		a.want(http.StatusOK, "")
+		if a.member("secret") != own {
+			t.Errorf("the answer is %s", a.Body)
+		}
+		if e = mine.stored(hook); len(e.OldSecrets) != 2 || e.OldSecrets[1].Until > now.Add(2*time.Minute) {
+			t.Errorf("old secrets = %+v, want two for a minute", e.OldSecrets)
+		}
+		mine.do("POST", hook+"/rotate-secret", `{"overlapSeconds":0}`).want(http.StatusOK, "")
+		if e = mine.stored(hook); len(e.OldSecrets) != 0 {
+			t.Errorf("old secrets = %+v, want none", e.OldSecrets)
+		}
+		for range 15 {
+			mine.do("POST", hook+"/rotate-secret", "").want(http.StatusOK, "")
+		}
+		if e = mine.stored(hook); len(e.OldSecrets) != 9 {
+			t.Errorf("%d old secrets sign, want at most 9", len(e.OldSecrets))
+		}
+		for body, pointer := range map[string]string{`{"secret":"whsec_AAAA"}`: "/secret", `{"overlapSeconds":-1}`: "/overlapSeconds", `{"overlapSeconds":2592001}`: "/overlapSeconds"} {
+			p := mine.do("POST", hook+"/rotate-secret", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+			if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
+				t.Errorf("%s: errors %v", body, p.Errors)
+			}
+		}
+	})
+}
+
+func TestPublicKeyComesAndGoesWithItsSignature(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	hook := mine.active(`{"url":"https://hooks.test/a"}`)
+	mine.patch(hook, `{}`).members(map[string]string{"signatures": `["v1"]`, "publicKey": "null"})
+	a := mine.patch(hook, `{"signatures":["v1","v1a"]}`)
+	public := a.member("publicKey")
+	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(public, "whpk_")); err != nil || len(raw) != ed25519.PublicKeySize {
+		t.Errorf("the public key is %s (%v)", public, err)
+	}
+	if again := mine.patch(hook, `{"signatures":["v1","v1a"]}`); again.member("publicKey") != public {
+		t.Error("the same signatures again made another key")
+	}
+	rotated := mine.do("POST", hook+"/rotate-secret", "")
+	if rotated.want(http.StatusOK, ""); rotated.member("publicKey") == public || len(mine.stored(hook).OldSecrets[0].SigningKey) == 0 {
+		t.Errorf("a rotation: %s", rotated.Body)
+	}
+	mine.patch(hook, `{"signatures":["v1"]}`).members(map[string]string{"signatures": `["v1"]`, "publicKey": "null"})
+	if e := mine.stored(hook); len(e.SigningKey)+len(e.OldSecrets[0].SigningKey) != 0 {
+		t.Error("ed25519 keys are left")
+	}
+	made := mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","signatures":["v1","v1a"]}`)
+	if made.want(http.StatusCreated, ""); !strings.HasPrefix(made.member("publicKey"), "whpk_") {
+		t.Errorf("a new endpoint: %s", made.Body)
+	}
+	for _, bad := range []string{`[]`, `["v1a"]`, `["v1a","v1"]`, `["v1","v1"]`, `["v2"]`} {
+		mine.do("PATCH", hook, `{"signatures":`+bad+`}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+	}
 }

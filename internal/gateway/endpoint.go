@@ -16,6 +16,7 @@ type EndpointChange struct {
 	Headers     map[string]string
 	MaxInFlight int
 	Ordered     *bool
+	Signatures  []string
 }
 
 // ChangeEndpoint changes an endpoint. A new URL takes the place of the old one
@@ -39,6 +40,9 @@ func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.Endpo
 	now := g.time()
 	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
 		in.apply(e)
+		if in.Signatures != nil {
+			g.signWith(e, in.Signatures)
+		}
 		if in.URL != "" {
 			moveTo(e, in.URL, now)
 		}
@@ -69,7 +73,7 @@ func (g *Gateway) checkChange(in EndpointChange) error {
 			return postern.Invalid("/url", "%s", err)
 		}
 	}
-	n := NewEndpoint{Events: in.Events, Headers: in.Headers, MaxInFlight: in.MaxInFlight}
+	n := NewEndpoint{Events: in.Events, Headers: in.Headers, MaxInFlight: in.MaxInFlight, Signatures: in.Signatures}
 	if in.Description != nil {
 		n.Description = *in.Description
 	}

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -22,6 +20,7 @@ type NewEndpoint struct {
 	Secret      string             `json:"secret"` // "": one is made
 	MaxInFlight int                `json:"maxInFlight"`
 	Ordered     bool               `json:"ordered"`
+	Signatures  []string           `json:"signatures"` // nil: v1
 }
 
 // EndpointWithSecret is an endpoint in the one answer that shows its secret.
@@ -81,13 +80,16 @@ func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (
 	if in.MaxInFlight == 0 {
 		in.MaxInFlight = defaultInFlight
 	}
+	if in.Signatures == nil {
+		in.Signatures = []string{postern.SignatureHMAC}
+	}
 	now, id := g.time(), postern.NewEndpointID()
 	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
 		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events, DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
-		Status: postern.EndpointPending, SecretLastFour: in.Secret[len(in.Secret)-4:], CreatedAt: now, MaxInFlight: in.MaxInFlight, Ordered: in.Ordered, DueAt: now,
+		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight, Ordered: in.Ordered, DueAt: now,
 	}}
+	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
-	row.Secret = g.box.Seal([]byte(in.Secret), id.SecretPlace())
 	return e, func(once *store.Once) error { return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once) }, nil
 }
 
@@ -103,23 +105,12 @@ func checkEndpoint(in NewEndpoint) error {
 		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
+	case in.Signatures != nil && !validSignatures(in.Signatures):
+		return postern.Invalid("/signatures", "v1, or v1 and v1a")
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
 	}
 	return checkHeaders(in.Headers)
-}
-
-func newWebhookSecret() string {
-	var b [32]byte
-	rand.Read(b[:]) // never fails (Go 1.24)
-	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
-}
-
-// validWebhookSecret takes what the Standard Webhooks specification allows.
-func validWebhookSecret(s string) bool {
-	text, ok := strings.CutPrefix(s, "whsec_")
-	raw, err := base64.StdEncoding.DecodeString(text)
-	return ok && err == nil && len(raw) >= 24 && len(raw) <= 64
 }
 
 // ours are the headers a customer's fixed headers may not replace, beside

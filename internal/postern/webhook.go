@@ -34,11 +34,33 @@ type Endpoint struct {
 	MaxInFlight    int               `json:"maxInFlight" doc:"Deliveries at once, 1 to 64." example:"8"`
 	Ordered        bool              `json:"ordered" doc:"Whether one chat's events wait for each other."`
 
+	Signatures []string `json:"signatures" nullable:"false" enum:"v1,v1a" doc:"How deliveries are signed: v1 is HMAC-SHA256 with the secret, v1a is ed25519 with publicKey." example:"[\"v1\"]"`
+	PublicKey  Maybe    `json:"publicKey" nullable:"true" doc:"With v1a: whpk_ and base64 of the ed25519 key that verifies."`
+
 	WorkspaceID WorkspaceID `json:"-"`
 	Secret      []byte      `json:"-"` // sealed
+	SigningKey  []byte      `json:"-"` // sealed; empty without v1a
+	OldSecrets  []OldSecret `json:"-"` // newest first
 	Attempts    int         `json:"-"` // of the handshake
 	DueAt       Time        `json:"-"` // next try of the handshake
 }
+
+// OldSecret is what a rotation replaced. Until its end it signs beside its
+// successor.
+type OldSecret struct {
+	Secret     []byte `json:"secret"`     // sealed
+	SigningKey []byte `json:"signingKey"` // sealed; empty without v1a
+	Until      Time   `json:"until"`
+}
+
+// The signatures an endpoint may ask for.
+const (
+	SignatureHMAC    = "v1"
+	SignatureEd25519 = "v1a"
+)
+
+// SigningKeyPlace is where the endpoint's ed25519 key is sealed.
+func (id EndpointID) SigningKeyPlace() string { return "endpoint.signing_key " + string(id) }
 
 // SecretPlace is where the endpoint's signing secret is sealed: the gateway
 // seals it there, the dispatcher opens it there.

@@ -8,11 +8,12 @@ import (
 	"postern/internal/postern"
 )
 
-const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url`
+const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets, signatures, signing_key, public_key`
 
 func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
 	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
-		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL)
+		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL,
+		jsonColumn{&e.OldSecrets}, jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
 	return e, err
 }
 
@@ -32,9 +33,9 @@ func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int,
 		}
 		t.wake(EndpointChanged, string(e.ID))
 		return t.exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
 			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status, e.StatusReason,
-			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL)
+			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 	}))
 }
 
@@ -84,11 +85,12 @@ func (db *DB) ChangeEndpoint(ctx context.Context, ws postern.WorkspaceID, id pos
 
 func (t *tx) saveEndpoint(e postern.Endpoint) error {
 	return t.exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7, headers = $8, status_reason = $9,
-		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13,
+		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16, old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
 		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END, status = $14
 		WHERE workspace_id = $1 AND id = $2`,
 		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.StatusReason,
-		e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status)
+		e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
+		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 }
 
 // DeleteEndpoint removes an endpoint, what still waits for it, and its log.

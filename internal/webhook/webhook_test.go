@@ -256,6 +256,17 @@ func (r *receiver) count(by int) {
 	r.highest = max(r.highest, r.flying)
 }
 
+// newPlainReceiver takes POSTs and verifies nothing.
+func newPlainReceiver(t *testing.T, posts chan<- got) (url string) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		posts <- got{header: req.Header, body: string(body)}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
 // next waits for the next POST.
 func (r *receiver) next() got {
 	r.t.Helper()

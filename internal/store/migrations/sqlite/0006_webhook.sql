@@ -2,3 +2,10 @@
 -- A new URL that has not been verified yet; the one before stays in use.
 ALTER TABLE endpoint ADD COLUMN pending_url TEXT NOT NULL DEFAULT '';
 CREATE INDEX endpoint_moving ON endpoint (due_at) WHERE pending_url <> '';
+
+-- Secrets that a rotation replaced sign beside the new one for a time. With
+-- the signature v1a an endpoint has an ed25519 key too.
+ALTER TABLE endpoint ADD COLUMN old_secrets TEXT NOT NULL DEFAULT '[]';      -- JSON array, sealed, newest first
+ALTER TABLE endpoint ADD COLUMN signatures TEXT NOT NULL DEFAULT '["v1"]';   -- JSON array
+ALTER TABLE endpoint ADD COLUMN signing_key BLOB NOT NULL DEFAULT x'';       -- sealed; empty without v1a
+ALTER TABLE endpoint ADD COLUMN public_key TEXT NOT NULL DEFAULT '';
