@@ -70,6 +70,11 @@ func delivery(t *tenant) string {
 	return id
 }
 
+// oneDelivery is the id of that delivery.
+func oneDelivery(t *tenant) string {
+	return t.do("GET", "/v1/webhooks/"+delivery(t)+"/deliveries", "").list().Data[0].ID
+}
+
 func message(t *tenant) (device, id string) {
 	device = connected(t)
 	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
@@ -124,6 +129,8 @@ func routes() map[string]route {
 		"resumeWebhook":    {"POST", 200, true, at(webhooks, webhook, "/resume", "")},
 		"rotateSecret":     {"POST", 200, true, at(webhooks, webhook, "/rotate-secret", `{"overlapSeconds":0}`)},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
+		"getDelivery":      {"GET", 200, true, at("/v1/deliveries/", oneDelivery, "", "")},
+		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},
 		"streamEvents":     {"GET", 200, true, at("/v1/events/stream?deviceId=", connected, "", "")},
 		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},

@@ -42,6 +42,10 @@ func (a *API) routes() {
 	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Give a webhook endpoint a new secret", a.rotateSecret, creates, status(http.StatusOK),
 		describes("The answer is the only one that shows the secret. From the next delivery on it signs; until the overlap ends the old one signs too."))
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
+	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery with every attempt", a.getDelivery,
+		describes("event is what is posted; it is shown to keys with messages:read and events:read."))
+	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Deliver an event again", a.retryDelivery, creates, status(http.StatusAccepted),
+		describes("Opens a new round of attempts with the same eventId and bytes; a delivery that is pending is tried at once."))
 
 	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", a.listEvents, refuses(404, 410))
 	add(a, "GET /v1/events/stream", "streamEvents", "Follow the log of events", a.streamEvents, gives(streamType), refuses(404, 410),

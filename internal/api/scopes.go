@@ -33,6 +33,8 @@ func scopes() map[string][]postern.Scope {
 		"resumeWebhook":    {postern.WebhooksWrite},
 		"rotateSecret":     {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
+		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Delivery
+		"retryDelivery":    {postern.WebhooksWrite},
 		"listEvents":       {postern.EventsRead},
 		"streamEvents":     {postern.EventsRead},
 		"getUsage":         {postern.UsageRead},

@@ -107,13 +107,3 @@ func (a *API) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*c
 func (a *API) deleteWebhook(ctx context.Context, q *request, in *webhookInput) (*nothing, error) {
 	return nil, a.gateway.DeleteEndpoint(ctx, q.caller, in.ID)
 }
-
-type deliveriesInput struct {
-	ID postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Paging
-	Status string `query:"status" enum:"pending,succeeded,exhausted" doc:"Only deliveries in this state."`
-}
-
-func (a *API) listDeliveries(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
-	return answerList(a.gateway.Deliveries(ctx, q.caller, in.ID, in.Status, in.page()))
-}

@@ -105,6 +105,9 @@ func eventTypes(patterns []string) (list []postern.EventType, err error) {
 	if len(patterns) > maxEventPatterns {
 		return nil, postern.Invalid("/query/type", "name at most %d kinds of events", maxEventPatterns)
 	}
+	if len(patterns) > 0 {
+		list = []postern.EventType{} // a family without members names nothing, not everything
+	}
 	for _, p := range patterns {
 		if !postern.ValidEventPattern(p) {
 			return nil, postern.Invalid("/query/type", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())

@@ -188,20 +188,6 @@ func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.Endpo
 	return g.db.DeleteEndpoint(ctx, c.Workspace(), id)
 }
 
-// Deliveries lists an endpoint's deliveries, newest first.
-func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointID, status string, p Page) (List[postern.Delivery], error) {
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
-		return List[postern.Delivery]{}, err
-	}
-	kind := "deliveries " + string(id)
-	sp, err := g.open(c.Workspace(), kind, p)
-	if err != nil {
-		return List[postern.Delivery]{}, err
-	}
-	rows, err := g.db.Deliveries(ctx, c.Workspace(), id, status, sp)
-	return page(g, c.Workspace(), kind, rows, sp.Limit, func(d postern.Delivery) string { return string(d.ID) }), err
-}
-
 // Operator is a caller that stands for the operator of the server in one
 // workspace: every scope, every device, the workspace's own plan.
 func (g *Gateway) Operator(ctx context.Context, id postern.WorkspaceID) (Caller, error) {

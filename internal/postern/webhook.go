@@ -129,3 +129,13 @@ type Delivery struct {
 
 	FirstAttemptAt Time `json:"-"`
 }
+
+// Attempt is one POST of a delivery.
+type Attempt struct {
+	Number     int    `json:"number" doc:"1 for the first; a retry by hand goes on counting." example:"1"`
+	At         Time   `json:"at" format:"date-time" doc:"When it began." example:"2026-11-21T09:00:00.000Z"`
+	DurationMs int    `json:"durationMs" doc:"How long it took, in milliseconds." example:"120"`
+	Status     int    `json:"status" doc:"HTTP status of the answer; 0 when there was none." example:"503"`
+	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded." example:"status"`
+	Answer     string `json:"answer" doc:"The first KiB of what the receiver answered." example:"busy"`
+}

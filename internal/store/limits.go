@@ -40,6 +40,8 @@ const (
 	logBytes      = 4 << 20 // of events, after which a page of the log is full
 	logScan       = 10_000  // events that one page of a filtered log looks at
 
+	attemptsShown = 1000 // of one delivery: a retry by hand adds a round each time
+
 	// An endpoint is disabled after this long without one success, and at least
 	// so many attempts.
 	disableAfter    = 120 * time.Hour

@@ -102,7 +102,7 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	if first == 0 {
 		first = began
 	}
-	next, again := try{o.Number, first, ended, answer.RetryAfter, a.jitter()}.next()
+	next, again := try{o.Number - d.Earlier, first, ended, answer.RetryAfter, a.jitter()}.next()
 	o.Status, o.DueAt = postern.DeliveryPending, next
 	if !again {
 		o.Status, o.DueAt = postern.DeliveryExhausted, ended

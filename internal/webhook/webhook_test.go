@@ -153,7 +153,7 @@ func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 
 func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
 	w.t.Helper()
-	list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "", store.Page{Limit: 100_000})
+	list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{}, store.Page{Limit: 100_000})
 	w.must(err)
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
@@ -189,7 +189,7 @@ func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) pos
 func (w *world) awaitSucceeded(e postern.Endpoint, n int) {
 	w.t.Helper()
 	w.await(fmt.Sprintf("%d deliveries", n), func() bool {
-		list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "succeeded", store.Page{Limit: 100_000})
+		list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, store.Page{Limit: 100_000})
 		w.must(err)
 		return len(list) == n
 	})

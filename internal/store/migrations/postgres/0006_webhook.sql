@@ -9,3 +9,6 @@ ALTER TABLE endpoint ADD COLUMN old_secrets TEXT COLLATE "C" NOT NULL DEFAULT '[
 ALTER TABLE endpoint ADD COLUMN signatures TEXT COLLATE "C" NOT NULL DEFAULT '["v1"]';   -- JSON array
 ALTER TABLE endpoint ADD COLUMN signing_key BYTEA NOT NULL DEFAULT '';       -- sealed; empty without v1a
 ALTER TABLE endpoint ADD COLUMN public_key TEXT COLLATE "C" NOT NULL DEFAULT '';
+
+-- A retry by hand opens a new round, with attempts and a window of its own.
+ALTER TABLE delivery ADD COLUMN earlier BIGINT NOT NULL DEFAULT 0; -- attempts of the rounds before

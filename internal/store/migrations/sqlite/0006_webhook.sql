@@ -9,3 +9,6 @@ ALTER TABLE endpoint ADD COLUMN old_secrets TEXT NOT NULL DEFAULT '[]';      -- 
 ALTER TABLE endpoint ADD COLUMN signatures TEXT NOT NULL DEFAULT '["v1"]';   -- JSON array
 ALTER TABLE endpoint ADD COLUMN signing_key BLOB NOT NULL DEFAULT x'';       -- sealed; empty without v1a
 ALTER TABLE endpoint ADD COLUMN public_key TEXT NOT NULL DEFAULT '';
+
+-- A retry by hand opens a new round, with attempts and a window of its own.
+ALTER TABLE delivery ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0; -- attempts of the rounds before
