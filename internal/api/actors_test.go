@@ -128,6 +128,7 @@ func routes() map[string]route {
 		"pauseWebhook":     {"POST", 200, true, at(webhooks, webhook, "/pause", "")},
 		"resumeWebhook":    {"POST", 200, true, at(webhooks, webhook, "/resume", "")},
 		"rotateSecret":     {"POST", 200, true, at(webhooks, webhook, "/rotate-secret", `{"overlapSeconds":0}`)},
+		"testWebhook":      {"POST", 202, true, at(webhooks, delivery, "/test", "")},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
 		"getDelivery":      {"GET", 200, true, at("/v1/deliveries/", oneDelivery, "", "")},
 		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},

@@ -149,3 +149,32 @@ func TestFiltersOfDeliveries(t *testing.T) {
 		}
 	})
 }
+
+func TestTestEvent(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")
+		hook := mine.active(`{"url":"https://hooks.test/a","events":["device.linked"]}`)
+		a := mine.do("POST", hook+"/test", "", "Idempotency-Key", "k")
+		a.want(http.StatusAccepted, "")
+		a.members(map[string]string{"type": `"webhook.test"`, "deviceId": `""`, "status": `"pending"`, "attempts": "0"})
+		if again := mine.do("POST", hook+"/test", "", "Idempotency-Key", "k"); again.Body.String() != a.Body.String() {
+			t.Errorf("the same key again: %s", again.Body)
+		}
+		mine.do("POST", hook+"/test", "").want(http.StatusAccepted, "")
+		for query, want := range map[string]int{"": 2, "?type=webhook.test": 2, "?type=webhook.*": 2, "?type=message.*": 0, "?type=*": 2, "?type=webhook.disabled": 0} {
+			if l := mine.do("GET", hook+"/deliveries"+query, "").list(); len(l.Data) != want {
+				t.Errorf("%s: %d deliveries, want %d", query, len(l.Data), want)
+			}
+		}
+		if l := mine.do("GET", "/v1/events", "").list(); len(l.Data) != 0 {
+			t.Errorf("%d events are in the log, want none", len(l.Data))
+		}
+		if d := mine.shown(postern.DeliveryID(a.member("id"))); d.Event == nil || d.Event.Type != "webhook.test" || d.Event.EventID != a.member("eventId") {
+			t.Errorf("the delivery is %+v", d)
+		}
+		limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(connected(mine))}}))
+		limited.do("POST", hook+"/test", "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+		mine.do("POST", hook+"/pause", "").want(http.StatusOK, "")
+		mine.do("POST", hook+"/test", "").want(http.StatusConflict, postern.EndpointNotActive)
+	})
+}

@@ -41,6 +41,8 @@ func (a *API) routes() {
 		describes("It is verified, and then gets what was recorded since the pause, at most 72 hours back."))
 	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Give a webhook endpoint a new secret", a.rotateSecret, creates, status(http.StatusOK),
 		describes("The answer is the only one that shows the secret. From the next delivery on it signs; until the overlap ends the old one signs too."))
+	add(a, "POST "+webhook+"/test", "testWebhook", "Send a test event to a webhook endpoint", a.testWebhook, creates, status(http.StatusAccepted),
+		describes("A webhook.test goes to this endpoint alone, signed and retried like any event. It is in the delivery log and not in the log of events."))
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
 	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery with every attempt", a.getDelivery,
 		describes("event is what is posted; it is shown to keys with messages:read and events:read."))

@@ -32,6 +32,7 @@ func scopes() map[string][]postern.Scope {
 		"pauseWebhook":     {postern.WebhooksWrite},
 		"resumeWebhook":    {postern.WebhooksWrite},
 		"rotateSecret":     {postern.WebhooksWrite},
+		"testWebhook":      {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
 		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Delivery
 		"retryDelivery":    {postern.WebhooksWrite},

@@ -107,3 +107,7 @@ func (a *API) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*c
 func (a *API) deleteWebhook(ctx context.Context, q *request, in *webhookInput) (*nothing, error) {
 	return nil, a.gateway.DeleteEndpoint(ctx, q.caller, in.ID)
 }
+
+func (a *API) testWebhook(ctx context.Context, q *request, in *webhookCommand) (*created[postern.Delivery], error) {
+	return answerCreated(a.gateway.TestEndpoint(ctx, q.caller, in.ID, q.idem))
+}

@@ -18,7 +18,7 @@ type DeliveryQuery struct {
 
 // Deliveries lists an endpoint's deliveries, newest first.
 func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointID, q DeliveryQuery) (List[postern.Delivery], error) {
-	types, err := eventTypes(q.Types)
+	types, err := deliveryTypes(q.Types)
 	if err != nil {
 		return List[postern.Delivery]{}, err
 	}
@@ -32,6 +32,43 @@ func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointI
 	}
 	rows, err := g.db.Deliveries(ctx, c.Workspace(), id, store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}, sp)
 	return page(g, c.Workspace(), kind, rows, sp.Limit, func(d postern.Delivery) string { return string(d.ID) }), err
+}
+
+// deliveryTypes are the kinds that patterns name, beside those of the log also
+// the notices that are delivered.
+func deliveryTypes(patterns []string) ([]postern.EventType, error) {
+	var logged []string
+	var notices []postern.EventType
+	for _, p := range patterns {
+		switch p {
+		case string(postern.WebhookTest):
+			notices = append(notices, postern.WebhookTest)
+		case "webhook.*":
+			notices = append(notices, postern.WebhookTest, postern.WebhookDisabled)
+		default:
+			logged = append(logged, p)
+		}
+	}
+	list, err := eventTypes(logged)
+	if list == nil && len(logged) > 0 {
+		return nil, err // everything
+	}
+	return append(list, notices...), err
+}
+
+// TestEndpoint sends a webhook.test to an active endpoint, like any event.
+func (g *Gateway) TestEndpoint(ctx context.Context, c Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
+		return Created[postern.Delivery]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
+		now := g.time()
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
+		return d, func(once *store.Once) error {
+			return g.db.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once)
+		}, nil
+	})
 }
 
 // DeliveryLog is a delivery with all that is known of it.

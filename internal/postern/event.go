@@ -26,6 +26,7 @@ const (
 	DeviceUnlinked     EventType = "device.unlinked"
 
 	WebhookVerification EventType = "webhook.verification"
+	WebhookTest         EventType = "webhook.test"
 	WebhookDisabled     EventType = "webhook.disabled"
 )
 

@@ -55,7 +55,7 @@ func (db *DB) Delivery(ctx context.Context, ws postern.WorkspaceID, id postern.D
 	return d, body, err
 }
 
-const deliveryBody = `SELECT e.body FROM delivery d JOIN event e ON e.position = d.position WHERE d.workspace_id = $1 AND d.id = $2 AND length(e.body) > 0`
+const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE d.workspace_id = $1 AND d.id = $2 AND (d.notice IS NOT NULL OR length(e.body) > 0)`
 
 // Attempts lists the attempts of a delivery of the workspace, newest first.
 func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (list []postern.Attempt, err error) {
@@ -125,18 +125,19 @@ type DueDelivery struct {
 	Body           []byte       // the bytes to post
 }
 
-const dueDeliveries = `SELECT d.id, d.event_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, e.body FROM delivery d JOIN event e ON e.position = d.position`
+const dueDeliveries = `SELECT d.id, d.event_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+	WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL)`
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
 func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit)
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit)
 }
 
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
 // yet and became due between from and now, oldest first. A later from spares
 // it the walk over older retries.
 func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
 }
 
 func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
@@ -256,10 +257,11 @@ func (o Attempt) health(t *tx) error {
 	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END, since = (SELECT coalesce(max(position), 0) FROM event)
 		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
 		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
-	if n > 0 {
-		t.wake(EndpointChanged, string(o.EndpointID))
+	if err != nil || n == 0 {
+		return err
 	}
-	return err
+	t.wake(EndpointChanged, string(o.EndpointID))
+	return t.tellDisabled(o.EndpointID, o.Ended)
 }
 
 // FinishAttempt records one attempt and what follows from it.

@@ -12,3 +12,7 @@ ALTER TABLE endpoint ADD COLUMN public_key TEXT NOT NULL DEFAULT '';
 
 -- A retry by hand opens a new round, with attempts and a window of its own.
 ALTER TABLE delivery ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0; -- attempts of the rounds before
+
+-- A notice is not in the log of events: its delivery bears the bytes, at a
+-- position below zero.
+ALTER TABLE delivery ADD COLUMN notice BLOB; -- NULL: those of the event
