@@ -75,6 +75,12 @@ func oneDelivery(t *tenant) string {
 	return t.do("GET", "/v1/webhooks/"+delivery(t)+"/deliveries", "").list().Data[0].ID
 }
 
+func replay(t *tenant) string {
+	a := t.do("POST", "/v1/webhooks/"+delivery(t)+"/replay", "")
+	a.want(http.StatusAccepted, "")
+	return a.member("id")
+}
+
 func message(t *tenant) (device, id string) {
 	device = connected(t)
 	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
@@ -129,6 +135,9 @@ func routes() map[string]route {
 		"resumeWebhook":    {"POST", 200, true, at(webhooks, webhook, "/resume", "")},
 		"rotateSecret":     {"POST", 200, true, at(webhooks, webhook, "/rotate-secret", `{"overlapSeconds":0}`)},
 		"testWebhook":      {"POST", 202, true, at(webhooks, delivery, "/test", "")},
+		"createReplay":     {"POST", 202, true, at(webhooks, delivery, "/replay", `{"onlyFailed":true}`)},
+		"getReplay":        {"GET", 200, true, at("/v1/replays/", replay, "", "")},
+		"stopReplay":       {"DELETE", 204, true, at("/v1/replays/", replay, "", "")},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
 		"getDelivery":      {"GET", 200, true, at("/v1/deliveries/", oneDelivery, "", "")},
 		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},

@@ -178,3 +178,44 @@ func TestTestEvent(t *testing.T) {
 		mine.do("POST", hook+"/test", "").want(http.StatusConflict, postern.EndpointNotActive)
 	})
 }
+
+func TestReplay(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")
+		hook := "/v1/webhooks/" + delivery(mine)
+		a := mine.do("POST", hook+"/replay", `{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k")
+		a.want(http.StatusAccepted, "")
+		a.members(map[string]string{
+			"status": `"running"`, "since": `"2026-01-01T00:00:00.000Z"`, "until": `"2098-12-31T23:00:00.000Z"`, "types": `["message.*"]`, "onlyFailed": "true",
+			"matched": "0", "delivered": "0", "failed": "0", "endedAt": "null",
+		})
+		target := "/v1/replays/" + a.member("id")
+		if !strings.HasPrefix(target, "/v1/replays/rpl_") {
+			t.Errorf("the id is %s", a.member("id"))
+		}
+		if again := mine.do("POST", hook+"/replay", `{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k"); again.Body.String() != a.Body.String() {
+			t.Errorf("the same key again: %s", again.Body)
+		}
+		if ids, err := mine.db.RunningReplays(t.Context(), ""); err != nil || len(ids) != 1 {
+			t.Errorf("%d replays run (%v), want 1", len(ids), err)
+		}
+		mine.do("DELETE", target, "").want(http.StatusNoContent, "")
+		mine.do("GET", target, "").members(map[string]string{"status": `"stopped"`})
+		mine.do("DELETE", target, "").want(http.StatusNoContent, "")
+		mine.do("POST", hook+"/replay", "").members(map[string]string{"since": "null", "until": "null", "types": "null", "onlyFailed": "false"})
+		for body, pointer := range map[string]string{
+			`{"since":"x"}`: "/since", `{"until":"yesterday"}`: "/until", `{"types":[]}`: "/types", `{"types":["x"]}`: "/types", `{"since":"2026-01-02T00:00:00Z","until":"2026-01-02T00:00:00Z"}`: "/until", `{"status":"stopped"}`: "/status",
+		} {
+			p := mine.do("POST", hook+"/replay", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+			if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
+				t.Errorf("%s: errors %v, want one at %s", body, p.Errors, pointer)
+			}
+		}
+		limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(connected(mine))}}))
+		limited.do("POST", hook+"/replay", "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+		limited.do("GET", target, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+		limited.do("DELETE", target, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+		mine.do("POST", hook+"/pause", "").want(http.StatusOK, "")
+		mine.do("POST", hook+"/replay", "").want(http.StatusConflict, postern.EndpointNotActive)
+	})
+}

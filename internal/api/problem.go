@@ -72,6 +72,7 @@ func kinds() map[postern.Reason]kind {
 		postern.NumberTaken:          {409, "CONFLICT", "Number taken"},
 		postern.EndpointNotActive:    {409, "CONFLICT", "Endpoint not active"},
 		postern.EndpointIsPaused:     {409, "CONFLICT", "Endpoint paused"},
+		postern.ReplayLimit:          {409, "CONFLICT", "Too many replays"},
 		postern.EventRemoved:         {409, "CONFLICT", "Event removed"},
 		postern.IdempotencyRunning:   {409, "IDEMPOTENCY_IN_PROGRESS", "The first request is still running"},
 		postern.EventsExpired:        {410, "EVENTS_EXPIRED", "Events expired"},

@@ -43,6 +43,10 @@ func (a *API) routes() {
 		describes("The answer is the only one that shows the secret. From the next delivery on it signs; until the overlap ends the old one signs too."))
 	add(a, "POST "+webhook+"/test", "testWebhook", "Send a test event to a webhook endpoint", a.testWebhook, creates, status(http.StatusAccepted),
 		describes("A webhook.test goes to this endpoint alone, signed and retried like any event. It is in the delivery log and not in the log of events."))
+	add(a, "POST "+webhook+"/replay", "createReplay", "Deliver a part of the log again", a.createReplay, creates, status(http.StatusAccepted),
+		describes("Also what the endpoint never got because it was not active. A replay goes on in the background, behind what is new; every event keeps its eventId and its bytes."))
+	add(a, "GET /v1/replays/{id}", "getReplay", "Get a replay", a.getReplay)
+	add(a, "DELETE /v1/replays/{id}", "stopReplay", "Stop a replay", a.stopReplay, describes("It queues nothing more; what it has queued, a hundred or so, is still delivered."))
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
 	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery with every attempt", a.getDelivery,
 		describes("event is what is posted; it is shown to keys with messages:read and events:read."))

@@ -33,6 +33,9 @@ func scopes() map[string][]postern.Scope {
 		"resumeWebhook":    {postern.WebhooksWrite},
 		"rotateSecret":     {postern.WebhooksWrite},
 		"testWebhook":      {postern.WebhooksWrite},
+		"createReplay":     {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead},
+		"getReplay":        {postern.WebhooksRead},
+		"stopReplay":       {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
 		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Delivery
 		"retryDelivery":    {postern.WebhooksWrite},

@@ -49,7 +49,7 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 			logged = append(logged, p)
 		}
 	}
-	list, err := eventTypes(logged)
+	list, err := eventTypes("/query/type", logged)
 	if list == nil && len(logged) > 0 {
 		return nil, err // everything
 	}

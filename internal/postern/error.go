@@ -36,6 +36,7 @@ const (
 	NumberTaken          Reason = "number-taken"
 	EndpointNotActive    Reason = "endpoint-not-active"
 	EndpointIsPaused     Reason = "endpoint-paused"
+	ReplayLimit          Reason = "replay-limit"
 	EventRemoved         Reason = "event-removed"
 	SandboxOff           Reason = "sandbox-off"
 	IdempotencyRunning   Reason = "idempotency-in-progress"

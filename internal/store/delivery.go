@@ -80,7 +80,7 @@ func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id post
 			return err
 		}
 		d, err = scanDelivery(t.one(`UPDATE delivery SET due_at = $3, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
-			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, completed_at = 0, status = 'pending'
+			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.wake(DeliveryDue, string(d.EndpointID))
 		return err
@@ -116,16 +116,17 @@ type DueDelivery struct {
 	ID             postern.DeliveryID
 	EndpointID     postern.EndpointID
 	EventID        postern.EventID
-	Row            int64 // in the table
-	Attempts       int   // so far
-	Earlier        int   // of them, those of the rounds before this one
+	Replay         postern.ReplayID // "" when it belongs to none
+	Row            int64            // in the table
+	Attempts       int              // so far
+	Earlier        int              // of them, those of the rounds before this one
 	DueAt          postern.Time
 	CreatedAt      postern.Time
 	FirstAttemptAt postern.Time // of the round; 0 before it
 	Body           []byte       // the bytes to post
 }
 
-const dueDeliveries = `SELECT d.id, d.event_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+const dueDeliveries = `SELECT d.id, d.event_id, d.replay_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
 	WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL)`
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
@@ -134,17 +135,17 @@ func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, no
 }
 
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
-// yet and became due between from and now, oldest first. A later from spares
-// it the walk over older retries.
+// yet and became due between from and now, oldest first; those of replays are
+// none. A later from spares it the walk over older retries.
 func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
 }
 
 func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
 	list = make([]DueDelivery, 0, dueGuess)
 	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
 		d := DueDelivery{EndpointID: endpoint}
-		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Body)
+		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), (*string)(&d.Replay), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Body)
 		list = append(list, d)
 		return err
 	})
@@ -178,6 +179,7 @@ type Attempt struct {
 	DeliveryID postern.DeliveryID
 	Row        int64 // of the delivery in its table
 	EndpointID postern.EndpointID
+	Replay     postern.ReplayID // that it belongs to
 	Number     int
 	At         postern.Time // when it began
 	Ended      postern.Time
@@ -203,6 +205,9 @@ func (o Attempt) apply(t *tx) error {
 	if err != nil || n == 0 {
 		return err // the endpoint was deleted meanwhile
 	}
+	if err := o.countReplay(t); err != nil {
+		return err
+	}
 	return o.health(t)
 }
 
@@ -223,7 +228,7 @@ func (Attempt) applyAll(t *tx, list []pending) (rest []pending, err error) {
 	var values [][]any
 	for _, p := range list {
 		o := p.op.(Attempt) //nolint:errcheck,forcetypeassert // a list of one kind
-		if seen[o.DeliveryID] || o.Reason != "" || o.Number > 1 {
+		if seen[o.DeliveryID] || o.Reason != "" || o.Number > 1 || o.Replay != "" {
 			rest = append(rest, p)
 			continue
 		}

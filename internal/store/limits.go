@@ -40,6 +40,9 @@ const (
 	logBytes      = 4 << 20 // of events, after which a page of the log is full
 	logScan       = 10_000  // events that one page of a filtered log looks at
 
+	replayChunk   = 100  // deliveries that a replay queues in one operation
+	replayLow     = 50   // of them that may still wait when it queues more
+	maxReplays    = 10   // that run for one endpoint
 	attemptsShown = 1000 // of one delivery: a retry by hand adds a round each time
 
 	// An endpoint is disabled after this long without one success, and at least

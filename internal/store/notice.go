@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"slices"
 
 	"postern/internal/postern"
@@ -14,16 +16,24 @@ func (db *DB) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern
 		if err := once.claim(t); err != nil {
 			return err
 		}
-		var status postern.EndpointStatus
-		err := t.row(`SELECT status FROM endpoint WHERE workspace_id = $1 AND id = $2`, []any{ws, d.EndpointID}, &status)
-		if err != nil {
-			return notFoundOr(err, func() (bool, error) { return false, nil }, "webhook endpoint")
-		}
-		if status != postern.EndpointActive {
-			return notActive(status)
+		if err := t.activeEndpoint(ws, d.EndpointID); err != nil {
+			return err
 		}
 		return t.notice(ws, d, body)
 	}))
+}
+
+// activeEndpoint refuses an endpoint that gets nothing.
+func (t *tx) activeEndpoint(ws postern.WorkspaceID, id postern.EndpointID) error {
+	var status postern.EndpointStatus
+	err := t.row(`SELECT status FROM endpoint WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &status)
+	if errors.Is(err, sql.ErrNoRows) {
+		return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+	}
+	if err == nil && status != postern.EndpointActive {
+		return notActive(status)
+	}
+	return err
 }
 
 func (t *tx) notice(ws postern.WorkspaceID, d postern.Delivery, body []byte) error {

@@ -92,7 +92,7 @@ func reasonOf(err error) egress.Reason {
 func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
-		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: d.Attempts + 1, At: began, Ended: ended,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Replay: d.Replay, Number: d.Attempts + 1, At: began, Ended: ended,
 		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
 	}
 	if reason == "" {

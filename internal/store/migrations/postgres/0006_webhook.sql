@@ -16,3 +16,26 @@ ALTER TABLE delivery ADD COLUMN earlier BIGINT NOT NULL DEFAULT 0; -- attempts o
 -- A notice is not in the log of events: its delivery bears the bytes, at a
 -- position below zero.
 ALTER TABLE delivery ADD COLUMN notice BYTEA; -- NULL: those of the event
+
+-- A replay delivers a part of the log again, a chunk at a time.
+CREATE TABLE replay (
+    id           TEXT COLLATE "C" PRIMARY KEY,
+    workspace_id TEXT COLLATE "C" NOT NULL,
+    endpoint_id  TEXT COLLATE "C" NOT NULL,
+    status       TEXT COLLATE "C" NOT NULL,
+    since        BIGINT NOT NULL,
+    until        BIGINT NOT NULL,
+    types        TEXT COLLATE "C" NOT NULL, -- JSON array, or null for all
+    only_failed  BIGINT NOT NULL,
+    position     BIGINT NOT NULL, -- the log was read up to here
+    last         BIGINT NOT NULL, -- and is read to here
+    matched      BIGINT NOT NULL,
+    delivered    BIGINT NOT NULL,
+    failed       BIGINT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    ended_at     BIGINT NOT NULL
+);
+CREATE INDEX replay_endpoint ON replay (endpoint_id);
+CREATE INDEX replay_workspace ON replay (workspace_id, ended_at);
+ALTER TABLE delivery ADD COLUMN replay_id TEXT COLLATE "C" NOT NULL DEFAULT ''; -- that this round belongs to
+CREATE INDEX delivery_replay ON delivery (replay_id) WHERE status = 'pending' AND replay_id <> '';

@@ -16,3 +16,26 @@ ALTER TABLE delivery ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0; -- attempts 
 -- A notice is not in the log of events: its delivery bears the bytes, at a
 -- position below zero.
 ALTER TABLE delivery ADD COLUMN notice BLOB; -- NULL: those of the event
+
+-- A replay delivers a part of the log again, a chunk at a time.
+CREATE TABLE replay (
+    id           TEXT PRIMARY KEY,
+    workspace_id TEXT NOT NULL,
+    endpoint_id  TEXT NOT NULL,
+    status       TEXT NOT NULL,
+    since        INTEGER NOT NULL,
+    until        INTEGER NOT NULL,
+    types        TEXT NOT NULL, -- JSON array, or null for all
+    only_failed  INTEGER NOT NULL,
+    position     INTEGER NOT NULL, -- the log was read up to here
+    last         INTEGER NOT NULL, -- and is read to here
+    matched      INTEGER NOT NULL,
+    delivered    INTEGER NOT NULL,
+    failed       INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    ended_at     INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX replay_endpoint ON replay (endpoint_id);
+CREATE INDEX replay_workspace ON replay (workspace_id, ended_at);
+ALTER TABLE delivery ADD COLUMN replay_id TEXT NOT NULL DEFAULT ''; -- that this round belongs to
+CREATE INDEX delivery_replay ON delivery (replay_id) WHERE status = 'pending' AND replay_id <> '';
