@@ -16,6 +16,7 @@ ALTER TABLE delivery ADD COLUMN earlier BIGINT NOT NULL DEFAULT 0; -- attempts o
 -- A notice is not in the log of events: its delivery bears the bytes, at a
 -- position below zero.
 ALTER TABLE delivery ADD COLUMN notice BYTEA; -- NULL: those of the event
+CREATE INDEX delivery_notice ON delivery (workspace_id, created_at) WHERE position < 0;
 
 -- A replay delivers a part of the log again, a chunk at a time.
 CREATE TABLE replay (
