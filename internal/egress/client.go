@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"strconv"
 	"time"
@@ -137,8 +138,13 @@ func (c *Client) request(ctx context.Context, url string, header http.Header, bo
 // exchange goes through the transport and not through an http.Client, which
 // would follow redirects.
 func (c *Client) exchange(req *http.Request) (a Answer, err error) {
-	res, err := c.transport.RoundTrip(req)
+	var used net.Conn
+	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
+	res, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &trace)))
 	if err != nil {
+		if l, ok := used.(*line); ok && l.ended.Load() && failureOf(err).Reason == Body {
+			err = &Error{Reset, err}
+		}
 		return a, err
 	}
 	defer res.Body.Close()
