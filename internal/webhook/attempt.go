@@ -113,9 +113,14 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	return o
 }
 
-// answerText makes text of what a receiver answered.
+// answerText makes text of what a receiver answered. The marks in the place of
+// what is none must not make it longer than what is kept.
 func answerText(body []byte) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	text := strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= answerBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:answerBytes], "")
 }
 
 func (a attempt) observe(ctx context.Context, o store.Attempt) {

@@ -34,7 +34,7 @@ func TestReplayDeliversTheSameBytesAndWhatWasMissed(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t), newReceiver(t, nil)
 	w.receive("before the endpoint")
-	e := w.active(r.URL, nil)
+	e := w.active(r.URL, func(e *postern.Endpoint) { e.MaxInFlight = 1 })
 	w.start(w.dispatcher(Options{}))
 	w.receive("delivered")
 	first := r.next()
