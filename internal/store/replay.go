@@ -151,8 +151,8 @@ func (o queueReplay) apply(t *tx) error {
 		return err
 	}
 	var matched int64
-	for _, e := range o.list {
-		n, err := o.queue(t, e)
+	for i, e := range o.list {
+		n, err := o.queue(t, e, o.now-postern.Time(len(o.list)-i)) // due now, in the order of the log
 		if err != nil {
 			return err
 		}
@@ -167,16 +167,16 @@ func (o queueReplay) apply(t *tx) error {
 
 // queue opens a new round of a delivery that has ended, or makes the one that
 // never was. One that is on its way stays as it is.
-func (o queueReplay) queue(t *tx, e loggedEvent) (n int64, err error) {
+func (o queueReplay) queue(t *tx, e loggedEvent, due postern.Time) (n int64, err error) {
 	r := o.replay
 	n, err = t.changed(`UPDATE delivery SET status = 'pending', due_at = $3, earlier = attempts, first_attempt_at = 0, completed_at = 0, replay_id = $4
-		WHERE endpoint_id = $1 AND position = $2 AND (status = 'exhausted' OR status = 'succeeded' AND CAST($5 AS BIGINT) = 0)`, r.EndpointID, e.position, o.now, r.ID, r.OnlyFailed)
+		WHERE endpoint_id = $1 AND position = $2 AND (status = 'exhausted' OR status = 'succeeded' AND CAST($5 AS BIGINT) = 0)`, r.EndpointID, e.position, due, r.ID, r.OnlyFailed)
 	if err != nil || n > 0 || r.OnlyFailed {
 		return n, err
 	}
 	return t.changed(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, replay_id)
-		SELECT $1, workspace_id, $2, id, position, device_id, type, 'pending', 0, $3, $3, 0, 0, 0, '', 0, $4 FROM event WHERE position = $5 AND length(body) > 0
-		ON CONFLICT (endpoint_id, position) DO NOTHING`, postern.NewDeliveryID(), r.EndpointID, o.now, r.ID, e.position)
+		SELECT $1, workspace_id, $2, id, position, device_id, type, 'pending', 0, $6, $3, 0, 0, 0, '', 0, $4 FROM event WHERE position = $5 AND length(body) > 0
+		ON CONFLICT (endpoint_id, position) DO NOTHING`, postern.NewDeliveryID(), r.EndpointID, o.now, r.ID, e.position, due)
 }
 
 // countReplay counts a delivery of a replay that has ended.

@@ -100,9 +100,9 @@ func TestRetryByHandHasTwelveAttemptsAndThreeDaysOfItsOwn(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		up.Store(false)
+		f.restart()
 		_, err := w.db.RetryDelivery(t.Context(), e.WorkspaceID, first.ID, now(), nil)
 		w.must(err)
-		f.restart()
 		time.Sleep(100 * time.Hour)
 		synctest.Wait()
 		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s", "46h42m35s", "70h42m35s"}
