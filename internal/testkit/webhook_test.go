@@ -73,7 +73,7 @@ func TestEndpointMovesRotatesAndReplays(t *testing.T) {
 			got.Body = raw
 			posts <- got
 		}
-		json.NewEncoder(w).Encode(map[string]any{"challenge": got.Event["challenge"]}) //nolint:errcheck // the sender tries again
+		json.NewEncoder(w).Encode(map[string]any{"challenge": got.Event["challenge"]})
 	}))
 	defer newer.Close()
 	c.Call("PATCH", hook, map[string]any{"url": newer.URL}, 200, nil)
