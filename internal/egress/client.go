@@ -99,7 +99,9 @@ var identity = []string{"identity"} //nolint:gochecknoglobals // made once, neve
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (Answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	req, err := c.request(bounded, url, header, body)
+	var used net.Conn
+	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
+	req, err := c.request(httptrace.WithClientTrace(bounded, &trace), url, header, body)
 	if err != nil {
 		return Answer{}, &Error{Blocked, err}
 	}
@@ -110,7 +112,11 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 	case errors.Is(ctx.Err(), context.Canceled):
 		return answer, ctx.Err()
 	}
-	return answer, failureOf(err)
+	f := failureOf(err)
+	if l, ok := used.(*line); ok && l.ended.Load() && f.Reason == Body && answer.Status == 0 {
+		f = &Error{Reset, err}
+	}
+	return answer, f
 }
 
 // request checks the URL again: the rules may have changed since it was
@@ -138,13 +144,8 @@ func (c *Client) request(ctx context.Context, url string, header http.Header, bo
 // exchange goes through the transport and not through an http.Client, which
 // would follow redirects.
 func (c *Client) exchange(req *http.Request) (a Answer, err error) {
-	var used net.Conn
-	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
-	res, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &trace)))
+	res, err := c.transport.RoundTrip(req)
 	if err != nil {
-		if l, ok := used.(*line); ok && l.ended.Load() && failureOf(err).Reason == Body {
-			err = &Error{Reset, err}
-		}
 		return a, err
 	}
 	defer res.Body.Close()
