@@ -79,5 +79,10 @@ lint: ## vet and golangci-lint, pinned, with and without fail points
 bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|isolate|memory for one)
 	@./scripts/bench "$(BENCH)"
 
+.PHONY: verify-webhooks
+verify-webhooks: ## verify captured deliveries with npm standardwebhooks and svix (fetches them, pinned)
+	@dir=$$(mktemp -d) && cp scripts/webhooks/* "$$dir" && $(GO) test ./internal/webhook -count=1 -run Captured -capture "$$dir/deliveries.jsonl" \
+	  && (cd "$$dir" && npm ci --silent --no-audit --no-fund && node verify.js deliveries.jsonl) && echo "ok: deliveries verify" && rm -rf "$$dir"
+
 fmt: ## format
 	gofmt -w $$(git ls-files '*.go')

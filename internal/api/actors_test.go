@@ -76,6 +76,17 @@ func delivery(t *tenant) string {
 	return id
 }
 
+// oneDelivery is the id of that delivery.
+func oneDelivery(t *tenant) string {
+	return t.do("GET", "/v1/webhooks/"+delivery(t)+"/deliveries", "").list().Data[0].ID
+}
+
+func replay(t *tenant) string {
+	a := t.do("POST", "/v1/webhooks/"+delivery(t)+"/replay", "")
+	a.want(http.StatusAccepted, "")
+	return a.member("id")
+}
+
 func message(t *tenant) (device, id string) {
 	device = connected(t)
 	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
@@ -129,7 +140,18 @@ func routes() map[string]route {
 		}},
 		"getWebhook":       {"GET", 200, true, at(webhooks, webhook, "", "")},
 		"deleteWebhook":    {"DELETE", 204, true, at(webhooks, webhook, "", "")},
+		"updateWebhook":    {"PATCH", 200, true, at(webhooks, webhook, "", `{"description":"x"}`)},
+		"verifyWebhook":    {"POST", 200, true, at(webhooks, webhook, "/verify", "")},
+		"pauseWebhook":     {"POST", 200, true, at(webhooks, webhook, "/pause", "")},
+		"resumeWebhook":    {"POST", 200, true, at(webhooks, webhook, "/resume", "")},
+		"rotateSecret":     {"POST", 200, true, at(webhooks, webhook, "/rotate-secret", `{"overlapSeconds":0}`)},
+		"testWebhook":      {"POST", 202, true, at(webhooks, delivery, "/test", "")},
+		"createReplay":     {"POST", 202, true, at(webhooks, delivery, "/replay", `{"onlyFailed":true}`)},
+		"getReplay":        {"GET", 200, true, at("/v1/replays/", replay, "", "")},
+		"stopReplay":       {"DELETE", 204, true, at("/v1/replays/", replay, "", "")},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
+		"getDelivery":      {"GET", 200, true, at("/v1/deliveries/", oneDelivery, "", "")},
+		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},
 		"streamEvents":     {"GET", 200, true, at("/v1/events/stream?deviceId=", connected, "", "")},
 		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},

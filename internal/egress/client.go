@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"strconv"
 	"time"
@@ -99,7 +100,9 @@ var identity = []string{"identity"} //nolint:gochecknoglobals // made once, neve
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (Answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	req, err := c.request(bounded, url, header, body)
+	var used net.Conn
+	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
+	req, err := c.request(httptrace.WithClientTrace(bounded, &trace), url, header, body)
 	if err != nil {
 		return Answer{}, &Error{Blocked, err}
 	}
@@ -110,7 +113,11 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 	case errors.Is(ctx.Err(), context.Canceled):
 		return answer, ctx.Err()
 	}
-	return answer, failureOf(err)
+	f := failureOf(err)
+	if l, ok := used.(*line); ok && l.ended.Load() && f.Reason == Body && answer.Status == 0 {
+		f = &Error{Reset, err}
+	}
+	return answer, f
 }
 
 // request checks the URL again: the rules may have changed since it was

@@ -88,7 +88,7 @@ func (g *Gateway) WatchEvents(c Caller) *store.Listener {
 // openLog checks the filters. The device is looked up, so that a wrong one is
 // an error and not an empty list.
 func (g *Gateway) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
-	types, err := eventTypes(q.Types)
+	types, err := eventTypes("/query/type", q.Types)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +101,16 @@ func (g *Gateway) openLog(ctx context.Context, c Caller, q EventQuery) (*LogRead
 }
 
 // eventTypes are the kinds that patterns name; nil is every kind.
-func eventTypes(patterns []string) (list []postern.EventType, err error) {
+func eventTypes(place string, patterns []string) (list []postern.EventType, err error) {
 	if len(patterns) > maxEventPatterns {
-		return nil, postern.Invalid("/query/type", "name at most %d kinds of events", maxEventPatterns)
+		return nil, postern.Invalid(place, "name at most %d kinds of events", maxEventPatterns)
+	}
+	if len(patterns) > 0 {
+		list = []postern.EventType{} // a family without members names nothing, not everything
 	}
 	for _, p := range patterns {
 		if !postern.ValidEventPattern(p) {
-			return nil, postern.Invalid("/query/type", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+			return nil, postern.Invalid(place, "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
 		}
 		if p == "*" {
 			return nil, nil

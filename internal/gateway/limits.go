@@ -43,6 +43,11 @@ const (
 	// maxOverlap is how long a key may live on beside its successor.
 	maxOverlap = 30 * 24 * time.Hour
 
+	// defaultOverlap is how long the old secret of an endpoint signs beside its
+	// successor, unless told; maxOverlap bounds it too.
+	defaultOverlap = 24 * time.Hour
+	maxOldSecrets  = 9 // that sign beside the newest: more only make the header longer
+
 	// usedEvery bounds how often a key's last use is written.
 	usedEvery = time.Minute
 	// keysCached bounds the keys remembered in memory.

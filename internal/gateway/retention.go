@@ -55,6 +55,10 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 		k := keep.of(ws)
 		err = errors.Join(err,
 			inChunks(ctx, func(from int64) (int64, bool, error) { return g.db.RemoveEvents(ctx, ws.ID, now.Add(-k.Events), from) }),
+			inChunks(ctx, func(int64) (int64, bool, error) {
+				more, err := g.db.RemoveNotices(ctx, ws.ID, now.Add(-k.Events))
+				return 0, more, err
+			}),
 			inChunks(ctx, func(from int64) (int64, bool, error) {
 				return g.db.RemoveMessages(ctx, ws.ID, now.Add(-k.Messages), from)
 			}))

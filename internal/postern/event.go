@@ -27,6 +27,7 @@ const (
 	DevicePaused       EventType = "device.paused"
 
 	WebhookVerification EventType = "webhook.verification"
+	WebhookTest         EventType = "webhook.test"
 	WebhookDisabled     EventType = "webhook.disabled"
 )
 

@@ -77,7 +77,7 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 // attempts are what the dispatcher would say of all that was queued.
 func attempts(t *testing.T, db *DB) (list []op) {
 	t.Helper()
-	due, err := db.DueDeliveries(t.Context(), "whk_1", testNow.Add(time.Hour), 0, 1000)
+	due, err := db.DueDeliveries(t.Context(), "whk_1", testNow.Add(time.Hour), true, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

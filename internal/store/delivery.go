@@ -17,12 +17,24 @@ func scanDelivery(s scanner) (d postern.Delivery, err error) {
 	return d, err
 }
 
+// DeliveryFilter narrows a list of deliveries; zero members ask for nothing.
+type DeliveryFilter struct {
+	Status string
+	Types  []postern.EventType
+	Since  postern.Time // inclusive
+	Until  postern.Time // exclusive
+
+	Devices []postern.DeviceID // nil is all; what concerns no device is always in
+}
+
 // Deliveries lists an endpoint's deliveries, newest first. The page's After is
 // the id of the last one seen.
-func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, status string, p Page) (list []postern.Delivery, err error) {
+func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, p Page) (list []postern.Delivery, err error) {
 	err = db.rows(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
-		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4)) ORDER BY n DESC LIMIT $5 + 0`,
-		[]any{ws, endpoint, status, p.After, p.Limit}, func(r *sql.Rows) error {
+		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4))
+		AND ($5 = 'null' OR type IN `+db.dialect.inList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
+		AND ($8 = 'null' OR device_id = '' OR device_id IN `+db.dialect.inList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
+		[]any{ws, endpoint, f.Status, p.After, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), p.Limit}, func(r *sql.Rows) error {
 			d, err := scanDelivery(r)
 			list = append(list, d)
 			return err
@@ -30,39 +42,112 @@ func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint p
 	return list, err
 }
 
+// Delivery finds a delivery of the workspace, with its body, nil when that is
+// kept no more.
+func (db *DB) Delivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
+	d, err = scanDelivery(db.one(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND id = $2`, ws, id))
+	if err != nil {
+		return d, nil, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM delivery WHERE id = $1 AND workspace_id <> $2`, id, ws), "delivery")
+	}
+	err = db.row(ctx, deliveryBody, []any{ws, id}, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return d, body, err
+}
+
+const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE d.workspace_id = $1 AND d.id = $2 AND (d.notice IS NOT NULL OR length(e.body) > 0)`
+
+// Attempts lists the attempts of a delivery of the workspace, newest first.
+func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (list []postern.Attempt, err error) {
+	err = db.rows(ctx, `SELECT number, at, duration, status, reason, answer FROM attempt_log
+		WHERE delivery_id = $2 AND EXISTS (SELECT 1 FROM delivery WHERE workspace_id = $1 AND id = $2) ORDER BY number DESC LIMIT $3 + 0`, []any{ws, id, attemptsShown}, func(r *sql.Rows) error {
+		var a postern.Attempt
+		err := r.Scan(&a.Number, &a.At, &a.DurationMs, &a.Status, &a.Reason, &a.Answer)
+		list = append(list, a)
+		return err
+	})
+	return list, err
+}
+
+// RetryDelivery makes a delivery due now. One that has ended gets a new round:
+// the same event and bytes, with attempts and a window of its own.
+func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once) (d postern.Delivery, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		if err := t.retriable(ws, id); err != nil {
+			return err
+		}
+		d, err = scanDelivery(t.one(`UPDATE delivery SET due_at = $3, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
+			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, completed_at = 0, status = 'pending'
+			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
+		t.wake(DeliveryDue, string(d.EndpointID))
+		return err
+	}))
+	return d, err
+}
+
+// retriable refuses when nothing can be delivered.
+func (t *tx) retriable(ws postern.WorkspaceID, id postern.DeliveryID) error {
+	var status postern.EndpointStatus
+	err := t.row(`SELECT p.status FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.workspace_id = $1 AND d.id = $2`, []any{ws, id}, &status)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return postern.Errorf(postern.NotFound, "there is no such delivery")
+	case err != nil:
+		return err
+	case status != postern.EndpointActive:
+		return notActive(status)
+	}
+	var body []byte
+	if err = t.row(deliveryBody, []any{ws, id}, &body); errors.Is(err, sql.ErrNoRows) {
+		return postern.Errorf(postern.EventRemoved, "the event is kept no more, so that it cannot be delivered again")
+	}
+	return err
+}
+
+func notActive(status postern.EndpointStatus) error {
+	return postern.Errorf(postern.EndpointNotActive, "the endpoint is %s and gets nothing; verify or resume it first", status)
+}
+
 // DueDelivery is what an attempt needs of a delivery.
 type DueDelivery struct {
 	ID             postern.DeliveryID
 	EndpointID     postern.EndpointID
 	EventID        postern.EventID
-	Row            int64 // in the table
-	Attempts       int   // so far
+	Replay         postern.ReplayID // "" when it belongs to none
+	Row            int64            // in the table
+	Attempts       int              // so far
+	Earlier        int              // of them, those of the rounds before this one
 	DueAt          postern.Time
 	CreatedAt      postern.Time
-	FirstAttemptAt postern.Time // 0 before the first
+	FirstAttemptAt postern.Time // of the round; 0 before it
 	Body           []byte       // the bytes to post
 }
 
-const dueDeliveries = `SELECT d.id, d.event_id, d.n, d.attempts, d.due_at, d.created_at, d.first_attempt_at, e.body FROM delivery d JOIN event e ON e.position = d.position`
+const dueDeliveries = `SELECT d.id, d.event_id, d.replay_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+	WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL)`
 
-// DueDeliveries gives the deliveries of an endpoint that are due and were
-// attempted at least so often, oldest first.
-func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, attempts, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 AND d.attempts >= CAST($3 AS BIGINT) AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, now, attempts, limit, now.Add(-lineWait))
+// DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
+// Without firsts it leaves out those that FirstDeliveries gives.
+func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool, limit int) ([]DueDelivery, error) {
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 AND (CAST($3 AS BIGINT) = 1 OR d.attempts > 0 OR d.replay_id <> '') AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, now, firsts, limit, now.Add(-lineWait))
 }
 
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
-// yet and became due between from and now, oldest first. A later from spares
-// it the walk over older retries.
+// yet and became due between from and now, oldest first; those of replays are
+// none. A later from spares it the walk over older retries.
 func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit, now.Add(-lineWait))
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND d.due_at >= $2 AND d.due_at <= $3 AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit, now.Add(-lineWait))
 }
 
 func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
 	list = make([]DueDelivery, 0, dueGuess)
 	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
 		d := DueDelivery{EndpointID: endpoint}
-		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), &d.Row, &d.Attempts, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Body)
+		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), (*string)(&d.Replay), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Body)
 		list = append(list, d)
 		return err
 	})
@@ -111,6 +196,7 @@ type Attempt struct {
 	DeliveryID postern.DeliveryID
 	Row        int64 // of the delivery in its table
 	EndpointID postern.EndpointID
+	Replay     postern.ReplayID // that it belongs to
 	Number     int
 	At         postern.Time // when it began
 	Ended      postern.Time
@@ -136,6 +222,9 @@ func (o Attempt) apply(t *tx) error {
 	if err != nil || n == 0 {
 		return err // the endpoint was deleted meanwhile
 	}
+	if err := o.countReplay(t); err != nil {
+		return err
+	}
 	return o.health(t)
 }
 
@@ -156,7 +245,7 @@ func (Attempt) applyAll(t *tx, list []pending) (rest []pending, err error) {
 	var values [][]any
 	for _, p := range list {
 		o := p.op.(Attempt) //nolint:errcheck,forcetypeassert // a list of one kind
-		if seen[o.DeliveryID] || o.Reason != "" || o.Number > 1 {
+		if seen[o.DeliveryID] || o.Reason != "" || o.Number > 1 || o.Replay != "" {
 			rest = append(rest, p)
 			continue
 		}
@@ -187,13 +276,14 @@ func (o Attempt) health(t *tx) error {
 	if err := t.exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At); err != nil {
 		return err
 	}
-	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END
+	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END, since = (SELECT coalesce(max(position), 0) FROM event)
 		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
 		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
-	if n > 0 {
-		t.wake(EndpointChanged, string(o.EndpointID))
+	if err != nil || n == 0 {
+		return err
 	}
-	return err
+	t.wake(EndpointChanged, string(o.EndpointID))
+	return t.tellDisabled(o.EndpointID, o.Ended)
 }
 
 // FinishAttempt records one attempt and what follows from it.

@@ -42,7 +42,7 @@ func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {
 			}
 		}
 		receiveN(t, db, d, 2)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 0, 10_000)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 10_000)
 		if err != nil || len(due) != catchUpChunk+9 {
 			t.Fatalf("%d deliveries (%v), want %d", len(due), err, catchUpChunk+9)
 		}
@@ -66,7 +66,7 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		receiveN(t, db, d, 1)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 0, 10)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 10)
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}

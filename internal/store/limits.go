@@ -42,7 +42,11 @@ const (
 
 	// In order, an event waits at most so long for the one before it in its chat,
 	// from that one's first attempt on.
-	lineWait = 10 * time.Minute
+	lineWait      = 10 * time.Minute
+	replayChunk   = 100  // deliveries that a replay queues in one operation
+	replayLow     = 50   // of them that may still wait when it queues more
+	maxReplays    = 10   // that run for one endpoint
+	attemptsShown = 1000 // of one delivery: a retry by hand adds a round each time
 
 	// An endpoint is disabled after this long without one success, and at least
 	// so many attempts.

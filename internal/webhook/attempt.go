@@ -92,7 +92,7 @@ func reasonOf(err error) egress.Reason {
 func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
-		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: d.Attempts + 1, At: began, Ended: ended,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Replay: d.Replay, Number: d.Attempts + 1, At: began, Ended: ended,
 		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
 	}
 	if reason == "" {
@@ -102,7 +102,7 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	if first == 0 {
 		first = began
 	}
-	next, again := try{o.Number, first, ended, answer.RetryAfter, a.jitter()}.next()
+	next, again := try{o.Number - d.Earlier, first, ended, answer.RetryAfter, a.jitter()}.next()
 	o.Status, o.DueAt = postern.DeliveryPending, next
 	if !again {
 		o.Status, o.DueAt = postern.DeliveryExhausted, ended
@@ -113,9 +113,14 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	return o
 }
 
-// answerText makes text of what a receiver answered.
+// answerText makes text of what a receiver answered. The marks in the place of
+// what is none must not make it longer than what is kept.
 func answerText(body []byte) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	text := strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= answerBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:answerBytes], "")
 }
 
 func (a attempt) observe(ctx context.Context, o store.Attempt) {

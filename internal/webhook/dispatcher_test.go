@@ -386,3 +386,36 @@ func TestLargeAnswerIsKeptInPartAndAsText(t *testing.T) {
 		t.Errorf("answerText = %q", got)
 	}
 }
+
+func TestNoticeIsDeliveredLikeAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fails := 1
+	r := newReceiver(t, func(w http.ResponseWriter, _ got) {
+		if fails--; fails >= 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	e := w.active(r.URL, func(e *postern.Endpoint) { e.Events = []string{"device.*"} }) // whatever it asks for
+	other := newReceiver(t, nil)
+	w.active(other.URL, nil)
+	dispatcher := w.dispatcher(Options{})
+	dispatcher.jitter = soon
+	w.start(dispatcher)
+	for range 2 {
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: now()}
+		w.must(w.db.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, d.CreatedAt), nil))
+		g := r.next()
+		if g.event.Type != "webhook.test" || g.event.EventID != string(d.EventID) || !strings.Contains(g.body, `"deviceId":""`) || !strings.Contains(g.body, `"test":{"endpointId":"`+string(e.ID)+`"}`) {
+			t.Errorf("got %s", g.body)
+		}
+	}
+	if g := r.next(); g.header.Get("Webhook-Attempt") != "2" {
+		t.Errorf("the one that failed is not tried again: %v", g.header)
+	}
+	w.awaitSucceeded(e, 2)
+	other.none("a test of another endpoint")
+	if end, err := w.db.LogEnd(t.Context(), e.WorkspaceID); err != nil || end != 0 {
+		t.Errorf("the log of events ends at %d (%v), want nothing in it", end, err)
+	}
+}

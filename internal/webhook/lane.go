@@ -149,7 +149,7 @@ func (l *lane) idle() time.Duration {
 // wait gives the slot back when the workspace has used up its first attempts.
 // The retries may go on.
 func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
-	if d.Attempts > 0 || l.fair == nil {
+	if !isFirst(d) || l.fair == nil {
 		return false
 	}
 	wait, err := l.fair.take(ctx, l.endpoint.WorkspaceID, l.perMin)
@@ -166,13 +166,16 @@ func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	return true
 }
 
+// isFirst tells a first attempt of an event from retries and replays.
+func isFirst(d store.DueDelivery) bool { return d.Attempts == 0 && d.Replay == "" }
+
 // sort puts first attempts that were found among the retries with the others.
 func (l *lane) sort() {
 	l.retries = slices.DeleteFunc(l.retries, func(d store.DueDelivery) bool {
-		if d.Attempts == 0 {
+		if isFirst(d) {
 			l.firsts = append(l.firsts, d)
 		}
-		return d.Attempts == 0
+		return isFirst(d)
 	})
 }
 
@@ -253,11 +256,8 @@ func (l *lane) readFirsts(ctx context.Context) error {
 // readRetries also finds a first delivery that readFirsts went past, unless
 // firsts have to wait.
 func (l *lane) readRetries(ctx context.Context) error {
-	at, attempts := now(), 0
-	if l.notYet > at {
-		attempts = 1
-	}
-	list, err := l.db.DueDeliveries(ctx, l.id, at, attempts, batch+len(l.held))
+	at := now()
+	list, err := l.db.DueDeliveries(ctx, l.id, at, l.notYet <= at, batch+len(l.held))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ const (
 	minPause    = time.Second    // Retry-After is taken from here ...
 	maxPause    = 24 * time.Hour // ... to here
 
+	answerBytes = 1 << 10 // kept of an answer
+
 	handshakeTimeout = 10 * time.Second
 	challengeSize    = 32 // random bytes
 )
