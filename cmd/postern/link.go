@@ -86,20 +86,9 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
 			qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, std.err)
 		}
-		if err := wait(ctx); err != nil {
+		if err := postern.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}
-	}
-}
-
-func wait(ctx context.Context) error {
-	t := time.NewTimer(pollEvery)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -111,7 +100,7 @@ func (c *deviceLinkCmd) connected(ctx context.Context, s *app.Commands, id strin
 		if err != nil || d.Status == postern.Connected {
 			return d, err
 		}
-		if err := wait(ctx); err != nil {
+		if err := postern.Sleep(ctx, pollEvery); err != nil {
 			return d, fmt.Errorf("linked, but not connected yet (%s %s): %w", d.Status, d.StatusReason, err)
 		}
 	}

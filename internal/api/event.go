@@ -48,16 +48,7 @@ func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInpu
 	if err != nil {
 		return nil, err
 	}
-	done, err := a.streams.start(q.caller.Workspace())
-	if err != nil {
-		return nil, err
-	}
-	return a.streaming(func(s *stream) {
-		defer done()
-		if s.started {
-			a.followEvents(ctx, q, log, s)
-		}
-	}), nil
+	return a.streaming(q, func(s *stream) { a.followEvents(ctx, q, log, s) })
 }
 
 // followEvents writes the log page by page, and waits at its end. A reader

@@ -175,7 +175,7 @@ func exampleOf(a *answerT) json.RawMessage {
 	return b
 }
 
-var anID = regexp.MustCompile(`\b(dev|msg|whk|evt)_[0-9A-Z]{26}`)
+var anID = regexp.MustCompile(`\b(dev|msg|whk|evt|dlv|rpl)_[0-9A-Z]{26}`)
 
 // withIDsOf puts the ids that are there in place of an example's.
 func withIDsOf(request, there string) string {

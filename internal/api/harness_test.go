@@ -112,6 +112,9 @@ func newServerWith(tb testing.TB, sandbox gateway.Sandbox) *server {
 	return newServerOn(tb, "", sandbox)
 }
 
+// goodbyeWait is short, since no engine says goodbye here.
+const goodbyeWait = 10 * time.Millisecond
+
 // newServerOn makes a server on a PostgreSQL database, or with the embedded one
 // when url is "".
 func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
@@ -135,7 +138,7 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 		tb.Fatal(err)
 	}
 	s := &server{t: tb, db: db, dir: dir, log: &safeBuffer{}, closeStore: closeStore}
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy, CheckURL: func(u string) error {
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy, CheckURL: func(u string) error {
 		if !strings.HasPrefix(u, "https://") {
 			return errors.New("an endpoint's URL starts with https://")
 		}

@@ -20,16 +20,7 @@ func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*hum
 	if err != nil {
 		return nil, err
 	}
-	done, err := a.streams.start(q.caller.Workspace())
-	if err != nil {
-		return nil, err
-	}
-	return a.streaming(func(s *stream) {
-		defer done()
-		if s.started {
-			a.followLink(ctx, q, first, s)
-		}
-	}), nil
+	return a.streaming(q, func(s *stream) { a.followLink(ctx, q, first, s) })
 }
 
 // followLink sends what the attempt shows whenever it changed.
@@ -68,16 +59,24 @@ type stream struct {
 	started  bool // the headers are sent, and a body may follow
 }
 
-// streaming answers with a stream that body writes.
-func (a *API) streaming(body func(*stream)) *huma.StreamResponse {
+// streaming answers with a stream that body writes, one of those that the
+// workspace may have open.
+func (a *API) streaming(q *request, body func(*stream)) (*huma.StreamResponse, error) {
+	done, err := a.streams.start(q.caller.Workspace())
+	if err != nil {
+		return nil, err
+	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		defer done()
 		r, w := humago.Unwrap(hc)
 		s := &stream{w: w, ctl: http.NewResponseController(w), patience: a.patience}
 		s.w.Header().Set("Content-Type", streamType)
 		s.w.WriteHeader(http.StatusOK)
 		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
-		body(s)
-	}}
+		if s.started {
+			body(s)
+		}
+	}}, nil
 }
 
 // showLink sends a code that was not sent before, or the end.

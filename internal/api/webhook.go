@@ -45,7 +45,7 @@ type webhookChange struct {
 	URL         string                     `json:"url,omitempty" minLength:"1" maxLength:"2048" doc:"Where to post events: https and a public address. The old URL stays in use until this one has answered the handshake." example:"https://hooks.example.com/new"`
 	Description *string                    `json:"description,omitempty" maxLength:"500" nullable:"false" doc:"For people." example:"orders service"`
 	Events      []string                   `json:"events,omitempty" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"message.*\"]"`
-	DeviceIDs   orNull[[]postern.DeviceID] `json:"deviceIds,omitzero" doc:"Only events of these devices; null for all that the key may see."`
+	DeviceIDs   member[[]postern.DeviceID] `json:"deviceIds,omitzero" doc:"Only events of these devices; null for all that the key may see."`
 	Headers     map[string]string          `json:"headers,omitempty" doc:"At most 10 fixed headers to send with every delivery, in place of those before."`
 	MaxInFlight int                        `json:"maxInFlight,omitempty" minimum:"1" maximum:"64" doc:"Deliveries at once." example:"8"`
 	Ordered     *bool                      `json:"ordered,omitempty" nullable:"false" doc:"Within one chat the next event waits for success of the one before, at most 10 minutes."`
@@ -60,7 +60,7 @@ type updateWebhookInput struct {
 func (a *API) updateWebhook(ctx context.Context, q *request, in *updateWebhookInput) (*output[postern.Endpoint], error) {
 	b := in.Body
 	return answer(a.gateway.ChangeEndpoint(ctx, q.caller, in.ID, gateway.EndpointChange{
-		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.given(), Headers: b.Headers, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
+		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.change(), Headers: b.Headers, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}))
 }
 

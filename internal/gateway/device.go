@@ -93,7 +93,7 @@ func deletion(d postern.Device) (*postern.Event, error) {
 
 // awaitGoodbye waits until nothing is left of a device's account.
 func (g *Gateway) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes *store.Listener) {
-	ctx, cancel := context.WithTimeout(ctx, goodbyeWait)
+	ctx, cancel := context.WithTimeout(ctx, g.goodbye)
 	defer cancel()
 	for {
 		d, err := g.db.DeviceForEngine(ctx, id)

@@ -12,7 +12,7 @@ type EndpointChange struct {
 	URL         string
 	Description *string
 	Events      []string
-	DeviceIDs   *[]postern.DeviceID // points to nil for all that the key may see
+	DeviceIDs   Change[[]postern.DeviceID] // null for all that the key may see
 	Headers     map[string]string
 	MaxInFlight int
 	Ordered     *bool
@@ -30,12 +30,12 @@ func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.Endpo
 	if err := g.checkChange(in); err != nil {
 		return postern.Endpoint{}, err
 	}
-	if in.DeviceIDs != nil {
-		devices, err := g.devicesFor(ctx, c, *in.DeviceIDs)
+	if in.DeviceIDs.Given {
+		devices, err := g.devicesFor(ctx, c, in.DeviceIDs.or(nil, nil))
 		if err != nil {
 			return postern.Endpoint{}, err
 		}
-		in.DeviceIDs = &devices
+		in.DeviceIDs.Value = &devices
 	}
 	now := g.time()
 	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
@@ -77,9 +77,7 @@ func (g *Gateway) checkChange(in EndpointChange) error {
 	if in.Description != nil {
 		n.Description = *in.Description
 	}
-	if in.DeviceIDs != nil {
-		n.DeviceIDs = *in.DeviceIDs
-	}
+	n.DeviceIDs = in.DeviceIDs.or(nil, nil)
 	return checkEndpoint(n)
 }
 
@@ -105,9 +103,7 @@ func (in EndpointChange) apply(e *postern.Endpoint) {
 	if in.Events != nil {
 		e.Events = in.Events
 	}
-	if in.DeviceIDs != nil {
-		e.DeviceIDs = *in.DeviceIDs
-	}
+	e.DeviceIDs = in.DeviceIDs.or(e.DeviceIDs, nil)
 	if in.Headers != nil {
 		e.Headers = in.Headers
 	}

@@ -5,6 +5,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -26,6 +27,7 @@ type Gateway struct {
 	checkURL func(string) error
 	checkVia func(string) error
 	now      func() time.Time
+	goodbye  time.Duration
 
 	keys    keyCache
 	running inProgress
@@ -41,6 +43,9 @@ type Options struct {
 	// CheckProxy tells whether the network may be dialled through a proxy; its
 	// words reach the caller. Nil refuses every proxy.
 	CheckProxy func(string) error
+	// GoodbyeWait is how long deleting a device waits for the network's answer;
+	// 0 is ten seconds.
+	GoodbyeWait time.Duration
 }
 
 // New makes a Gateway.
@@ -49,7 +54,7 @@ func New(opts Options) *Gateway {
 		opts.CheckProxy = func(string) error { return errors.New("this server takes no proxies") }
 	}
 	return &Gateway{
-		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now,
+		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
 	}

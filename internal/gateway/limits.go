@@ -23,7 +23,8 @@ const (
 	// pageTime is how long a link page may be used; its attempt stays open for
 	// it, with new codes when the vendor's run out.
 	pageTime = 15 * time.Minute
-	// goodbyeWait is how long deleting a device waits for the network's answer.
+	// goodbyeWait is how long deleting a device waits for the network's answer,
+	// unless Options say otherwise.
 	goodbyeWait = 10 * time.Second
 	// codeWait is how long a sandbox scan waits for the first code.
 	codeWait = 10 * time.Second

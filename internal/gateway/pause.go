@@ -36,12 +36,12 @@ func (g *Gateway) Resume(ctx context.Context, c Caller, id postern.DeviceID) (po
 	if _, err := g.Device(ctx, c, id); err != nil {
 		return postern.Device{}, err
 	}
-	return g.db.Decide(ctx, c.Workspace(), id, g.time(), func(d *postern.Device, others int) (postern.EventType, error) {
+	return g.db.Decide(ctx, c.Workspace(), id, g.time(), func(d *postern.Device, free int) (postern.EventType, error) {
 		if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
 			return "", err
 		}
-		if others >= c.Plan.Devices {
-			return "", postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; pause or unlink one, or change the plan", c.Plan.Devices)
+		if free <= 0 {
+			return "", postern.Errorf(postern.DeviceLimit, "the plan's linked devices are in use; pause or unlink one, or change the plan")
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
 		return "", nil

@@ -69,27 +69,15 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 // inChunks removes chunk after chunk. It rests after each for as long as the
 // chunk took: whatever there is to remove, others have half of the writer.
 func inChunks(ctx context.Context, remove func(from int64) (next int64, more bool, err error)) error {
-	from, more := int64(0), true
-	for more {
+	for from := int64(0); ; {
 		start := time.Now()
-		var err error
-		if from, more, err = remove(from); err != nil {
+		next, more, err := remove(from)
+		if err != nil || !more {
 			return err
 		}
-		if more && !rest(ctx, time.Since(start)) {
-			return ctx.Err()
+		from = next
+		if err := postern.Sleep(ctx, time.Since(start)); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

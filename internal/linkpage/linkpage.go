@@ -125,14 +125,17 @@ func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error
 // now answers the script: what the page shows, once that differs from what the
 // script has seen.
 func (p *pages) now(w http.ResponseWriter, r *http.Request) {
+	v, err := p.own(r)
+	if err != nil {
+		p.refuse(w, r, err)
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), longPoll)
 	defer cancel()
-	for {
-		v, err := p.view(r)
-		if err == nil && v.Free {
-			err = gateway.ErrPageGone
-		}
-		if err != nil {
+	changes := p.g.WatchLink(v.Link.DeviceID)
+	defer changes.Close()
+	for { // it is read again, now that no change goes unseen
+		if v, err = p.own(r); err != nil {
 			p.refuse(w, r, err)
 			return
 		}
@@ -140,30 +143,33 @@ func (p *pages) now(w http.ResponseWriter, r *http.Request) {
 			writePart(w, page)
 			return
 		}
-		if !p.changed(ctx, v.Link) {
+		if !p.changed(ctx, changes.C()) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 	}
 }
 
-// changed waits until the attempt has changed; it is false when ctx ended first.
-func (p *pages) changed(ctx context.Context, l postern.Link) bool {
+// own is the page for the browser that has it.
+func (p *pages) own(r *http.Request) (gateway.PageView, error) {
+	v, err := p.view(r)
+	if err == nil && v.Free {
+		err = gateway.ErrPageGone
+	}
+	return v, err
+}
+
+// changed waits until the attempt has changed; it is false when ctx ended first,
+// or when too many wait already.
+func (p *pages) changed(ctx context.Context, changes <-chan struct{}) bool {
 	select {
 	case p.waiting <- struct{}{}:
 		defer func() { <-p.waiting }()
 	default:
 		return false
 	}
-	changes := p.g.WatchLink(l.DeviceID)
-	defer changes.Close()
-	// One that came before the listener is seen a moment later.
-	missed := time.NewTimer(time.Second)
-	defer missed.Stop()
 	select {
-	case <-changes.C():
-		return true
-	case <-missed.C:
+	case <-changes:
 		return true
 	case <-ctx.Done():
 		return false

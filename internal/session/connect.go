@@ -24,9 +24,9 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 		return s.backoff.NextBackOff()
 	}
 	proxy, err := e.g.ProxyOf(d)
-	if err != nil {
+	if err != nil { // it cannot be unsealed: only another one helps
 		e.log.ErrorContext(ctx, "open a session", "device", d.ID, "error", err)
-		return s.backoff.NextBackOff()
+		return e.ended(ctx, s, d, &network.Ended{Status: postern.Disconnected, Reason: "proxy-unreadable"})
 	}
 	release, err := e.admit(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 	}
 	set := e.settingsOf(d)
 	defer set.close()
-	h := &host{e: e, d: d, session: conn, settings: set, pacer: &s.pacer, proxy: proxy, opened: release, proven: s.backoff.Reset}
+	h := &host{e: e, d: d, session: conn, settings: set, pacer: e.pacerOf(d.ID), proxy: proxy, opened: release, proven: s.backoff.Reset}
 	err = conn.Run(ctx, h)
 	h.close()
 	release()

@@ -40,6 +40,8 @@ type Engine struct {
 
 	connects chan struct{} // bounds how many connections are being opened at once
 
+	pacers sync.Map // device → *pacer
+
 	mu          sync.Mutex
 	supervisors map[postern.DeviceID]*supervisor
 	live        map[postern.DeviceID]*liveSession
@@ -147,7 +149,7 @@ func (e *Engine) keepHouse(ctx context.Context) error {
 }
 
 func (e *Engine) tidyOnce(ctx context.Context) error {
-	now := postern.TimeOf(time.Now())
+	now := e.db.Now()
 	_, expired := e.db.ExpireOutbound(ctx, now, houseChunk)
 	_, forgot := e.db.ForgetAnswers(ctx, now.Add(-store.IdempotencyKept))
 	return errors.Join(expired, forgot)

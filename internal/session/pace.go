@@ -27,6 +27,12 @@ func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
 // device and not the process. Only the goroutine that sends touches it.
 type pacer struct{ all, fresh window }
 
+// pacerOf is the pacer of a device, also after it was idle.
+func (e *Engine) pacerOf(id postern.DeviceID) *pacer {
+	p, _ := e.pacers.LoadOrStore(id, &pacer{})
+	return p.(*pacer) //nolint:errcheck,forcetypeassert // only these are put in
+}
+
 // take counts a message, or says how long it has to wait.
 func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
 	now := time.Now()
@@ -44,29 +50,19 @@ func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
 	return 0
 }
 
-// sendPaced sends replies first, which no pace holds up, then as many others as
-// the pace lets through: those of known chats, then one that opens a chat, which
-// makes its chat a known one.
+// sendPaced sends first what no pace holds up: repetitions, which were counted
+// before, and replies. Then as many others as the pace lets through: those of
+// known chats, then one that opens a chat, which makes its chat a known one.
 func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
-	answers, err := l.queued(store.Answering, sendBatch+len(l.retry))
-	if err != nil {
-		return 0, err
-	}
-	known, err := l.queued(store.Known, sendBatch+len(l.retry))
-	if err != nil {
-		return 0, err
-	}
-	l.forget(slices.Concat(answers, known))
-	tried, _, err = l.sendSome(answers, func(store.QueuedMessage) time.Duration { return 0 })
+	tried, err = l.sendFree()
 	if err != nil || l.stopped() {
 		return tried, err
 	}
-	n, wait, err := l.sendSome(known, func(m store.QueuedMessage) time.Duration {
-		if m.FrameLeft {
-			return 0 // a message that is repeated was counted before
-		}
-		return l.pacer.take(pace, false)
-	})
+	known, err := l.queued(store.Known, sendBatch)
+	if err != nil {
+		return tried, err
+	}
+	n, wait, err := l.sendSome(known, func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, false) })
 	if tried += n; err != nil || l.stopped() {
 		return tried, err
 	}
@@ -76,6 +72,26 @@ func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 	}
 	n, later, err := l.sendSome(fresh, func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, true) })
 	l.lookAgain(wait, later)
+	return tried + n, err
+}
+
+// sendFree sends what no pace holds up.
+func (l *liveSession) sendFree() (tried int, err error) {
+	free := func(store.QueuedMessage) time.Duration { return 0 }
+	repeats, err := l.queued(store.Repeating, sendBatch+len(l.retry))
+	if err != nil {
+		return 0, err
+	}
+	l.forget(repeats)
+	tried, _, err = l.sendSome(repeats, free)
+	if err != nil || l.stopped() {
+		return tried, err
+	}
+	answers, err := l.queued(store.Answering, sendBatch)
+	if err != nil {
+		return tried, err
+	}
+	n, _, err := l.sendSome(answers, free)
 	return tried + n, err
 }
 

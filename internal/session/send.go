@@ -192,8 +192,8 @@ func (l *liveSession) forget(list []store.QueuedMessage) {
 // sendOne makes one attempt. An error means that the store did not take the
 // outcome, or that the connection is gone: the message stays where it is.
 func (l *liveSession) sendOne(m store.QueuedMessage) error {
-	if m.ExpiresAt <= postern.TimeOf(time.Now()) {
-		_, err := l.e.db.ExpireOutbound(l.ctx, postern.TimeOf(time.Now()), houseChunk)
+	if now := l.e.db.Now(); m.ExpiresAt <= now {
+		_, err := l.e.db.ExpireOutbound(l.ctx, now, houseChunk)
 		return err
 	}
 	if ok, err := l.e.db.MarkSending(l.ctx, m.ID); err != nil || !ok {

@@ -133,6 +133,34 @@ func TestPaceNeverHoldsUpAReply(t *testing.T) {
 	})
 }
 
+// TestPaceNeverHoldsUpARepetition of a message that may have left: older messages
+// that the pace holds, more than are looked at together, are not before it.
+func TestPaceNeverHoldsUpARepetition(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		known := numbers(1)[0]
+		w.send(d, known)
+		w.settle(time.Second)
+		w.change(d, paced(1, 1))
+		var held []postern.MessageID
+		for range 2 * sendBatch {
+			held = append(held, w.send(d, known))
+		}
+		begun := w.send(d, known)
+		w.settle(time.Second)
+		if ok, err := w.db.MarkSending(t.Context(), begun); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		w.stop() // after the first frame of it
+		w.boot()
+		w.settle(time.Second)
+		w.wantMessage(begun, postern.Delivered)
+		if got := w.count(held, postern.Sent); got != 2 {
+			t.Errorf("%d of those that are held were sent, want one before the restart and one after", got)
+		}
+	})
+}
+
 func TestDirectChatsThatNobodyWantsAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
@@ -166,5 +194,42 @@ func TestDirectChatsThatNobodyWantsAreDropped(t *testing.T) {
 			t.Errorf("%d messages, want 3: what was dropped was taken and does not come again", n)
 		}
 		w.wantStatus(d, postern.Connected, "")
+	})
+}
+
+func TestPaceOutlivesAPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(5, 1000))
+		var ids []postern.MessageID
+		for _, to := range numbers(30) {
+			ids = append(ids, w.send(d, to))
+		}
+		w.settle(time.Second)
+		for range 3 {
+			if _, err := w.g.Pause(t.Context(), w.caller, d.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(time.Second)
+			if _, err := w.g.Resume(t.Context(), w.caller, d.ID); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(2 * time.Second)
+		}
+		if got := w.count(ids, postern.Sent); got != 5 {
+			t.Errorf("%d messages were sent in a minute, want 5", got)
+		}
+	})
+}
+
+func TestDeviceIsNotConnectedThroughAnotherProxy(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		changed, err := w.db.ChangeDevice(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil })
+		if err != nil || changed.Status != postern.Connecting {
+			t.Errorf("right after the change the device is %s (%v), want connecting", changed.Status, err)
+		}
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.Disconnected, "proxy-unreadable")
 	})
 }

@@ -16,7 +16,6 @@ import (
 type supervisor struct {
 	id      postern.DeviceID
 	backoff *backoff.ExponentialBackOff
-	pacer   pacer
 
 	mu        sync.Mutex
 	version   int // grows with every change that may matter
@@ -109,7 +108,7 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	}
 	if err != nil {
 		e.log.WarnContext(ctx, "read a device", "device", s.id, "error", err)
-		return e.pause(ctx, storeRetryWait)
+		return postern.Sleep(ctx, storeRetryWait) == nil
 	}
 	if d.Desired == postern.WantIdle {
 		return e.rest(s, version)
@@ -123,7 +122,7 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	if done {
 		return false
 	}
-	return e.pause(doing, wait) || ctx.Err() == nil
+	return postern.Sleep(doing, wait) == nil || ctx.Err() == nil
 }
 
 // rest ends the supervisor when nothing changed since version was read.
@@ -158,19 +157,4 @@ func (e *Engine) act(ctx context.Context, s *supervisor, d postern.Device) (wait
 	case postern.WantIdle:
 	}
 	return 0, false
-}
-
-// pause waits; it is false when ctx ended first.
-func (e *Engine) pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -85,11 +85,14 @@ func (db *DB) ChangeDevice(ctx context.Context, ws postern.WorkspaceID, id poste
 		}
 		if !bytes.Equal(proxy, d.Proxy) {
 			d.Turn++
+			if d.Status == postern.Connected {
+				d.Status = postern.Connecting // the connection through the old one ends
+			}
 		}
 		pace := d.Pace.Or(postern.Pace{})
 		t.wake(DeviceChanged, string(id))
-		return t.exec(`UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8, turn = $9 WHERE workspace_id = $1 AND id = $2`,
-			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy, d.Turn)
+		return t.exec(`UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
+			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy, d.Turn, d.Status)
 	}))
 	return d, err
 }
@@ -209,6 +212,9 @@ func (o SetDeviceState) apply(t *tx) error {
 	var have postern.Status
 	var desired postern.Desired
 	err := t.row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have, &desired)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // the device was deleted in the meantime
+	}
 	if err != nil {
 		return err
 	}
@@ -241,16 +247,20 @@ func (o SetDeviceState) update(t *tx) error {
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
 }
 
-// SetDeviceState records a change of a device's session. With From, it does
-// nothing when the device is in another state by now.
+// SetDeviceState records a change of a device's session. It does nothing when the
+// device is gone by now, or with From in another state.
 func (db *DB) SetDeviceState(ctx context.Context, o SetDeviceState) error { return db.do(ctx, o) }
 
 // RequestUnlink asks the engine to remove the link at the vendor. The device
 // is unlinked from now on; the vendor is told when it can be.
 func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		if err := endOpenLink(t, o.DeviceID, postern.LinkFailed, "unlinked", o.At); err != nil {
+		d, err := t.device(o.WorkspaceID, o.DeviceID)
+		if err != nil {
 			return err
+		}
+		if o.From != nil && !slices.Contains(o.From, d.Status) {
+			return postern.Errorf(postern.NotLinked, "the device is %s; there is no link to remove", d.Status)
 		}
 		return o.apply(t)
 	}))

@@ -30,8 +30,12 @@ func (o OpenLink) apply(t *tx) error {
 	if err := t.row(slotsUsed, []any{o.Link.WorkspaceID}, &used); err != nil {
 		return err
 	}
-	if used >= o.Slots {
-		return postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; unlink one or change the plan", o.Slots)
+	slots, err := t.slots(o.Link.WorkspaceID)
+	if err != nil {
+		return err
+	}
+	if slots = min(slots, o.Slots); used >= slots { // the plan may be smaller than when the caller was let in
+		return postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; unlink one or change the plan", slots)
 	}
 	return o.insert(t)
 }
@@ -102,7 +106,7 @@ func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern
 func (db *DB) SetLinkCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
 	db.writer.later(opFunc(func(t *tx) error {
 		t.wake(LinkChanged, string(device))
-		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
+		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
 	}))
 }
 

@@ -143,3 +143,76 @@ func TestLinkPageGoesToOneBrowser(t *testing.T) {
 		}
 	})
 }
+
+// Who asked to unlink before the device was linked anew must not touch the new
+// attempt.
+func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e, err := d.Event(postern.DeviceUnlinked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow, Event: &e}
+		for i, err := range []error{db.RequestUnlink(t.Context(), unlink), db.OpenLink(t.Context(), openLinkOf(d, 5))} {
+			if err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if err := db.RequestUnlink(t.Context(), unlink); postern.ReasonOf(err) != postern.NotLinked {
+			t.Errorf("a late unlink = %v, want not-linked", err)
+		}
+		if l, ok, err := db.LatestLink(t.Context(), d.WorkspaceID, d.ID); !ok || l.Status != postern.LinkPending {
+			t.Errorf("the next attempt is %s (%v)", l.Status, err)
+		}
+	})
+}
+
+// A caller who was let in before the plan became smaller gets no more than the
+// plan has now.
+func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		d := newDevice(t, db, ws, postern.Paused)
+		none := 0
+		if _, err := db.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &none}, testNow); err != nil {
+			t.Fatal(err)
+		}
+		_, err := db.Decide(t.Context(), ws, d.ID, testNow, func(_ *postern.Device, free int) (postern.EventType, error) {
+			if free != 0 {
+				t.Errorf("%d slots are free, want 0", free)
+			}
+			return "", nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.OpenLink(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked), 5)); postern.ReasonOf(err) != postern.DeviceLimit {
+			t.Errorf("a link attempt = %v, want device-limit", err)
+		}
+	})
+}
+
+// A new code means that the network no longer waits for a passkey.
+func TestANewCodeEndsTheWishForAPasskey(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		o := openLinkOf(d, 5)
+		if err := db.OpenLink(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.SetLinkPasskey(t.Context(), o.Link.ID, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		db.SetLinkCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
+		if err := db.ResetSessions(t.Context()); err != nil { // a write that is waited for, behind the other
+			t.Fatal(err)
+		}
+		if l, _, err := db.LatestLink(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey || string(l.Code) != "sealed" {
+			t.Errorf("the attempt wants a passkey: %v, and shows %q (%v)", l.Passkey, l.Code, err)
+		}
+	})
+}

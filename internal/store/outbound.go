@@ -19,24 +19,31 @@ type QueuedMessage struct {
 }
 
 // NextOutbound gives the oldest messages that a device still has to send.
-func (db *DB) NextOutbound(ctx context.Context, device postern.DeviceID, limit int) (list []QueuedMessage, err error) {
-	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message WHERE device_id = $1 AND status IN ('queued', 'sending') ORDER BY n LIMIT $2 + 0`,
-		[]any{device, limit}, func(r *sql.Rows) error {
-			var q QueuedMessage
-			m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
-			q.Message = m
-			list = append(list, q)
-			return err
-		})
+func (db *DB) NextOutbound(ctx context.Context, device postern.DeviceID, limit int) ([]QueuedMessage, error) {
+	return db.queuedMessages(ctx, ``, device, limit)
+}
+
+// queuedMessages reads those for which more holds; the parameters are the
+// device, the limit, and what more says.
+func (db *DB) queuedMessages(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
+	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+		var q QueuedMessage
+		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
+		q.Message = m
+		list = append(list, q)
+		return err
+	})
 	return list, err
 }
 
-// ChatKind is what is known of the chat that a queued message goes to.
+// ChatKind is what is known of a queued message and the chat that it goes to.
 type ChatKind string
 
-// The kinds: an inbound message came lately, there is some message, there is
-// none that reached or may have reached the network.
+// The kinds: the message itself may have left before; of the others, those to a
+// chat from which an inbound message came lately, in which there is some message,
+// and in which there is none that reached or may have reached the network.
 const (
+	Repeating ChatKind = "repeating"
 	Answering ChatKind = "answering"
 	Known     ChatKind = "known"
 	Fresh     ChatKind = "fresh"
@@ -50,23 +57,18 @@ func hasMessages() string {
 	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
 }
 
-// NextOutboundOf gives the oldest messages that a device still has to send to
-// chats of a kind; since says what is lately.
-func (db *DB) NextOutboundOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) (list []QueuedMessage, err error) {
+// NextOutboundOf gives the oldest messages of a kind that a device still has to
+// send; since says what is lately.
+func (db *DB) NextOutboundOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) ([]QueuedMessage, error) {
+	if kind == Repeating {
+		return db.queuedMessages(ctx, ` AND m.frame_left = 1`, device, limit)
+	}
 	where := map[ChatKind]string{
 		Answering: wroteLately(),
 		Known:     `NOT ` + wroteLately() + ` AND ` + hasMessages(),
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
-	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending') AND `+where+` ORDER BY n LIMIT $2 + 0`,
-		[]any{device, limit, since}, func(r *sql.Rows) error {
-			var q QueuedMessage
-			m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
-			q.Message = m
-			list = append(list, q)
-			return err
-		})
-	return list, err
+	return db.queuedMessages(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
 }
 
 // MarkSending notes, before the first frame leaves, that a message may from

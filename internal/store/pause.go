@@ -7,11 +7,11 @@ import (
 )
 
 // Decide lets the owner change a device's state by what it is in the
-// transaction. The decision gets the device and how many others of the
-// workspace hold a slot and are not paused; it changes status, reason and what
-// is desired, and names the event that this makes, "" for none. It may be asked
-// twice; its error leaves the device as it was.
-func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, others int) (postern.EventType, error)) (d postern.Device, err error) {
+// transaction. The decision gets the device and how many slots of the plan, as
+// that is by then, are free of others that are not paused; it changes status,
+// reason and what is desired, and names the event that this makes, "" for none.
+// It may be asked twice; its error leaves the device as it was.
+func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error)) (d postern.Device, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		if d, err = t.device(ws, id); err != nil {
 			return err
@@ -20,8 +20,12 @@ func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.Dev
 		if err := t.row(slotsUsed+` AND status <> 'paused' AND id <> $2`, []any{ws, id}, &others); err != nil {
 			return err
 		}
+		slots, err := t.slots(ws)
+		if err != nil {
+			return err
+		}
 		before := d
-		event, err := decision(&d, others)
+		event, err := decision(&d, slots-others)
 		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason && d.Desired == before.Desired {
 			return err
 		}
@@ -42,4 +46,14 @@ func (t *tx) setState(d postern.Device, event postern.EventType, at postern.Time
 		return err
 	}
 	return t.record(e, at)
+}
+
+// slots is how many devices the workspace's plan allows now.
+func (t *tx) slots(ws postern.WorkspaceID) (int, error) {
+	w, err := t.workspace(ws)
+	if err != nil {
+		return 0, err
+	}
+	plan, _ := w.Entitlement()
+	return plan.Devices, nil
 }

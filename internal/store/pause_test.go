@@ -13,9 +13,9 @@ func TestDecisionSeesTheDeviceAsItIs(t *testing.T) {
 		d := newDevice(t, db, ws, postern.Connected)
 		newDevice(t, db, ws, postern.Paused)
 		newDevice(t, db, ws, postern.Connecting)
-		pause := func(d *postern.Device, others int) (postern.EventType, error) {
-			if others != 1 {
-				t.Errorf("%d others are not paused, want 1", others)
+		pause := func(d *postern.Device, free int) (postern.EventType, error) {
+			if free != 4 { // growth has five, and one other is not paused
+				t.Errorf("%d slots are free, want 4", free)
 			}
 			d.Status, d.StatusReason = postern.Paused, "user"
 			return postern.DevicePaused, nil

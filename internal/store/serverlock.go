@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"postern/internal/postern"
 )
 
 // InUseError means that another server, or a command, works on the PostgreSQL
@@ -71,7 +73,7 @@ func takeServerLock(ctx context.Context, conn *sql.Conn, name string) error {
 		if _, err := conn.ExecContext(ctx, `SELECT pg_terminate_backend($1) WHERE $1 <> 0`, pid); err != nil {
 			return err
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := postern.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -104,17 +106,8 @@ func waitForLock(ctx context.Context, connect func(context.Context) (*sql.Conn, 
 		if _, inUse := errors.AsType[*InUseError](err); !inUse || time.Now().After(end) {
 			return conn, err
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := postern.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

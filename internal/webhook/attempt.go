@@ -143,7 +143,7 @@ func (a attempt) record(ctx context.Context, o store.Attempt) {
 			return
 		}
 		a.log.ErrorContext(ctx, "webhook attempt not recorded", "delivery", o.DeliveryID, "attempt", o.Number, "error", err)
-		if !sleep(ctx, gap) {
+		if postern.Sleep(ctx, gap) != nil {
 			return
 		}
 	}

@@ -89,15 +89,3 @@ func now() postern.Time { return postern.TimeOf(time.Now()) }
 
 // until is how long to wait for a time.
 func until(at postern.Time) time.Duration { return max(0, time.Until(at.Std())) }
-
-// sleep waits for d; false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

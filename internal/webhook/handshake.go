@@ -47,7 +47,7 @@ func (r *run) startHandshake(ctx, work context.Context, e postern.Endpoint) {
 	go func() {
 		if err := r.handshake(work, e); err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "handshake not made", "endpoint", e.ID, "error", err)
-			sleep(ctx, rest)
+			_ = postern.Sleep(ctx, rest)
 		}
 		r.greeted <- e.ID
 	}()

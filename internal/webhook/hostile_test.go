@@ -48,7 +48,7 @@ func hostiles() []hostile {
 			for r.Context().Err() == nil {
 				io.WriteString(w, "x")
 				http.NewResponseController(w).Flush()
-				sleep(r.Context(), 50*time.Millisecond)
+				_ = postern.Sleep(r.Context(), 50*time.Millisecond)
 			}
 		}, 200, "timeout", pending, active, -1},
 		{"resets", hijack(func(c *net.TCPConn) { c.SetLinger(0) }), 0, "reset", pending, active, 0},

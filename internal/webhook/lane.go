@@ -76,7 +76,7 @@ func (l *lane) run(ctx, work context.Context) {
 		return
 	}
 	l.log.ErrorContext(ctx, "webhook lane stopped", "endpoint", l.id, "error", err)
-	sleep(ctx, rest)
+	_ = postern.Sleep(ctx, rest)
 	l.due = now()
 }
 

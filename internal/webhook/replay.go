@@ -37,9 +37,9 @@ func (d *Dispatcher) startReplays(ctx context.Context) (stop func()) {
 func (r *replays) run(ctx context.Context) {
 	err := r.find(ctx, "") // what the last process left
 	for ctx.Err() == nil {
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "replays stand still", "error", err)
-			sleep(ctx, rest)
+			_ = postern.Sleep(ctx, rest)
 			err = r.find(ctx, "")
 			continue
 		}
@@ -79,8 +79,10 @@ func (r *replays) once(ctx context.Context) error {
 		}
 		if !more {
 			delete(r.todo, id)
-		} else if !sleep(ctx, time.Since(began)) { // others have half of the writer
-			return nil
+			continue
+		}
+		if err := postern.Sleep(ctx, time.Since(began)); err != nil { // others have half of the writer
+			return err
 		}
 	}
 	return nil

@@ -170,7 +170,7 @@ func (w *world) await(what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain: %s", what)
 		}
-		sleep(w.t.Context(), 2*time.Millisecond)
+		_ = postern.Sleep(w.t.Context(), 2*time.Millisecond)
 	}
 }
 

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+)
+
+// plan says how SQLite answers a query.
+func plan(t *testing.T, db *DB, query string) string {
+	t.Helper()
+	var steps []string
+	err := db.rows(t.Context(), `EXPLAIN QUERY PLAN `+query, nil, func(r *sql.Rows) error {
+		var id, parent, x int
+		var detail string
+		err := r.Scan(&id, &parent, &x, &detail)
+		steps = append(steps, detail)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "\n")
+}
+
+// What is known of a chat is looked up for each queued message, and what is to
+// be repeated with each look: by indexes that hold only what counts, or a long
+// queue to one chat is read once for each of its own messages.
+func TestQueueIsLookedAtThroughItsIndexes(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	const queued = `SELECT n FROM message m WHERE device_id = 'd' AND status IN ('queued', 'sending') AND `
+	for query, want := range map[string]string{
+		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
+		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
+	} {
+		if got := plan(t, db, query); !strings.Contains(got, want) {
+			t.Errorf("the plan is %s\nwant %s", got, want)
+		}
+	}
+}
