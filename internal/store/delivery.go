@@ -136,11 +136,22 @@ func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, no
 	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 AND (CAST($3 AS BIGINT) = 1 OR d.attempts > 0 OR d.replay_id <> '') AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, now, firsts, limit, now.Add(-lineWait))
 }
 
+// Place is one in an endpoint's queue: behind what became due before DueAt, and
+// behind the row of what became due then.
+type Place struct {
+	DueAt postern.Time
+	Row   int64
+}
+
+// Place is where a delivery stands in the queue.
+func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
+
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
-// yet and became due between from and now, oldest first; those of replays are
-// none. A later from spares it the walk over older retries.
-func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND d.due_at >= $2 AND d.due_at <= $3 AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit, now.Add(-lineWait))
+// yet and became due behind a place, until now, oldest first; those of replays
+// are none. A later place spares it the walk over older ones.
+func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time, limit int) ([]DueDelivery, error) {
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
+		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
 }
 
 func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {

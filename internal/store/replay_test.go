@@ -99,7 +99,7 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one is on its way without it
 			t.Errorf("replay = %+v, want 4 matched and running", r)
 		}
-		firsts, err := db.FirstDeliveries(t.Context(), e.ID, 0, testNow.Add(1e15), 10)
+		firsts, err := db.FirstDeliveries(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)
 		if err != nil || len(firsts) != 0 {
 			t.Errorf("%d of its deliveries are first ones (%v): they would go before what is new", len(firsts), err)
 		}

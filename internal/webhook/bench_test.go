@@ -106,7 +106,7 @@ func BenchmarkOverdueRetries(b *testing.B) {
 	for _, from := range []postern.Time{0, now().Add(-clockSlack)} {
 		b.Run(fmt.Sprintf("from=%d", from), func(b *testing.B) {
 			for b.Loop() {
-				if list, err := w.db.FirstDeliveries(b.Context(), e.ID, from, now(), batch); err != nil || len(list) != 0 {
+				if list, err := w.db.FirstDeliveries(b.Context(), e.ID, store.Place{DueAt: from}, now(), batch); err != nil || len(list) != 0 {
 					b.Fatal(len(list), err)
 				}
 			}

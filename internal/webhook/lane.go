@@ -33,6 +33,7 @@ type lane struct {
 	retries []store.DueDelivery             // read: attempted before
 	more    bool                            // there may be further firsts in the store
 	from    postern.Time                    // firsts are due from here on
+	behind  store.Place                     // while there are many: those up to here were read
 	due     postern.Time                    // when to look for retries
 	notYet  postern.Time                    // fair use: no first before
 
@@ -219,7 +220,7 @@ func (l *lane) bound() int { return min(max(l.endpoint.MaxInFlight, 1), maxInFli
 
 // take gives the next delivery to attempt: first attempts before retries.
 func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err error) {
-	if len(l.firsts) == 0 && l.more {
+	for len(l.firsts) == 0 && l.more {
 		if err := l.readFirsts(ctx); err != nil {
 			return d, false, err
 		}
@@ -238,16 +239,27 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 	return d, false, nil
 }
 
+// readFirsts reads on behind what it read, as long as there is much. It looks
+// once more from the start after that, for what was written late.
 func (l *lane) readFirsts(ctx context.Context) error {
-	at, limit := now(), batch+len(l.held)
-	list, err := l.db.FirstDeliveries(ctx, l.id, l.from, at, limit)
+	at, behind, limit := now(), l.behind, batch
+	if behind.Row == 0 {
+		behind, limit = store.Place{DueAt: l.from}, batch+len(l.held) // what is in flight is met once more
+	}
+	list, err := l.db.FirstDeliveries(ctx, l.id, behind, at, limit)
 	if err != nil {
 		return err
 	}
-	l.more = len(list) == limit
-	l.from = at.Add(-clockSlack)
-	if l.more {
-		l.from = min(l.from, list[limit-1].DueAt)
+	full := len(list) == limit
+	l.more = full || l.behind.Row != 0
+	switch {
+	case full:
+		l.behind = list[limit-1].Place()
+		l.from = max(l.from, min(at, l.behind.DueAt).Add(-clockSlack))
+	case l.more:
+		l.behind = store.Place{}
+	default:
+		l.from = at.Add(-clockSlack)
 	}
 	l.firsts = l.hold(list)
 	return nil
@@ -336,7 +348,7 @@ func (l *lane) land(r report) {
 		l.halted = l.halted && l.recording > 0
 		l.due = min(l.due, r.due)
 		if l.endpoint.Ordered { // whoever waited for this one may go on, or has a time to
-			l.more, l.from, l.due = true, 0, 0
+			l.more, l.from, l.behind, l.due = true, 0, store.Place{}, 0
 		}
 		return
 	}
