@@ -11,6 +11,7 @@ import (
 	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // route is how the table of actors uses an operation: build makes what it is
@@ -74,6 +75,20 @@ func delivery(t *tenant) string {
 		t.t.Fatalf("%d deliveries", len(l.Data))
 	}
 	return id
+}
+
+// delivered makes an endpoint that took its event.
+func delivered(t *tenant) string {
+	id := postern.EndpointID(delivery(t))
+	now := postern.TimeOf(time.Now())
+	due, err := t.db.DueDeliveries(t.t.Context(), id, now, true, 1)
+	if err == nil {
+		err = t.db.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded})
+	}
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return string(id)
 }
 
 // oneDelivery is the id of that delivery.
@@ -150,6 +165,7 @@ func routes() map[string]route {
 		"getReplay":        {"GET", 200, true, at("/v1/replays/", replay, "", "")},
 		"stopReplay":       {"DELETE", 204, true, at("/v1/replays/", replay, "", "")},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
+		"getWebhookStats":  {"GET", 200, true, at(webhooks, delivery, "/stats", "")},
 		"getDelivery":      {"GET", 200, true, at("/v1/deliveries/", oneDelivery, "", "")},
 		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},

@@ -73,3 +73,21 @@ type retryInput struct {
 func (a *API) retryDelivery(ctx context.Context, q *request, in *retryInput) (*created[postern.Delivery], error) {
 	return answerCreated(a.gateway.RetryDelivery(ctx, q.caller, in.ID, q.idem))
 }
+
+type statsInput struct {
+	ID    postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Since string             `query:"since" format:"date-time" doc:"Only hours that begin at this time or later; 24 hours before until unless told." example:"2026-11-21T09:00:00.000Z"`
+	Until string             `query:"until" format:"date-time" doc:"Only hours that begin before this time; now unless told." example:"2026-11-22T09:00:00.000Z"`
+}
+
+func (a *API) getWebhookStats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
+	since, err := instant("since", in.Since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := instant("until", in.Until)
+	if err != nil {
+		return nil, err
+	}
+	return answerList(a.gateway.EndpointHours(ctx, q.caller, in.ID, since, until))
+}

@@ -47,7 +47,8 @@ func showing() map[string]func(t *tenant) (target, body string) {
 			device, _ := message(t)
 			return "/v1/messages?deviceId=" + device, ""
 		},
-		"streamEvents": at("/v1/events/stream?deviceId=", connected, "", ""),
+		"getWebhookStats": at("/v1/webhooks/", delivered, "/stats", ""),
+		"streamEvents":    at("/v1/events/stream?deviceId=", connected, "", ""),
 	}
 }
 

@@ -48,6 +48,7 @@ func (a *API) routes() {
 	add(a, "GET /v1/replays/{id}", "getReplay", "Get a replay", a.getReplay)
 	add(a, "DELETE /v1/replays/{id}", "stopReplay", "Stop a replay", a.stopReplay)
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", a.listDeliveries)
+	add(a, "GET /v1/webhooks/{id}/stats", "getWebhookStats", "Count an endpoint's attempts, hour by hour", a.getWebhookStats)
 	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery with every attempt", a.getDelivery)
 	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Deliver an event again", a.retryDelivery, creates, status(http.StatusAccepted))
 

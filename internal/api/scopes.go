@@ -42,6 +42,7 @@ func scopes() map[string][]postern.Scope {
 		"getReplay":        {postern.WebhooksRead},
 		"stopReplay":       {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
+		"getWebhookStats":  {postern.WebhooksRead},
 		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Delivery
 		"retryDelivery":    {postern.WebhooksWrite},
 		"listEvents":       {postern.EventsRead},

@@ -34,7 +34,7 @@ func walk() map[string]statuses {
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned,
 		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
-		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "retryDelivery": owned,
+		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own,
 		"scanInSandbox": owned, "receiveInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 
 	"postern/internal/postern"
@@ -122,4 +123,19 @@ func (g *Gateway) RetryDelivery(ctx context.Context, c Caller, id postern.Delive
 			return err
 		}, err
 	})
+}
+
+// EndpointHours gives what an endpoint's attempts came to, hour by hour: in the
+// hours that begin from since until before until; 0 is a day ago, and now.
+func (g *Gateway) EndpointHours(ctx context.Context, c Caller, id postern.EndpointID, since, until postern.Time) (List[postern.EndpointHour], error) {
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return List[postern.EndpointHour]{}, err
+	}
+	until = cmp.Or(until, g.time())
+	since = cmp.Or(since, until.Add(-statsTime))
+	if until > since.Add(maxStats) {
+		return List[postern.EndpointHour]{}, postern.Invalid("/query/since", "ask for at most %d days at once", maxStats/day)
+	}
+	list, err := g.db.EndpointHours(ctx, c.Workspace(), id, since, until)
+	return List[postern.EndpointHour]{Data: list}, err
 }

@@ -38,6 +38,9 @@ const (
 	// a pass is small.
 	retentionEvery = 10 * time.Minute
 
+	statsTime = day      // that an endpoint's counters are shown for when nobody says
+	maxStats  = 31 * day // ... and at most
+
 	defaultInFlight = 8
 	maxInFlight     = 64
 

@@ -139,3 +139,13 @@ type Attempt struct {
 	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded." example:"status"`
 	Answer     string `json:"answer" doc:"The first KiB of what the receiver answered." example:"busy"`
 }
+
+// EndpointHour is what the attempts of an hour came to.
+type EndpointHour struct {
+	Hour      Time  `json:"hour" format:"date-time" doc:"When the hour begins, UTC." example:"2026-11-21T09:00:00.000Z"`
+	Succeeded int64 `json:"succeeded" doc:"Attempts that succeeded." example:"120"`
+	Failed    int64 `json:"failed" doc:"Attempts that failed." example:"3"`
+	Exhausted int64 `json:"exhausted" doc:"Deliveries that were given up." example:"0"`
+	MeanMs    int64 `json:"meanMs" doc:"How long an attempt took on average, in milliseconds." example:"42"`
+	MaxMs     int64 `json:"maxMs" doc:"How long the slowest took, in milliseconds." example:"310"`
+}

@@ -233,6 +233,7 @@ func (o Attempt) apply(t *tx) error {
 	if err != nil || n == 0 {
 		return err // the endpoint was deleted meanwhile
 	}
+	t.count(o)
 	if err := o.countReplay(t); err != nil {
 		return err
 	}
@@ -269,7 +270,9 @@ func (Attempt) applyAll(t *tx, list []pending) (rest []pending, err error) {
 	from, args := table("n, id, status, at, http, ended, duration, answer", values)
 	return rest, t.exec(`WITH u AS (SELECT * FROM `+from+`), done AS (
 			UPDATE delivery AS d SET status = u.status, attempts = 1, due_at = 0, first_attempt_at = u.at, last_attempt_at = u.at, last_duration = u.duration,
-			last_status = u.http, last_reason = '', last_answer = u.answer, completed_at = u.ended FROM u WHERE d.n = u.n AND d.id = u.id AND d.status = 'pending' AND d.attempts = 0 RETURNING d.endpoint_id)
+			last_status = u.http, last_reason = '', last_answer = u.answer, completed_at = u.ended FROM u WHERE d.n = u.n AND d.id = u.id AND d.status = 'pending' AND d.attempts = 0 RETURNING d.endpoint_id, u.at, u.duration),
+		hours AS (INSERT INTO endpoint_hour AS h (endpoint_id, hour, succeeded, failed, exhausted, duration, slowest)
+			SELECT endpoint_id, at - at % 3600000 AS hour, count(*), 0, 0, sum(duration), max(duration) FROM done GROUP BY endpoint_id, at - at % 3600000`+addTally+`)
 		UPDATE endpoint AS e SET failing_since = 0, failures = 0 WHERE e.failures > 0 AND e.id IN (SELECT endpoint_id FROM done)`, args...)
 }
 

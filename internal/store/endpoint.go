@@ -98,7 +98,9 @@ func (t *tx) saveEndpoint(e postern.Endpoint) error {
 func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) error {
 	err := db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(EndpointChanged, string(id))
-		if err := t.exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id); err != nil {
+		err := errors.Join(t.exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
+			t.exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2)`, ws, id))
+		if err != nil {
 			return err
 		}
 		return t.exec(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)

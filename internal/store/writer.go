@@ -253,11 +253,14 @@ func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes
 		return nil, err
 	}
 	defer w.check()
-	t := &tx{w: w, ctx: context.Background(), well: map[postern.EndpointID]struct{}{}} // a group belongs to many callers: no one's context may end it
+	t := &tx{w: w, ctx: context.Background(), well: map[postern.EndpointID]struct{}{}, tallies: map[tallyKey]tally{}} // a group belongs to many callers: no one's context may end it
 	if err := t.exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
 	if err := t.runGroup(group, errs, savepoints); err != nil {
+		return nil, errors.Join(err, w.rollback(t))
+	}
+	if err := t.writeTallies(); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
 	if err := t.exec("COMMIT"); err != nil {
