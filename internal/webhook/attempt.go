@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -129,6 +130,9 @@ func (a attempt) observe(ctx context.Context, o store.Attempt) {
 	a.metrics.duration.Observe(took.Seconds())
 	if o.Number == 1 {
 		a.metrics.wait.Observe((time.Duration(o.At-a.delivery.CreatedAt) * time.Millisecond).Seconds())
+	}
+	if !a.log.Enabled(ctx, slog.LevelInfo) {
+		return
 	}
 	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID, "delivery", o.DeliveryID, "event", a.delivery.EventID,
 		"attempt", o.Number, "status", o.HTTPStatus, "reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
