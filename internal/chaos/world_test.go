@@ -343,7 +343,11 @@ func (w *world) report(found []chaos.Violation) {
 		w.t.Errorf("seed %d: %s", w.opts.Seed, v)
 	}
 	if len(found) > maxShown {
-		w.t.Errorf("… and %d more", len(found)-maxShown)
+		count := map[chaos.Rule]int{}
+		for _, v := range found {
+			count[v.Rule]++
+		}
+		w.t.Errorf("… and %d more; in all %v", len(found)-maxShown, count)
 	}
 }
 
