@@ -151,7 +151,7 @@ func (c *Client) exchange(req *http.Request) (a Answer, err error) {
 	}
 	defer res.Body.Close()
 	a.Status = res.StatusCode
-	a.RetryAfter = retryAfter(res.Header.Get("Retry-After"), time.Now())
+	a.RetryAfter = RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	if a.Status == http.StatusSwitchingProtocols {
 		return a, nil // what follows is no body: reading it would not end with the request
 	}
@@ -177,8 +177,8 @@ func readBody(r io.Reader) (kept []byte, truncated bool, err error) {
 	return kept, rest > 0, err
 }
 
-// retryAfter reads RFC 9110's Retry-After: seconds, or a date.
-func retryAfter(text string, now time.Time) time.Duration {
+// RetryAfter reads RFC 9110's Retry-After: seconds, or a date.
+func RetryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0
 	}

@@ -421,8 +421,8 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 		"": 0, "0": 0, "7": 7 * time.Second, "86400": 24 * time.Hour, "315360000": 87600 * time.Hour, "-5": 0, "1.5": 0, "soon": 0, "99999999999999999999": 0,
 		"Sat, 21 Nov 2026 09:00:30 GMT": 30 * time.Second, "Sat, 21 Nov 2026 08:00:00 GMT": 0, "Saturday, 21-Nov-26 09:01:00 GMT": time.Minute,
 	} {
-		if got := retryAfter(text, now); got != want {
-			t.Errorf("retryAfter(%q) = %s, want %s", text, got, want)
+		if got := RetryAfter(text, now); got != want {
+			t.Errorf("RetryAfter(%q) = %s, want %s", text, got, want)
 		}
 	}
 }

@@ -53,8 +53,13 @@ type LogReader struct {
 	g      *Gateway
 	ws     postern.WorkspaceID
 	filter store.EventFilter
-	at     int64 // read up to here
+	at     int64           // read up to here
+	start  postern.EventID // see Start
 }
+
+// Start is the newest event that the caller could see when the reader began at
+// the end of the log; "" when there was none.
+func (r *LogReader) Start() postern.EventID { return r.start }
 
 // FollowEvents reads the log from behind an event, or, without one, what is
 // recorded from now on.
@@ -64,14 +69,22 @@ func (g *Gateway) FollowEvents(ctx context.Context, c Caller, q EventQuery) (*Lo
 		return nil, err
 	}
 	if q.After == "" {
-		r.at, err = g.db.LogEnd(ctx, c.Workspace())
-		return r, err
+		return r, r.toEnd(ctx)
 	}
 	r.at, err = g.positionOf(ctx, c, q.After)
 	if err != nil {
 		return nil, err
 	}
 	return r, r.whole(ctx)
+}
+
+// toEnd puts the reader behind all that is recorded.
+func (r *LogReader) toEnd(ctx context.Context) (err error) {
+	if r.at, err = r.g.db.LogEnd(ctx, r.ws); err != nil {
+		return err
+	}
+	r.start, err = r.g.db.NewestEvent(ctx, r.ws, r.filter.Devices, r.at)
+	return err
 }
 
 // Next gives the next events; more tells that others follow at once.

@@ -79,6 +79,42 @@ func TestRetentionRemovesWhatIsOldInChunks(t *testing.T) {
 	})
 }
 
+func TestNewestEventIsThatOfTheDevicesNamed(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		a, b, silent := newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected)
+		other := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		for _, d := range []postern.Device{a, b, a, b, other} {
+			logMany(t, db, d, 1, postern.MessageSent, testNow)
+		}
+		p, err := db.Events(t.Context(), ws, EventFilter{}, 0, 10)
+		if err != nil || len(p.Entries) != 4 {
+			t.Fatalf("%+v (%v)", p, err)
+		}
+		log, end := p.Entries, p.Last
+		for name, tt := range map[string]struct {
+			devices []postern.DeviceID
+			upTo    int64
+			want    postern.EventID
+		}{
+			"all":              {nil, end, log[3].ID},
+			"up to a place":    {nil, log[1].Position, log[1].ID},
+			"before all":       {nil, log[0].Position - 1, ""},
+			"a device":         {[]postern.DeviceID{a.ID}, end, log[2].ID},
+			"some":             {[]postern.DeviceID{a.ID, silent.ID, b.ID}, end, log[3].ID},
+			"some up to there": {[]postern.DeviceID{a.ID, b.ID}, log[2].Position, log[2].ID},
+			"a silent one":     {[]postern.DeviceID{silent.ID}, end, ""},
+			"of another":       {[]postern.DeviceID{other.ID}, end + 10, ""},
+			"none":             {[]postern.DeviceID{}, end, ""},
+		} {
+			if got, err := db.NewestEvent(t.Context(), ws, tt.devices, tt.upTo); err != nil || got != tt.want {
+				t.Errorf("%s: %q (%v), want %q", name, got, err, tt.want)
+			}
+		}
+	})
+}
+
 func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
