@@ -19,11 +19,11 @@ type deliveriesInput struct {
 }
 
 func (a *API) listDeliveries(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
-	since, err := instant("since", in.Since)
+	since, err := instant("/query/since", in.Since)
 	if err != nil {
 		return nil, err
 	}
-	until, err := instant("until", in.Until)
+	until, err := instant("/query/until", in.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +81,11 @@ type statsInput struct {
 }
 
 func (a *API) getWebhookStats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
-	since, err := instant("since", in.Since)
+	since, err := instant("/query/since", in.Since)
 	if err != nil {
 		return nil, err
 	}
-	until, err := instant("until", in.Until)
+	until, err := instant("/query/until", in.Until)
 	if err != nil {
 		return nil, err
 	}

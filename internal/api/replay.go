@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 
 	"postern/internal/gateway"
@@ -24,13 +25,11 @@ func (a *API) createReplay(ctx context.Context, q *request, in *replayInput) (*c
 	var n gateway.NewReplay
 	if b := in.Body; b != nil {
 		n.Types, n.OnlyFailed = b.Types, b.OnlyFailed
-		for place, t := range map[string]struct {
-			to   *postern.Time
-			text string
-		}{"/since": {&n.Since, b.Since}, "/until": {&n.Until, b.Until}} {
-			if t.text != "" && t.to.UnmarshalText([]byte(t.text)) != nil {
-				return nil, postern.Invalid(place, "expected a time in RFC 3339 form, such as 2026-12-01T09:00:00.000Z")
-			}
+		var since, until error
+		n.Since, since = instant("/since", b.Since)
+		n.Until, until = instant("/until", b.Until)
+		if err := cmp.Or(since, until); err != nil {
+			return nil, err
 		}
 	}
 	return answerCreated(a.gateway.CreateReplay(ctx, q.caller, in.ID, n, q.idem))

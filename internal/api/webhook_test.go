@@ -226,3 +226,52 @@ func TestPublicKeyComesAndGoesWithItsSignature(t *testing.T) {
 		mine.do("PATCH", hook, `{"signatures":`+bad+`}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	}
 }
+
+// A pause keeps an endpoint where it has answered; a new URL that never did has
+// its turn after that.
+func TestPauseForgetsNoVerifiedURL(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	hook := mine.active(`{"url":"https://hooks.test/a"}`)
+	mine.patch(hook, `{"url":"https://hooks.test/dead"}`)
+	mine.do("POST", hook+"/pause", "").want(http.StatusOK, "")
+	mine.do("POST", hook+"/resume", "").want(http.StatusOK, "")
+	if e := mine.stored(hook); e.URL != "https://hooks.test/a" || e.PendingURL != "https://hooks.test/dead" || e.Status != postern.EndpointPending {
+		t.Errorf("resumed, it is %s at %s, then %s", e.Status, e.URL, e.PendingURL)
+	}
+	mine.activate(strings.TrimPrefix(hook, "/v1/webhooks/"))
+	if e := mine.stored(hook); e.Status != postern.EndpointActive || e.DueAt == 0 {
+		t.Errorf("active again, it is %s, and asks the new URL at %s", e.Status, e.DueAt)
+	}
+}
+
+// A key's list may name a device that was deleted since.
+func TestKeyWithADeletedDeviceMakesEndpoints(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	gone, left := postern.DeviceID(connected(mine)), postern.DeviceID(connected(mine))
+	mine.key = mine.newKey(gateway.NewKey{Scopes: postern.Scopes(), Devices: []postern.DeviceID{gone, left}})
+	mine.do("DELETE", "/v1/devices/"+string(gone), "").want(http.StatusNoContent, "")
+	for range 10 {
+		if p, err := mine.db.PurgeDevice(t.Context(), gone); err != nil {
+			t.Fatal(p, err)
+		}
+	}
+	hook := mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a"}`)
+	hook.want(http.StatusCreated, "")
+	mine.patch("/v1/webhooks/"+hook.member("id"), `{"deviceIds":null}`)
+	mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["`+string(gone)+`"]}`).want(http.StatusNotFound, postern.NotFound)
+}
+
+func TestHeadersAndSecretsHaveOneReading(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	for _, body := range []string{
+		`{"url":"https://hooks.test/a","headers":{"X-B":"1","x-b":"2"}}`,
+		`{"url":"https://hooks.test/a","secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\nMfKQ9r8GKYo="}`,
+	} {
+		mine.do("POST", "/v1/webhooks", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+	}
+	hook := mine.active(`{"url":"https://hooks.test/a"}`)
+	mine.do("POST", hook+"/replay", `{"until":"1970-01-01T00:00:00Z"}`).members(map[string]string{"matched": "0", "until": `"1970-01-01T00:00:00.001Z"`})
+}

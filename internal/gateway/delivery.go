@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"strconv"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -27,12 +28,16 @@ func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointI
 		return List[postern.Delivery]{}, err
 	}
 	kind := "deliveries " + string(id)
-	sp, err := g.open(c.Workspace(), kind, q.Page)
+	before, err := g.openPlace(c.Workspace(), kind, q.Page.Cursor)
 	if err != nil {
 		return List[postern.Delivery]{}, err
 	}
-	rows, err := g.db.Deliveries(ctx, c.Workspace(), id, store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}, sp)
-	return page(g, c.Workspace(), kind, rows, sp.Limit, func(d postern.Delivery) string { return string(d.ID) }), err
+	filter := store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}
+	p, err := g.db.Deliveries(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, defaultPage))
+	if err != nil || !p.More {
+		return List[postern.Delivery]{Data: p.List}, err
+	}
+	return List[postern.Delivery]{p.List, g.cursor(c.Workspace(), kind, strconv.FormatInt(p.Last, 10))}, nil
 }
 
 // deliveryTypes are the kinds that patterns name, beside those of the log also

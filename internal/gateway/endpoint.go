@@ -81,19 +81,23 @@ func (g *Gateway) checkChange(in EndpointChange) error {
 	return checkEndpoint(n)
 }
 
-// devicesFor are the devices of an endpoint that the caller asks for; each must
-// exist.
-func (g *Gateway) devicesFor(ctx context.Context, c Caller, ids []postern.DeviceID) ([]postern.DeviceID, error) {
-	ids, err := c.endpointDevices(ids)
+// devicesFor are the devices of an endpoint that the caller asks for; each that
+// is named must exist.
+func (g *Gateway) devicesFor(ctx context.Context, c Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
+	ids, err := c.endpointDevices(named)
 	if err != nil {
 		return nil, err
 	}
+	return ids, g.devicesExist(ctx, c, named)
+}
+
+func (g *Gateway) devicesExist(ctx context.Context, c Caller, ids []postern.DeviceID) error {
 	for _, id := range ids {
 		if _, err := g.db.Device(ctx, c.Workspace(), id); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return ids, nil
+	return nil
 }
 
 func (in EndpointChange) apply(e *postern.Endpoint) {
@@ -131,9 +135,10 @@ func moveTo(e *postern.Endpoint, url string, now postern.Time) {
 	}
 }
 
-// ask makes an endpoint prove anew that it wants events.
+// ask makes an endpoint prove anew that it wants events. One that was paused is
+// asked where it was: its new URL has its turn after that.
 func ask(e *postern.Endpoint, now postern.Time) {
-	if e.PendingURL != "" {
+	if e.PendingURL != "" && (e.Status == postern.EndpointFailed || e.Status == postern.EndpointDisabled) {
 		e.URL, e.PendingURL = string(e.PendingURL), ""
 	}
 	e.Status, e.StatusReason, e.Attempts, e.DueAt = postern.EndpointPending, "", 0, now

@@ -145,10 +145,7 @@ func (g *Gateway) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogRea
 	case q.After != "":
 		r.at, err = g.positionOf(ctx, c, q.After)
 	case q.Page.Cursor != "":
-		var place string
-		if place, err = g.openCursor(c.Workspace(), "events", q.Page.Cursor); err == nil {
-			r.at, err = strconv.ParseInt(place, 10, 64)
-		}
+		r.at, err = g.openPlace(c.Workspace(), "events", q.Page.Cursor)
 	default:
 		r.at, _, err = g.db.LogFloor(ctx, c.Workspace())
 	}

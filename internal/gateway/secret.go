@@ -23,7 +23,8 @@ func newWebhookSecret() string {
 func validWebhookSecret(s string) bool {
 	text, ok := strings.CutPrefix(s, "whsec_")
 	raw, err := base64.StdEncoding.DecodeString(text)
-	return ok && err == nil && len(raw) >= 24 && len(raw) <= 64
+	strict := base64.StdEncoding.EncodeToString(raw) == text // not every decoder skips line breaks
+	return ok && err == nil && strict && len(raw) >= 24 && len(raw) <= 64
 }
 
 // validSignatures takes v1 alone or with v1a: every consumer can verify v1.

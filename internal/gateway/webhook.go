@@ -31,12 +31,16 @@ type EndpointWithSecret struct {
 
 // CreateEndpoint makes an endpoint and queues its handshake.
 func (g *Gateway) CreateEndpoint(ctx context.Context, c Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
-	devices, err := c.endpointDevices(in.DeviceIDs)
+	named := in.DeviceIDs
+	devices, err := c.endpointDevices(named)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
 	in.DeviceIDs = devices
 	made, err := create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+		if err := g.devicesExist(ctx, c, named); err != nil {
+			return EndpointWithSecret{}, nil, err
+		}
 		return g.buildEndpoint(ctx, c, in)
 	})
 	if err == nil && !c.sees(made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
@@ -65,11 +69,6 @@ func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (
 	}
 	if err := checkEndpoint(in); err != nil {
 		return e, nil, err
-	}
-	for _, id := range in.DeviceIDs {
-		if _, err := g.db.Device(ctx, c.Workspace(), id); err != nil {
-			return e, nil, err
-		}
 	}
 	if in.Secret == "" {
 		in.Secret = newWebhookSecret()
@@ -126,8 +125,13 @@ func checkHeaders(headers map[string]string) error {
 	if len(headers) > maxEndpointHeaders {
 		return postern.Invalid("/headers", "at most %d headers", maxEndpointHeaders)
 	}
+	seen := map[string]bool{}
 	for name, value := range headers {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		if seen[canonical] {
+			return postern.Invalid("/headers", "a header is named twice: %s", canonical)
+		}
+		seen[canonical] = true
 		switch {
 		case !headerName(name):
 			return postern.Invalid("/headers", "a header's name has letters, digits and hyphens")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 
 	"postern/internal/postern"
 )
@@ -27,19 +28,39 @@ type DeliveryFilter struct {
 	Devices []postern.DeviceID // nil is all; what concerns no device is always in
 }
 
-// Deliveries lists an endpoint's deliveries, newest first. The page's After is
-// the id of the last one seen.
-func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, p Page) (list []postern.Delivery, err error) {
-	err = db.rows(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
-		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4))
+// DeliveryPage is a part of an endpoint's log, newest first.
+type DeliveryPage struct {
+	List []postern.Delivery
+	Last int64 // the log was read down to here, entries or none
+	More bool  // there may be more
+}
+
+// Deliveries lists an endpoint's deliveries that came before a place in its log;
+// 0 is its end. A page may have fewer entries than the limit, and still more
+// behind it, like one of [DB.Events].
+func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, before int64, limit int) (p DeliveryPage, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	var n int
+	if err = db.row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
+		return p, err
+	}
+	var places []int64
+	err = db.rows(ctx, `SELECT `+deliveryColumns+`, n FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
+		AND n < $4 AND n >= $10
 		AND ($5 = 'null' OR type IN `+db.dialect.inList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
 		AND ($8 = 'null' OR device_id = '' OR device_id IN `+db.dialect.inList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, endpoint, f.Status, p.After, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), p.Limit}, func(r *sql.Rows) error {
-			d, err := scanDelivery(r)
-			list = append(list, d)
+		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), limit + 1, p.Last}, func(r *sql.Rows) error {
+			var place int64
+			d, err := scanDelivery(withTail{r, []any{&place}})
+			p.List, places = append(p.List, d), append(places, place)
 			return err
 		})
-	return list, err
+	if p.More = n == logScan; len(p.List) > limit {
+		p.List, p.Last, p.More = p.List[:limit], places[limit-1], true
+	}
+	return p, err
 }
 
 // Delivery finds a delivery of the workspace, with its body, nil when that is
@@ -71,7 +92,9 @@ func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.D
 }
 
 // RetryDelivery makes a delivery due now. One that has ended gets a new round:
-// the same event and bytes, with attempts and a window of its own.
+// the same event and bytes, with attempts and a window of its own; what is new
+// in its chat does not wait for it. An attempt that is under way sees by the
+// time that another one was asked for; see heed.
 func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once) (d postern.Delivery, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
@@ -80,8 +103,8 @@ func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id post
 		if err := t.retriable(ws, id); err != nil {
 			return err
 		}
-		d, err = scanDelivery(t.one(`UPDATE delivery SET due_at = $3, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
-			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, completed_at = 0, status = 'pending'
+		d, err = scanDelivery(t.one(`UPDATE delivery SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
+			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.wake(DeliveryDue, string(d.EndpointID))
 		return err
@@ -124,16 +147,35 @@ type DueDelivery struct {
 	DueAt          postern.Time
 	CreatedAt      postern.Time
 	FirstAttemptAt postern.Time // of the round; 0 before it
+	Chat           string       // "" unless the events of its chat keep their order
 	Body           []byte       // the bytes to post
 }
 
-const dueDeliveries = `SELECT d.id, d.event_id, d.replay_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+const dueDeliveries = `SELECT d.id, d.event_id, d.replay_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, d.chat, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
 	WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL)`
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
 // Without firsts it leaves out those that FirstDeliveries gives.
 func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 AND (CAST($3 AS BIGINT) = 1 OR d.attempts > 0 OR d.replay_id <> '') AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, now, firsts, limit, now.Add(-lineWait))
+	which := ``
+	if !firsts {
+		which = again
+	}
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
+}
+
+// again are the words of the index delivery_again.
+const again = ` AND (d.attempts > 0 OR d.replay_id <> '')`
+
+// NextOfChat gives the delivery of a chat in order whose turn it is; ok is false
+// when there is none, or it is not due.
+func (db *DB) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string, now postern.Time) (d DueDelivery, ok bool, err error) {
+	list, err := db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
+		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now, now.Add(-lineWait))
+	if err != nil || len(list) == 0 || list[0].DueAt > now {
+		return d, false, err
+	}
+	return list[0], true, nil
 }
 
 // Place is one in an endpoint's queue: behind what became due before DueAt, and
@@ -158,7 +200,7 @@ func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.
 	list = make([]DueDelivery, 0, dueGuess)
 	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
 		d := DueDelivery{EndpointID: endpoint}
-		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), (*string)(&d.Replay), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Body)
+		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), (*string)(&d.Replay), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Chat, &d.Body)
 		list = append(list, d)
 		return err
 	})
@@ -208,6 +250,8 @@ type Attempt struct {
 	Row        int64 // of the delivery in its table
 	EndpointID postern.EndpointID
 	Replay     postern.ReplayID // that it belongs to
+	URL        string           // that was posted to
+	Claimed    postern.Time     // when the delivery was due as the attempt began; 0: nobody looked
 	Number     int
 	At         postern.Time // when it began
 	Ended      postern.Time
@@ -217,9 +261,14 @@ type Attempt struct {
 	Status     postern.DeliveryStatus // of the delivery from now on
 	DueAt      postern.Time           // of the next attempt, while pending
 	Disable    string                 // why the endpoint is disabled at once; "" leaves it
+
+	newRound bool
 }
 
 func (o Attempt) apply(t *tx) error {
+	if err := o.heed(t); err != nil {
+		return err
+	}
 	completed := o.Ended
 	if o.Status == postern.DeliveryPending {
 		completed = 0
@@ -227,17 +276,36 @@ func (o Attempt) apply(t *tx) error {
 	if err := o.logBefore(t); err != nil {
 		return err
 	}
-	n, err := t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
+	n, err := t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN CAST($12 AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
+		earlier = CASE WHEN CAST($12 AS BIGINT) = 1 THEN $4 ELSE earlier END,
 		last_attempt_at = $6, last_duration = $7, last_status = $8, last_reason = $9, last_answer = $10, completed_at = $11 WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts < $4`,
-		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer, completed)
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound)
 	if err != nil || n == 0 {
-		return err // the endpoint was deleted meanwhile
+		return err // it is recorded already, or the endpoint was deleted meanwhile
 	}
 	t.count(o)
 	if err := o.countReplay(t); err != nil {
 		return err
 	}
 	return o.health(t)
+}
+
+// heed keeps the time that somebody asked for while the attempt was under way,
+// and opens the round for it when this was the last attempt.
+func (o *Attempt) heed(t *tx) error {
+	if o.Reason == "" || o.Claimed == 0 {
+		return nil
+	}
+	var due postern.Time
+	err := t.row(`SELECT due_at FROM delivery WHERE n = $1 AND id = $2 AND status = 'pending'`, []any{o.Row, o.DeliveryID}, &due)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // apply finds the same
+	}
+	if err == nil && due != o.Claimed {
+		o.newRound = o.Status == postern.DeliveryExhausted
+		o.Status, o.DueAt = postern.DeliveryPending, due
+	}
+	return err
 }
 
 // logBefore moves the attempt before this one into the log.
@@ -291,8 +359,8 @@ func (o Attempt) health(t *tx) error {
 		return err
 	}
 	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END, since = (SELECT coalesce(max(position), 0) FROM event)
-		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
-		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3 AND failing_since <= $4)`,
+		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter), o.URL)
 	if err != nil || n == 0 {
 		return err
 	}

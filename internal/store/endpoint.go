@@ -204,7 +204,7 @@ func (db *DB) activate(ctx context.Context, id postern.EndpointID, url string, n
 			}
 			t.wake(EndpointChanged, string(id))
 			t.wake(DeliveryDue, string(id))
-			return t.exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0, due_at = 0, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
+			return t.exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0, due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
 		}))
 		if err != nil || !more {
 			return err

@@ -125,3 +125,22 @@ func TestForeignEndpointCannotBeChanged(t *testing.T) {
 		}
 	})
 }
+
+func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 1)
+		due, _ := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e12), true, 10)
+		change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = "https://example.com/new", testNow })
+		if err := db.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
+			t.Fatal(err)
+		}
+		o := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(5_000_000_000), Disable: "gone"}
+		if err := db.FinishAttempt(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {
+			t.Errorf("the new URL %s was verified, and is %s (%s) because of the old one", got.URL, got.Status, got.StatusReason)
+		}
+	})
+}

@@ -165,11 +165,11 @@ func (o queueReplay) apply(t *tx) error {
 	return t.exec(`UPDATE replay SET matched = matched + $2 WHERE id = $1`, r.ID, matched)
 }
 
-// queue opens a new round of a delivery that has ended, or makes the one that
-// never was. One that is on its way stays as it is.
+// queue opens a new round of a delivery that has ended, for which nothing new in
+// its chat waits, or makes the one that never was. One that is on its way stays as it is.
 func (o queueReplay) queue(t *tx, e loggedEvent, due postern.Time) (n int64, err error) {
 	r := o.replay
-	n, err = t.changed(`UPDATE delivery SET status = 'pending', due_at = $3, earlier = attempts, first_attempt_at = 0, completed_at = 0, replay_id = $4
+	n, err = t.changed(`UPDATE delivery SET status = 'pending', due_at = $3, earlier = attempts, first_attempt_at = 0, completed_at = 0, replay_id = $4, chat = ''
 		WHERE endpoint_id = $1 AND position = $2 AND (status = 'exhausted' OR status = 'succeeded' AND CAST($5 AS BIGINT) = 0)`, r.EndpointID, e.position, due, r.ID, r.OnlyFailed)
 	if err != nil || n > 0 || r.OnlyFailed {
 		return n, err

@@ -95,7 +95,7 @@ func switchEndpoints(t *tx, id postern.WorkspaceID, on bool, at postern.Time) er
 	query := `UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0, since = CASE WHEN status = 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END
 		WHERE workspace_id = $1 AND status IN ('active', 'pending') AND CAST($2 AS BIGINT) >= 0 RETURNING id`
 	if on {
-		query = `UPDATE endpoint SET status = 'pending', status_reason = '', attempts = 0, due_at = $2, url = CASE WHEN pending_url <> '' THEN pending_url ELSE url END, pending_url = '' WHERE workspace_id = $1 AND status = 'paused' AND status_reason = 'plan' RETURNING id`
+		query = `UPDATE endpoint SET status = 'pending', status_reason = '', attempts = 0, due_at = $2 WHERE workspace_id = $1 AND status = 'paused' AND status_reason = 'plan' RETURNING id`
 	}
 	return t.rows(query, []any{id, at}, func(r *sql.Rows) error {
 		var endpoint string

@@ -25,10 +25,11 @@ type attempt struct {
 // will not be, and then that this is on disk.
 type report struct {
 	id       postern.DeliveryID
-	answered bool         // the first of the two
-	verdict  verdict      // then: what it says of the endpoint
-	shared   bool         // then: it used a shared slot
-	due      postern.Time // of the next attempt; never when there is none
+	answered bool    // the first of the two
+	verdict  verdict // then: what it says of the endpoint
+	shared   bool    // then: it used a shared slot
+	chat     string  // whose events keep their order
+	failed   bool    // there is another attempt, or somebody asked for one
 }
 
 // verdict is what an answer says of the endpoint.
@@ -53,27 +54,23 @@ func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
 	return unwell
 }
 
-// run posts, tells the outcome, and returns when it is durable, with the time of
-// the next attempt. When ctx ends before, there is no outcome: the delivery stays
-// due.
-func (a attempt) run(ctx context.Context, answered func(verdict)) (due postern.Time) {
+// run posts, tells the outcome, and returns when it is durable. When ctx ends
+// before, there is no outcome: the delivery stays due.
+func (a attempt) run(ctx context.Context, answered func(verdict)) (failed bool) {
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID, "event", l.id, "attempt", l.number)
 		answered(unwell)
-		return never
+		return false
 	}
 	reason := reasonOf(err)
 	o := a.outcome(began, now(), answer, reason)
 	answered(verdictOf(answer, reason))
 	a.observe(ctx, o)
 	a.record(ctx, o)
-	if o.Status == postern.DeliveryPending {
-		return o.DueAt
-	}
-	return never
+	return o.Reason != ""
 }
 
 // reasonOf gives an error of the client its reason. Any other error means that
@@ -93,7 +90,7 @@ func reasonOf(err error) egress.Reason {
 func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
-		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Replay: d.Replay, Number: d.Attempts + 1, At: began, Ended: ended,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, URL: a.endpoint.URL, Claimed: d.DueAt, Replay: d.Replay, Number: d.Attempts + 1, At: began, Ended: ended,
 		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
 	}
 	if reason == "" {

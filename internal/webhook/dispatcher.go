@@ -45,8 +45,8 @@ type Dispatcher struct {
 	agent   string
 	drain   time.Duration
 	metrics metrics
-	slots   chan struct{} // the shared ones
-	fair    *fairUse      // nil: none
+	slots   *slots   // shared by all lanes
+	fair    *fairUse // nil: none
 	post    poster
 	jitter  func() float64
 }
@@ -72,7 +72,7 @@ func New(opts Options) *Dispatcher {
 	return &Dispatcher{
 		fair: fair, db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
 		metrics: newMetrics(opts.Registerer),
-		slots:   make(chan struct{}, sharedSlots),
+		slots:   newSlots(sharedSlots),
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
 	}

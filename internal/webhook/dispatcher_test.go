@@ -138,11 +138,11 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 		w.active(hang.URL, nil)
 	}
 	d := w.dispatcher(Options{})
-	d.slots = make(chan struct{}, 20) // far fewer than the hanging endpoints want
+	d.slots = newSlots(40) // of which one workspace gets half: far fewer than the hanging endpoints want
 	w.start(d)
 	w.receive(numbered(10)...)
 	for range 30 {
-		hang.next() // 10 own slots and all 20 shared ones
+		hang.next() // 10 own slots and 20 shared ones
 	}
 	e := w.active(healthy.URL, nil)
 	w.receive(numbered(50)...)

@@ -109,3 +109,72 @@ func TestLargerPlanHoldsSoon(t *testing.T) {
 		w.stop()
 	})
 }
+
+// A first that is written late is found, though others waited for their turn when
+// the lane looked.
+func TestLateFirstBehindFairUseIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(t), newPosts()
+		starter, _ := postern.PlanByName("starter")
+		w.must(w.db.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
+		e := w.active("https://example.com", nil)
+		d := w.dispatcher(Options{})
+		d.post = p.post
+		w.start(d)
+		late := w.inbound("late") // the writer is slow: it is on disk 15 s after its time
+		for range 15 {
+			w.receive(numbered(20)...)
+			time.Sleep(time.Second)
+		}
+		w.must(w.db.RecordInbound(t.Context(), late))
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		n := 0
+		for _, d := range w.deliveries(e) {
+			if d.Status != postern.DeliverySucceeded {
+				n++
+			}
+		}
+		if n > 0 {
+			t.Errorf("minutes later %d are still pending", n)
+		}
+		w.stop()
+	})
+}
+
+// So is one that is on disk 2 ms after one with a later time, while a backlog
+// grows.
+func TestFirstOutOfOrderBehindFairUseIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, p := newWorld(t), newPosts()
+		starter, _ := postern.PlanByName("starter")
+		w.must(w.db.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
+		e := w.active("https://example.com", nil)
+		w.receive(numbered(127)...)
+		time.Sleep(time.Millisecond)
+		late := w.inbound("late")
+		time.Sleep(time.Millisecond)
+		w.receive("last of a page")
+		d := w.dispatcher(Options{})
+		d.post = p.post
+		w.start(d)
+		time.Sleep(50 * time.Millisecond) // four full pages were read, and fair use waits
+		w.must(w.db.RecordInbound(t.Context(), late))
+		for range 30 {
+			w.receive(numbered(40)...)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		n := 0
+		for _, d := range w.deliveries(e) {
+			if d.Status != postern.DeliverySucceeded {
+				n++
+			}
+		}
+		if n > 0 {
+			t.Errorf("an hour later %d are still pending", n)
+		}
+		w.stop()
+	})
+}

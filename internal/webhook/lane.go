@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"postern/internal/postern"
@@ -34,7 +33,10 @@ type lane struct {
 	more    bool                            // there may be further firsts in the store
 	from    postern.Time                    // firsts are due from here on
 	behind  store.Place                     // while there are many: those up to here were read
+	pages   int                             // full reads so far
+	chats   []string                        // in order: the next of each may have its turn
 	due     postern.Time                    // when to look for retries
+	lineAt  postern.Time                    // when a chat has waited long enough for its first
 	notYet  postern.Time                    // fair use: no first before
 
 	flying    int  // POSTs that are open
@@ -48,7 +50,7 @@ type lane struct {
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
 		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
-		stale: true, more: true, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
+		stale: true, more: true, lineAt: never, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
 	}
 }
 
@@ -84,7 +86,7 @@ func (l *lane) run(ctx, work context.Context) {
 func (l *lane) serve(ctx, work context.Context) error {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
-	for {
+	for last := false; ; {
 		wait, err := l.step(ctx, work)
 		if err != nil {
 			return err
@@ -107,10 +109,17 @@ func (l *lane) serve(ctx, work context.Context) error {
 				l.land(<-l.done)
 			}
 		case <-timer.C:
-			if l.flying+l.recording+len(l.firsts) == 0 && l.due > now() {
+			if l.flying+l.recording+len(l.firsts) > 0 || l.due <= now() {
+				continue
+			}
+			if last {
 				return nil
 			}
+			last = true
+			l.lookAgain() // for what was written later than anybody thought
+			continue
 		}
+		last = false
 	}
 }
 
@@ -130,6 +139,10 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 		}
 		if !l.slot() {
 			return linger, nil
+		}
+		if l.outdated() {
+			l.freeSlot(l.shared)
+			continue
 		}
 		if l.wait(ctx, d) {
 			continue
@@ -163,31 +176,25 @@ func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	l.metrics.fairWaits.Inc()
 	l.notYet = now().Add(wait) + 1
 	l.freeSlot(l.shared)
-	l.sort()
 	return true
 }
 
 // isFirst tells a first attempt of an event from retries and replays.
 func isFirst(d store.DueDelivery) bool { return d.Attempts == 0 && d.Replay == "" }
 
-// sort puts first attempts that were found among the retries with the others.
-func (l *lane) sort() {
-	l.retries = slices.DeleteFunc(l.retries, func(d store.DueDelivery) bool {
-		if isFirst(d) {
-			l.firsts = append(l.firsts, d)
-		}
-		return isFirst(d)
-	})
-}
-
-// refresh reads the endpoint if it has changed.
-func (l *lane) refresh(ctx context.Context) (err error) {
+// outdated tells whether the endpoint has changed since it was read.
+func (l *lane) outdated() bool {
 	select {
 	case <-l.changed.C():
 		l.stale = true
 	default:
 	}
-	if !l.stale && time.Since(l.read) < planLook {
+	return l.stale
+}
+
+// refresh reads the endpoint if it has changed.
+func (l *lane) refresh(ctx context.Context) (err error) {
+	if !l.outdated() && time.Since(l.read) < planLook {
 		return nil
 	}
 	l.changed.Take()
@@ -220,6 +227,13 @@ func (l *lane) bound() int { return min(max(l.endpoint.MaxInFlight, 1), maxInFli
 
 // take gives the next delivery to attempt: first attempts before retries.
 func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err error) {
+	if err := l.readChats(ctx); err != nil {
+		return d, false, err
+	}
+	if l.lineAt <= now() {
+		l.lineAt = never
+		l.lookAgain()
+	}
 	for len(l.firsts) == 0 && l.more {
 		if err := l.readFirsts(ctx); err != nil {
 			return d, false, err
@@ -255,7 +269,10 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	switch {
 	case full:
 		l.behind = list[limit-1].Place()
-		l.from = max(l.from, min(at, l.behind.DueAt).Add(-clockSlack))
+		l.from = max(l.from, l.behind.DueAt.Add(-clockSlack))
+		if l.pages++; l.pages%pagesOn == 0 {
+			l.lookAgain()
+		}
 	case l.more:
 		l.behind = store.Place{}
 	default:
@@ -265,11 +282,35 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	return nil
 }
 
-// readRetries also finds a first delivery that readFirsts went past, unless
-// firsts have to wait.
+// lookAgain has the firsts be read from their start.
+func (l *lane) lookAgain() {
+	l.more, l.from, l.behind = true, 0, store.Place{}
+}
+
+// readChats reads whose turn it is in the chats of which one has landed.
+func (l *lane) readChats(ctx context.Context) error {
+	for ; len(l.chats) > 0; l.chats = l.chats[1:] {
+		d, ok, err := l.db.NextOfChat(ctx, l.id, l.chats[0], now())
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		for _, d := range l.hold([]store.DueDelivery{d}) {
+			if isFirst(d) {
+				l.firsts = append(l.firsts, d)
+			} else {
+				l.retries = append(l.retries, d)
+			}
+		}
+	}
+	return nil
+}
+
 func (l *lane) readRetries(ctx context.Context) error {
 	at := now()
-	list, err := l.db.DueDeliveries(ctx, l.id, at, l.notYet <= at, batch+len(l.held))
+	list, err := l.db.DueDeliveries(ctx, l.id, at, false, batch+len(l.held))
 	if err != nil {
 		return err
 	}
@@ -280,11 +321,17 @@ func (l *lane) readRetries(ctx context.Context) error {
 	if l.due = next; !ok {
 		l.due = never
 	}
-	if err == nil && l.endpoint.Ordered {
-		if next, ok, err = l.db.NextInLine(ctx, l.id, at); ok {
-			l.due = min(l.due, next)
-		}
+	if err != nil {
+		return err
 	}
+	if l.lineAt <= at { // take has not seen to it yet
+		l.due = l.lineAt
+		return nil
+	}
+	if l.lineAt, ok, err = l.db.NextInLine(ctx, l.id, at); !ok {
+		l.lineAt = never
+	}
+	l.due = min(l.due, l.lineAt)
 	return err
 }
 
@@ -303,13 +350,8 @@ func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 // slot takes a slot; false when there is none. One is the lane's own, so that it
 // always gets on.
 func (l *lane) slot() bool {
-	l.shared = l.own
-	if l.shared {
-		select {
-		case l.slots <- struct{}{}:
-		default:
-			return false
-		}
+	if l.shared = l.own; l.shared {
+		return l.slots.take(l.endpoint.WorkspaceID)
 	}
 	l.own = true
 	return true
@@ -317,7 +359,7 @@ func (l *lane) slot() bool {
 
 func (l *lane) freeSlot(shared bool) {
 	if shared {
-		<-l.slots
+		l.slots.give(l.endpoint.WorkspaceID)
 	} else {
 		l.own = false
 	}
@@ -334,8 +376,8 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	go func() {
-		due := a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} })
-		l.done <- report{id: d.ID, due: due}
+		failed := a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} })
+		l.done <- report{id: d.ID, chat: d.Chat, failed: failed}
 	}()
 }
 
@@ -346,9 +388,11 @@ func (l *lane) land(r report) {
 		delete(l.held, r.id)
 		l.recording--
 		l.halted = l.halted && l.recording > 0
-		l.due = min(l.due, r.due)
-		if l.endpoint.Ordered { // whoever waited for this one may go on, or has a time to
-			l.more, l.from, l.behind, l.due = true, 0, store.Place{}, 0
+		if r.failed { // it has a time, or one that somebody asked for meanwhile
+			l.due = 0
+		}
+		if r.chat != "" { // whoever waited for this one may go on
+			l.chats = append(l.chats, r.chat)
 		}
 		return
 	}

@@ -7,6 +7,7 @@ const (
 	sharedSlots   = 1024 // attempts at once beyond the one that every endpoint has for itself: sockets and memory
 	maxHandshakes = 256  // at once
 	batch         = 32   // deliveries a lane reads at once: their bodies are held in memory
+	pagesOn       = 64   // reads of a backlog, after which it is looked at from its start
 
 	fairWorkspaces = 1 << 16          // whose rates are remembered
 	casAttempts    = 10_000           // tries to count, while others count at the same moment

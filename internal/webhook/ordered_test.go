@@ -73,7 +73,14 @@ func TestOrderedKeepsEachChatInOrderAndChatsApart(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", ordered)
 		rng := rand.New(rand.NewPCG(1, 2))
-		r := newReader(func(string) bool { return rng.IntN(4) == 0 }) // under the reader's lock
+		refused := map[string]int{}             // a third time would come after the ten minutes
+		r := newReader(func(text string) bool { // under the reader's lock
+			if refused[text] == 2 || rng.IntN(4) > 0 {
+				return false
+			}
+			refused[text]++
+			return true
+		})
 		d := w.dispatcher(Options{})
 		d.post = r.post
 		w.start(d)
@@ -133,6 +140,73 @@ func TestOrderedWaitsTenMinutesAtMost(t *testing.T) {
 			if got := r.at[text].Sub(began); got < want || got > want+time.Second {
 				t.Errorf("%s was taken after %s, want %s", text, got, want)
 			}
+		}
+		w.stop()
+	})
+}
+
+func TestOrderedTurnedOffHoldsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", ordered)
+		var mu sync.Mutex
+		n := 0
+		d := w.dispatcher(Options{})
+		d.jitter = func() float64 { return .5 }
+		d.post = func(context.Context, string, http.Header, []byte) (egress.Answer, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if n++; n == 1 {
+				return egress.Answer{Status: 500}, failure("status")
+			}
+			return egress.Answer{Status: 200}, nil
+		}
+		w.start(d)
+		w.say("a", "a: 1")
+		time.Sleep(100 * time.Millisecond)
+		w.say("a", "a: 2") // waits for the retry of the first
+		time.Sleep(time.Second)
+		_, err := w.db.ChangeEndpoint(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error { e.Ordered = false; return nil })
+		w.must(err)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		for _, d := range w.deliveries(e) {
+			if d.Status != postern.DeliverySucceeded {
+				t.Errorf("a day later %s is %s after %d attempts", d.EventID, d.Status, d.Attempts)
+			}
+		}
+		w.stop()
+	})
+}
+
+// What is old and delivered again has lost its place in the chat.
+func TestReplayHoldsUpNothingNewOfItsChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", ordered)
+		r := newReader(nil)
+		r.refuses = func(text string) bool {
+			return len(text) > 5 && text[:5] == "a: ol" && r.took["a"] != nil && len(r.took["a"]) >= 10
+		}
+		d := w.dispatcher(Options{})
+		d.post = r.post
+		w.start(d)
+		for range 10 {
+			w.say("a", "a: old")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.awaitSucceeded(e, 10)
+		end, err := w.db.LogEnd(t.Context(), e.WorkspaceID)
+		w.must(err)
+		w.must(w.db.CreateReplay(t.Context(), postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()}, nil))
+		time.Sleep(time.Second)
+		began := time.Now()
+		w.say("a", "a: new")
+		time.Sleep(10 * time.Hour)
+		synctest.Wait()
+		if took := r.at["a: new"].Sub(began); took > time.Second {
+			t.Errorf("the new event came after %v", took)
 		}
 		w.stop()
 	})

@@ -235,13 +235,59 @@ func TestHangingEndpointLeavesTheSharedSlots(t *testing.T) {
 			w.receive(fmt.Sprint(i))
 		}
 		synctest.Wait()
-		if n := len(d.slots); n != 20*7 {
+		if n := d.slots.inUse(); n != 20*7 {
 			t.Errorf("%d shared slots are taken at first, want %d", n, 20*7)
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		if n := len(d.slots); n != 0 {
+		if n := d.slots.inUse(); n != 0 {
 			t.Errorf("%d shared slots are taken by %d hanging endpoints after a minute, want 0", n, len(ids))
+		}
+		w.stop()
+	})
+}
+
+// A retry that is asked for while the last attempt is under way opens a round.
+func TestRetryByHandDuringAnAttemptIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		var mu sync.Mutex
+		n := 0
+		var up bool
+		d := w.dispatcher(Options{})
+		d.jitter = func() float64 { return .5 }
+		d.post = func(context.Context, string, http.Header, []byte) (egress.Answer, error) {
+			mu.Lock()
+			n++
+			ok := up
+			mu.Unlock()
+			if ok {
+				return egress.Answer{Status: 200}, nil
+			}
+			time.Sleep(10 * time.Second)
+			return egress.Answer{Status: 500}, failure("status")
+		}
+		w.start(d)
+		w.receive("one")
+		for { // until the 12th attempt is under way
+			time.Sleep(time.Second)
+			mu.Lock()
+			k := n
+			mu.Unlock()
+			if k == 12 {
+				break
+			}
+		}
+		_, err := w.db.RetryDelivery(t.Context(), e.WorkspaceID, w.deliveries(e)[0].ID, now(), nil)
+		w.must(err)
+		mu.Lock()
+		up = true
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.deliveries(e)[0]; got.Status != postern.DeliverySucceeded {
+			t.Errorf("the retry that was accepted ended as %s after %d attempts", got.Status, got.Attempts)
 		}
 		w.stop()
 	})

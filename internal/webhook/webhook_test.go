@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,7 +143,6 @@ func (w *world) receive(texts ...string) {
 	}
 }
 
-// deliveries lists those of an endpoint, oldest first.
 // dueNow are the deliveries as a lane reads them.
 func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 	w.t.Helper()
@@ -151,14 +151,13 @@ func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 	return list
 }
 
+// deliveries lists those of an endpoint, oldest first.
 func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
 	w.t.Helper()
-	list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{}, store.Page{Limit: 100_000})
+	page, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{}, 0, 100_000)
 	w.must(err)
-	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-		list[i], list[j] = list[j], list[i]
-	}
-	return list
+	slices.Reverse(page.List)
+	return page.List
 }
 
 // await waits until a condition on the store holds; each commit that concerns
@@ -189,9 +188,9 @@ func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) pos
 func (w *world) awaitSucceeded(e postern.Endpoint, n int) {
 	w.t.Helper()
 	w.await(fmt.Sprintf("%d deliveries", n), func() bool {
-		list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, store.Page{Limit: 100_000})
+		page, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, 0, 100_000)
 		w.must(err)
-		return len(list) == n
+		return len(page.List) == n
 	})
 }
 

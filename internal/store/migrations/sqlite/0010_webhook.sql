@@ -40,3 +40,6 @@ CREATE INDEX replay_endpoint ON replay (endpoint_id);
 CREATE INDEX replay_workspace ON replay (workspace_id, ended_at);
 ALTER TABLE delivery ADD COLUMN replay_id TEXT NOT NULL DEFAULT ''; -- that this round belongs to
 CREATE INDEX delivery_replay ON delivery (replay_id) WHERE status = 'pending' AND replay_id <> '';
+
+-- What is to be attempted again is found without a walk over what is new.
+CREATE INDEX delivery_again ON delivery (endpoint_id, due_at, n) WHERE status = 'pending' AND (attempts > 0 OR replay_id <> '');
