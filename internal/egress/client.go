@@ -123,13 +123,15 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 // request checks the URL again: the rules may have changed since it was
 // registered.
 func (c *Client) request(ctx context.Context, url string, header http.Header, body []byte) (*http.Request, error) {
-	if err := c.CheckURL(url); err != nil {
+	u, err := c.allowed(url)
+	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the URL cannot be read")
+		return nil, err
 	}
+	req.URL, req.Host = u, u.Host
 	if header != nil {
 		req.Header = header
 	}

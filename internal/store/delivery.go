@@ -266,20 +266,7 @@ type Attempt struct {
 }
 
 func (o Attempt) apply(t *tx) error {
-	if err := o.heed(t); err != nil {
-		return err
-	}
-	completed := o.Ended
-	if o.Status == postern.DeliveryPending {
-		completed = 0
-	}
-	if err := o.logBefore(t); err != nil {
-		return err
-	}
-	n, err := t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN CAST($12 AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
-		earlier = CASE WHEN CAST($12 AS BIGINT) = 1 THEN $4 ELSE earlier END,
-		last_attempt_at = $6, last_duration = $7, last_status = $8, last_reason = $9, last_answer = $10, completed_at = $11 WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts < $4`,
-		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound)
+	n, err := o.update(t)
 	if err != nil || n == 0 {
 		return err // it is recorded already, or the endpoint was deleted meanwhile
 	}
@@ -288,6 +275,27 @@ func (o Attempt) apply(t *tx) error {
 		return err
 	}
 	return o.health(t)
+}
+
+// update writes the attempt into the delivery, and says whether it did. The one
+// that succeeds at once, as nearly all do, has a statement of its own: with half of
+// the parameters it costs two thirds.
+func (o *Attempt) update(t *tx) (n int64, err error) {
+	if o.Number == 1 && o.Reason == "" {
+		return t.changed(`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = $3, last_attempt_at = $3, last_duration = $4, last_status = $5, last_reason = '', last_answer = $6, completed_at = $7
+			WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts = 0`, o.Row, o.DeliveryID, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Answer, o.Ended)
+	}
+	if err := errors.Join(o.heed(t), o.logBefore(t)); err != nil {
+		return 0, err
+	}
+	completed := o.Ended
+	if o.Status == postern.DeliveryPending {
+		completed = 0
+	}
+	return t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN CAST($12 AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
+		earlier = CASE WHEN CAST($12 AS BIGINT) = 1 THEN $4 ELSE earlier END,
+		last_attempt_at = $6, last_duration = $7, last_status = $8, last_reason = $9, last_answer = $10, completed_at = $11 WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts < $4`,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound)
 }
 
 // heed keeps the time that somebody asked for while the attempt was under way,

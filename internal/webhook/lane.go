@@ -225,6 +225,10 @@ func (l *lane) readPlan(ctx context.Context) error {
 // bound is what the endpoint allows in flight.
 func (l *lane) bound() int { return min(max(l.endpoint.MaxInFlight, 1), maxInFlight) }
 
+// batch is how many deliveries are read at once: as many as may be posted at once,
+// or a few more.
+func (l *lane) batch() int { return max(l.bound(), batch) }
+
 // take gives the next delivery to attempt: first attempts before retries.
 func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err error) {
 	if err := l.readChats(ctx); err != nil {
@@ -256,9 +260,9 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 // readFirsts reads on behind what it read, as long as there is much. It looks
 // once more from the start after that, for what was written late.
 func (l *lane) readFirsts(ctx context.Context) error {
-	at, behind, limit := now(), l.behind, batch
+	at, behind, limit := now(), l.behind, l.batch()
 	if behind.Row == 0 {
-		behind, limit = store.Place{DueAt: l.from}, batch+len(l.held) // what is in flight is met once more
+		behind, limit = store.Place{DueAt: l.from}, limit+len(l.held) // what is in flight is met once more
 	}
 	list, err := l.db.FirstDeliveries(ctx, l.id, behind, at, limit)
 	if err != nil {
@@ -310,7 +314,7 @@ func (l *lane) readChats(ctx context.Context) error {
 
 func (l *lane) readRetries(ctx context.Context) error {
 	at := now()
-	list, err := l.db.DueDeliveries(ctx, l.id, at, false, batch+len(l.held))
+	list, err := l.db.DueDeliveries(ctx, l.id, at, false, l.batch()+len(l.held))
 	if err != nil {
 		return err
 	}
