@@ -54,12 +54,13 @@ demo-check: build
 	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
-test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each) and the API (10m), kill 100 times
+test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each) and the API (10m), kill 600 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
 	./scripts/fuzz $(LONG)
 	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
 	$(GO) test ./internal/chaos -count=1 -run Point -everything -v -timeout 20m
 	$(GO) test ./internal/chaos -count=1 -run OneKey -rounds 1000 -timeout 20m -v
+	$(GO) test ./internal/chaos -count=1 -run FlatOut -flatout 500 -database $(DATABASE) -timeout 30m -v
 	$(GO) test ./internal/api -count=1 -run 'Exact|UsageIsTrue' -histories 1000 -timeout 20m -v
 	$(MAKE) --no-print-directory chaos CYCLES=100
 
@@ -76,8 +77,13 @@ lint: ## vet and golangci-lint, pinned, with and without fail points
 	$(GO) run $(LINT) run ./...
 	$(GO) run $(LINT) run --build-tags failpoints ./internal/...
 
-bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|memory for one)
+bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|isolate|memory for one)
 	@./scripts/bench "$(BENCH)"
+
+.PHONY: verify-webhooks
+verify-webhooks: ## verify captured deliveries with npm standardwebhooks and svix (fetches them, pinned)
+	@dir=$$(mktemp -d) && cp scripts/webhooks/* "$$dir" && $(GO) test ./internal/webhook -count=1 -run Captured -capture "$$dir/deliveries.jsonl" \
+	  && (cd "$$dir" && npm ci --silent --no-audit --no-fund && node verify.js deliveries.jsonl) && echo "ok: deliveries verify" && rm -rf "$$dir"
 
 fmt: ## format
 	gofmt -w $$(git ls-files '*.go')

@@ -18,7 +18,7 @@ const module = "postern/"
 // package is a decision and not an accident.
 var floors = map[string]string{
 	".":                            "",
-	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/obs internal/postern",
+	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/postern internal/seal",
 	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
@@ -26,6 +26,7 @@ var floors = map[string]string{
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
 	"internal/api":                 "internal/gateway internal/obs internal/postern internal/qrcode internal/reference",
+	"internal/listen":              "internal/egress internal/postern internal/seal",
 	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
 	"internal/reference":           "",
 	"internal/session":             "internal/gateway internal/network internal/obs internal/postern internal/store",

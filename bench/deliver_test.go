@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	deliveries = 10_000
+	deliveries = 30_000
 	inFlight   = 64
 )
 
@@ -45,6 +45,12 @@ func newBacklog(t *testing.T, url string) *backlog {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return settle(t, db, box, url, inFlight)
+}
+
+// settle adds a workspace with a device and an active endpoint.
+func settle(t *testing.T, db *store.DB, box *seal.Box, url string, inFlight int) *backlog {
+	t.Helper()
 	now := postern.TimeOf(time.Now())
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "x", Plan: "pro", CreatedAt: now}
 	b := &backlog{db: db, box: box}
@@ -64,18 +70,24 @@ func newBacklog(t *testing.T, url string) *backlog {
 
 // receive records one inbound message with its event and delivery.
 func (b *backlog) receive(ctx context.Context) (id postern.MessageID, err error) {
+	return b.receiveAs(ctx, func(postern.MessageID) {})
+}
+
+// receiveAs tells the message's id before it is recorded.
+func (b *backlog) receiveAs(ctx context.Context, begin func(postern.MessageID)) (id postern.MessageID, err error) {
 	now := postern.TimeOf(time.Now())
 	id = postern.NewMessageID()
+	begin(id)
 	return id, b.db.RecordInbound(ctx, store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now, Message: postern.Message{
 		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567",
 		Body: "A message of ordinary length, as people write them.", Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
 	}})
 }
 
-func (b *backlog) dispatch(t *testing.T) (stop func()) {
+func (b *backlog) dispatch(t *testing.T, unfair bool) (stop func()) {
 	t.Helper()
 	client := egress.NewClient(egress.Options{AllowPrivate: true})
-	d := webhook.New(webhook.Options{DB: b.db, Client: client, Box: b.box})
+	d := webhook.New(webhook.Options{DB: b.db, Client: client, Box: b.box, Unfair: unfair})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
@@ -143,7 +155,7 @@ func flatOut(t *testing.T) (rate float64, like *letter) {
 		return nil
 	}, t)
 	return timed(deliveries, func() {
-		stop := b.dispatch(t)
+		stop := b.dispatch(t, true)
 		<-all
 		stop()
 	}), first
@@ -192,7 +204,7 @@ func paced(t *testing.T) (p50, p99 float64) {
 	}))
 	defer srv.Close()
 	b := newBacklog(t, srv.URL)
-	stop := b.dispatch(t)
+	stop := b.dispatch(t, false)
 	defer stop()
 	var begun sync.Map // id → time
 	tick := time.NewTicker(gap)

@@ -26,7 +26,7 @@ import (
 
 var (
 	run   = flag.Bool("figures", false, "measure the figures")
-	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver or memory")
+	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver, isolate or memory")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -41,6 +41,8 @@ type figure struct {
 	bare  []float64
 	extra string // what else was seen, such as a percentile
 	floor float64
+
+	ceiling float64 // of the ratio; 0: none
 }
 
 func median(list []float64) float64 {
@@ -60,6 +62,21 @@ func (f figure) samples() string {
 		s.WriteByte('\n')
 	}
 	return s.String()
+}
+
+// judge holds the figure to its bounds.
+func (f figure) judge() error {
+	if len(f.bare) == 0 {
+		return nil
+	}
+	ratio := median(f.ours) / median(f.bare)
+	switch {
+	case ratio < f.floor:
+		return fmt.Errorf("%s is at %.2f of its bare limit, want %.2f", f.name, ratio, f.floor)
+	case f.ceiling > 0 && ratio > f.ceiling:
+		return fmt.Errorf("%s is at %.2f of what it is without, want at most %.2f", f.name, ratio, f.ceiling)
+	}
+	return nil
 }
 
 func (f figure) String() string {
@@ -83,15 +100,15 @@ func TestFigures(t *testing.T) {
 	for _, m := range []struct {
 		name    string
 		measure func(*testing.T) []figure
-	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"memory", memory}} {
+	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"isolate", isolate}, {"memory", memory}} {
 		if *only != "" && *only != m.name {
 			continue
 		}
 		for _, f := range m.measure(t) {
 			fmt.Fprintln(&table, f)
 			samples.WriteString(f.samples())
-			if f.floor > 0 && median(f.ours)/median(f.bare) < f.floor {
-				t.Errorf("%s is at %.2f of its bare limit, want %.2f", f.name, median(f.ours)/median(f.bare), f.floor)
+			if err := f.judge(); err != nil {
+				t.Error(err)
 			}
 		}
 	}

@@ -27,6 +27,7 @@ type cli struct {
 	Key       keyCmd       `cmd:"" help:"API keys."`
 	Device    deviceCmd    `cmd:"" help:"Devices."`
 	Webhook   webhookCmd   `cmd:"" help:"Webhook endpoints."`
+	Listen    listenCmd    `cmd:"" help:"Stream events to this machine, and post them to a receiver on it as webhooks."`
 	Migrate   migrateCmd   `cmd:"" help:"Bring the database up to date and exit."`
 	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

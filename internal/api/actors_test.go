@@ -11,6 +11,7 @@ import (
 	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // route is how the table of actors uses an operation: build makes what it is
@@ -76,6 +77,31 @@ func delivery(t *tenant) string {
 	return id
 }
 
+// delivered makes an endpoint that took its event.
+func delivered(t *tenant) string {
+	id := postern.EndpointID(delivery(t))
+	now := postern.TimeOf(time.Now())
+	due, err := t.db.DueDeliveries(t.t.Context(), id, now, true, 1)
+	if err == nil {
+		err = t.db.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded})
+	}
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return string(id)
+}
+
+// oneDelivery is the id of that delivery.
+func oneDelivery(t *tenant) string {
+	return t.do("GET", "/v1/webhooks/"+delivery(t)+"/deliveries", "").list().Data[0].ID
+}
+
+func replay(t *tenant) string {
+	a := t.do("POST", "/v1/webhooks/"+delivery(t)+"/replay", "")
+	a.want(http.StatusAccepted, "")
+	return a.member("id")
+}
+
 func message(t *tenant) (device, id string) {
 	device = connected(t)
 	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
@@ -129,7 +155,19 @@ func routes() map[string]route {
 		}},
 		"getWebhook":       {"GET", 200, true, at(webhooks, webhook, "", "")},
 		"deleteWebhook":    {"DELETE", 204, true, at(webhooks, webhook, "", "")},
+		"updateWebhook":    {"PATCH", 200, true, at(webhooks, webhook, "", `{"description":"x"}`)},
+		"verifyWebhook":    {"POST", 200, true, at(webhooks, webhook, "/verify", "")},
+		"pauseWebhook":     {"POST", 200, true, at(webhooks, webhook, "/pause", "")},
+		"resumeWebhook":    {"POST", 200, true, at(webhooks, webhook, "/resume", "")},
+		"rotateSecret":     {"POST", 200, true, at(webhooks, webhook, "/rotate-secret", `{"overlapSeconds":0}`)},
+		"testWebhook":      {"POST", 202, true, at(webhooks, delivery, "/test", "")},
+		"createReplay":     {"POST", 202, true, at(webhooks, delivery, "/replay", `{"onlyFailed":true}`)},
+		"getReplay":        {"GET", 200, true, at("/v1/replays/", replay, "", "")},
+		"stopReplay":       {"DELETE", 204, true, at("/v1/replays/", replay, "", "")},
 		"listDeliveries":   {"GET", 200, true, at(webhooks, delivery, "/deliveries", "")},
+		"getWebhookStats":  {"GET", 200, true, at(webhooks, delivery, "/stats", "")},
+		"getDelivery":      {"GET", 200, true, at("/v1/deliveries/", oneDelivery, "", "")},
+		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},
 		"streamEvents":     {"GET", 200, true, at("/v1/events/stream?deviceId=", connected, "", "")},
 		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},

@@ -52,6 +52,8 @@ func document(opts Options) *huma.OpenAPI {
 			{Name: "devices", Description: "Linked messaging accounts"},
 			{Name: "messages", Description: "Messages in both directions"},
 			{Name: "webhooks", Description: "Where events are posted"},
+			{Name: "deliveries", Description: "What was posted where, attempt by attempt"},
+			{Name: "replays", Description: "Parts of the log that are delivered again"},
 			{Name: "events", Description: "The log of all that happened"},
 			{Name: "usage", Description: "What is used of the plan"},
 			{Name: "sandbox", Description: "What only a server with the sandbox on has"},

@@ -78,6 +78,8 @@ func (p *prober) caller() *caller {
 	c.things["dev_"] = []string{device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)), foreign, "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["msg_"] = []string{message, message, foreignMessage, "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["dlv_"] = []string{c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID, "dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["rpl_"] = []string{replay(c.tenant), "rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["evt_"] = anID.FindAllString(c.do("GET", "/v1/events?limit=1", "").Body.String(), 1)
 	for _, list := range []string{"devices", "events", "messages"} {
 		c.things["cursor"] = append(c.things["cursor"], c.do("GET", "/v1/"+list+"?limit=1", "").member("nextCursor"))
@@ -196,7 +198,7 @@ func TestRequestsFromTheDocument(t *testing.T) {
 	t.Parallel()
 	p := newProber(t, truth)
 	chance := rand.New(rand.NewPCG(1, 2))
-	for n := range 1000 {
+	for n := range 60 * len(p.ops) {
 		data := make([]byte, 64)
 		for i := range data {
 			data[i] = byte(chance.Uint32())

@@ -42,13 +42,18 @@ type streamEventsInput struct {
 }
 
 // streamEvents follows the log until the caller goes away, its key ends, or it
-// does not read on.
+// does not read on. A reader that names no event is told first where it is: cut
+// off before its first event it can go on from there and miss nothing.
 func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
 	log, err := a.gateway.FollowEvents(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
 	if err != nil {
 		return nil, err
 	}
-	return a.streaming(q, func(s *stream) { a.followEvents(ctx, q, log, s) })
+	return a.streaming(q, func(s *stream) {
+		if in.After != "" || s.write("id: "+string(log.Start())+"\n\n") {
+			a.followEvents(ctx, q, log, s)
+		}
+	})
 }
 
 // followEvents writes the log page by page, and waits at its end. A reader

@@ -79,6 +79,14 @@ func (r *eventReader) wants(want string) (id string) {
 	return id
 }
 
+// begins looks at the place that a stream tells first.
+func (r *eventReader) begins(id string) {
+	r.t.Helper()
+	if !r.lines.Scan() || r.lines.Text() != "id: "+id || !r.lines.Scan() || r.lines.Text() != "" {
+		r.t.Fatalf("the stream begins with %q, want the id %q and no event", r.lines.Text(), id)
+	}
+}
+
 // endsWithin reads to the end, which must come in time.
 func (r *eventReader) endsWithin(limit time.Duration, since time.Time) {
 	r.t.Helper()
@@ -155,6 +163,40 @@ func TestStreamOfALimitedKey(t *testing.T) {
 	mine.receive(b, "b")
 	mine.receive(a, "a")
 	r.wants("a")
+}
+
+// TestStreamTellsItsPlace: a reader that is cut off before its first event goes
+// on from there, with every filter and key, and misses nothing.
+func TestStreamTellsItsPlace(t *testing.T) {
+	t.Parallel()
+	srv, mine := newStreamServer(t)
+	silent := mine.device("silent", postern.Unlinked)
+	mine.stream(t, srv, "").begins("") // of an empty log
+	a, b := mine.device("a", postern.Connected), mine.device("b", postern.Connected)
+	mine.receive(a, "1")
+	mine.receive(b, "2")
+	list := mine.events("type=message.*").Data
+	ofA, ofB := list[0].EventID, list[1].EventID
+	limited := func(ids ...postern.DeviceID) *tenant { return mine.with(mine.newKey(gateway.NewKey{Devices: ids})) }
+	cases := map[string]struct {
+		who         *tenant
+		query, want string
+	}{
+		"everything":          {mine, "", ofB},
+		"a family":            {mine, "?type=device.*", ofB},
+		"a device":            {mine, "?deviceId=" + string(a), ofA},
+		"a silent device":     {mine, "?deviceId=" + string(silent), ""},
+		"a limited key":       {limited(a, silent), "", ofA},
+		"a key that saw none": {limited(silent), "", ""},
+	}
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) { tt.who.stream(t, srv, tt.query).begins(tt.want) })
+	}
+	mine.receive(a, "missed")
+	for _, name := range []string{"everything", "a device", "a limited key"} {
+		tt := cases[name]
+		tt.who.stream(t, srv, tt.query, "Last-Event-ID", tt.want).wants("missed")
+	}
 }
 
 // TestOpenStreamsEndWithTheirKey leaves the heartbeat as it is: what ends a
@@ -234,6 +276,7 @@ func TestEventStreamShowsThatItLives(t *testing.T) {
 	srv := httptest.NewServer(s.handler)
 	t.Cleanup(srv.Close)
 	r := s.tenant("growth").stream(t, srv, "")
+	r.begins("")
 	for range 6 {
 		if !r.lines.Scan() || r.lines.Text() != "" && r.lines.Text() != ": waiting" {
 			t.Fatalf("no heartbeat: %q %v", r.lines.Text(), r.lines.Err())

@@ -47,7 +47,8 @@ func showing() map[string]func(t *tenant) (target, body string) {
 			device, _ := message(t)
 			return "/v1/messages?deviceId=" + device, ""
 		},
-		"streamEvents": at("/v1/events/stream?deviceId=", connected, "", ""),
+		"getWebhookStats": at("/v1/webhooks/", delivered, "/stats", ""),
+		"streamEvents":    at("/v1/events/stream?deviceId=", connected, "", ""),
 	}
 }
 
@@ -175,7 +176,7 @@ func exampleOf(a *answerT) json.RawMessage {
 	return b
 }
 
-var anID = regexp.MustCompile(`\b(dev|msg|whk|evt)_[0-9A-Z]{26}`)
+var anID = regexp.MustCompile(`\b(dev|msg|whk|evt|dlv|rpl)_[0-9A-Z]{26}`)
 
 // withIDsOf puts the ids that are there in place of an example's.
 func withIDsOf(request, there string) string {

@@ -47,11 +47,11 @@ type messagesInput struct {
 }
 
 func (a *API) listMessages(ctx context.Context, q *request, in *messagesInput) (*output[List[postern.Message]], error) {
-	since, err := instant("since", in.Since)
+	since, err := instant("/query/since", in.Since)
 	if err != nil {
 		return nil, err
 	}
-	until, err := instant("until", in.Until)
+	until, err := instant("/query/until", in.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,12 @@ func (a *API) listMessages(ctx context.Context, q *request, in *messagesInput) (
 }
 
 // instant reads a time of the query; "" is none.
-func instant(name, s string) (t postern.Time, err error) {
+func instant(place, s string) (t postern.Time, err error) {
 	if s == "" {
 		return 0, nil
 	}
 	if err := t.UnmarshalText([]byte(s)); err != nil {
-		return 0, postern.Invalid("/query/"+name, "expected a time in RFC 3339 form, such as 2026-12-01T09:00:00.000Z")
+		return 0, postern.Invalid(place, "expected a time in RFC 3339 form, such as 2026-12-01T09:00:00.000Z")
 	}
-	return t, nil
+	return max(t, 1), nil // 0 is none, and nothing is as old
 }

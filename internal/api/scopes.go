@@ -32,7 +32,19 @@ func scopes() map[string][]postern.Scope {
 		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it makes the key's reach outlive the key
 		"getWebhook":       {postern.WebhooksRead},
 		"deleteWebhook":    {postern.WebhooksWrite},
+		"updateWebhook":    {postern.WebhooksWrite}, // a new URL needs more: gateway.ChangeEndpoint
+		"verifyWebhook":    {postern.WebhooksWrite},
+		"pauseWebhook":     {postern.WebhooksWrite},
+		"resumeWebhook":    {postern.WebhooksWrite},
+		"rotateSecret":     {postern.WebhooksWrite},
+		"testWebhook":      {postern.WebhooksWrite},
+		"createReplay":     {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead},
+		"getReplay":        {postern.WebhooksRead},
+		"stopReplay":       {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
+		"getWebhookStats":  {postern.WebhooksRead},
+		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Delivery
+		"retryDelivery":    {postern.WebhooksWrite},
 		"listEvents":       {postern.EventsRead},
 		"streamEvents":     {postern.EventsRead},
 		"getUsage":         {postern.UsageRead},

@@ -24,6 +24,12 @@ func threats() map[string][]string {
 		"T4 keys guessed, timed, stolen":                 {"api.TestT4KeysAreNotKept", "api.TestT4KeysAreNotTimed", "api.TestT4RevokedKeysEndAtOnce"},
 		"T5 keys in URLs, logs, panics":                  {"api.TestT5KeysAreNowhereInTheLog", "testkit.TestLogsShowNoSecret"},
 		"T6 keys in plain text, cost before the key":     {"api.TestT6PlainTextIsRefused", "testkit.TestPlainRequestToATLSPort", "testkit.TestPlainRequestFromElsewhere"},
+		"T7 URLs that lead inside":                       {"testkit.TestT7NoFieldTakesAForbiddenAddress", "egress.TestForbiddenAddressIsRefusedAsAnAnswerOfDNS", "egress.TestNothingIsSentToAForbiddenAddress", "webhook.TestForbiddenAddressIsNeverPostedTo"},
+		"T8 scans by their outcome":                      {"webhook.TestForbiddenAddressIsNeverPostedTo"},
+		"T9 events forged or replayed":                   {"webhook.TestChangedDeliveryDoesNotVerify", "webhook.TestOldSecretIsRefusedAfterTheOverlap"},
+		"T10 URLs of others":                             {"webhook.TestHandshakeAcceptsTheChallengeAlone", "webhook.TestOldURLIsUsedUntilTheNewOneHasAnswered"},
+		"T11 old TLS and bad certificates":               {"egress.TestTLSIsVerified", "egress.TestCertificateMustBeValidNowAndForTheName", "webhook.TestReceiverWithBadTLSHasItsExactOutcome"},
+		"T12 hostile receivers":                          {"webhook.TestHostileReceiverHasItsExactOutcome", "egress.TestAnswerThatEndsAtAnyByteHasAReason", "egress.TestMisbehavingReceiverHasAReason"},
 		"T20 JSON with two meanings":                     {"api.TestT20JSONHasOneMeaning"},
 		"T21 tricks with Unicode":                        {"api.TestT21TextsAreKeptByteForByte", "testkit.TestT21TextsArriveByteForByte"},
 		"T22 tricks with phone numbers":                  {"api.TestT22NumbersHaveOneForm", "postern.FuzzParsePhone"},
@@ -62,7 +68,7 @@ func TestEveryThreatHasItsTest(t *testing.T) {
 		}
 	}
 	slices.Sort(rows)
-	if want := []int{1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31}; !slices.Equal(rows, want) {
+	if want := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31}; !slices.Equal(rows, want) {
 		t.Errorf("rows %v, want %v", rows, want)
 	}
 	named := regexp.MustCompile(`^TestT\d`)

@@ -33,6 +33,8 @@ func walk() map[string]statuses {
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned,
 		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
+		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
+		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own,
 		"scanInSandbox": owned, "receiveInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}

@@ -94,15 +94,27 @@ func Judge(e Evidence) []Violation {
 	j.posts()
 	j.quota()
 	j.log()
-	slices.SortFunc(j.found, func(a, b Violation) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Detail, b.Detail))
-	})
-	return j.found
+	return j.sorted()
 }
 
 // JudgeNow is Judge for a gateway that was stopped in the middle of its work.
 func JudgeNow(e Evidence) []Violation {
 	return slices.DeleteFunc(Judge(e), func(v Violation) bool { return afterwards(v.Rule) })
+}
+
+// findings are what a judge has found so far.
+type findings []Violation
+
+func (f *findings) report(r Rule, id, format string, args ...any) {
+	*f = append(*f, Violation{r, id, fmt.Sprintf(format, args...)})
+}
+
+// sorted gives them in the order of the rules.
+func (f findings) sorted() []Violation {
+	slices.SortFunc(f, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Detail, b.Detail))
+	})
+	return f
 }
 
 // networked is what identifies a message on the network.
@@ -111,7 +123,7 @@ type networked struct{ account, id string }
 // judging is one case with its indexes.
 type judging struct {
 	Evidence
-	found []Violation
+	findings
 
 	asks      map[string]Ask         // by key
 	asked     map[string]Ask         // by body
@@ -169,10 +181,6 @@ func newJudging(e Evidence) *judging {
 		}
 	}
 	return j
-}
-
-func (j *judging) report(r Rule, id, format string, args ...any) {
-	j.found = append(j.found, Violation{r, id, fmt.Sprintf(format, args...)})
 }
 
 // answers holds the gateway to what it told the driver.

@@ -44,6 +44,9 @@ type Post struct {
 	Attempt   string `json:"attempt"`
 	Answer    int    `json:"answer"`          // 0: the connection was cut instead
 	Wrong     string `json:"wrong,omitempty"` // why the signature or the form is wrong
+
+	Endpoint string `json:"endpoint,omitempty"` // where there are several
+	Life     int    `json:"life,omitempty"`     // of the gateway, where they are counted: how often it had been killed
 }
 
 // Entry is one message in the vendor's ledger.

@@ -112,6 +112,28 @@ func (p *process) stop(limit time.Duration) error {
 	}
 }
 
+// memory is what a process has in memory, in KiB: now and at its peak.
+type memory struct{ now, peak int }
+
+func (m memory) or(n memory) memory { return memory{max(m.now, n.now), max(m.peak, n.peak)} }
+
+func (m memory) String() string {
+	return fmt.Sprintf("at most %d MiB at a kill, %d MiB at its peak", m.now>>10, m.peak>>10)
+}
+
+func (p *process) memory(t *testing.T) (m memory) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		fmt.Sscanf(string(line), "VmRSS: %d", &m.now)
+		fmt.Sscanf(string(line), "VmHWM: %d", &m.peak)
+	}
+	return m
+}
+
 // firstLine hands on the first line that want accepts, and copies everything
 // to a file.
 type firstLine struct {

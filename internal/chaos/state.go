@@ -53,18 +53,18 @@ type Said struct {
 }
 
 // Delivery is a row of the webhook queue.
-type Delivery struct{ ID, EventID, Status string }
+type Delivery struct {
+	ID, Endpoint, EventID, Status string
+
+	Attempts int
+}
 
 // ReadState reads the database of a server that has stopped: that of its URL,
 // or without one the file in its data directory. The SQL is the harness's own,
 // so that a mistake in a query of the store does not hide what it did to the
 // rows.
 func ReadState(ctx context.Context, dir, url string) (s State, err error) {
-	driver, source := "sqlite", "file:"+filepath.Join(dir, "postern.db")+"?mode=ro"
-	if url != "" {
-		driver, source = "pgx", url
-	}
-	db, err := sql.Open(driver, source)
+	db, err := open(dir, url)
 	if err != nil {
 		return s, err
 	}
@@ -89,14 +89,43 @@ func ReadState(ctx context.Context, dir, url string) (s State, err error) {
 			s.Events = append(s.Events, e)
 			return err
 		}),
-		each(ctx, db, `SELECT id, event_id, status FROM delivery ORDER BY n`, func(r *sql.Rows) error {
-			var d Delivery
-			err := r.Scan(&d.ID, &d.EventID, &d.Status)
+		each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery ORDER BY n`, func(r *sql.Rows) error {
+			d, err := scanDelivery(r)
 			s.Deliveries = append(s.Deliveries, d)
 			return err
 		}),
 		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`).Scan(&s.Used),
 	)
+}
+
+// ReadPending lists the deliveries that have not ended, in the database of a
+// server that was killed.
+func ReadPending(ctx context.Context, dir, url string) (list []Delivery, err error) {
+	db, err := open(dir, url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery WHERE status = 'pending' ORDER BY n`, func(r *sql.Rows) error {
+		d, err := scanDelivery(r)
+		list = append(list, d)
+		return err
+	})
+	return list, err
+}
+
+func open(dir, url string) (*sql.DB, error) {
+	if url != "" {
+		return sql.Open("pgx", url)
+	}
+	return sql.Open("sqlite", "file:"+filepath.Join(dir, "postern.db")+"?mode=ro")
+}
+
+const deliveryColumns = `id, endpoint_id, event_id, status, attempts`
+
+func scanDelivery(r *sql.Rows) (d Delivery, err error) {
+	err = r.Scan(&d.ID, &d.Endpoint, &d.EventID, &d.Status, &d.Attempts)
+	return d, err
 }
 
 func scanEvent(r *sql.Rows) (e Event, err error) {

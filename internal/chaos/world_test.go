@@ -69,6 +69,18 @@ type world struct {
 // newWorld starts everything and links the devices.
 func newWorld(t *testing.T, opts options) *world {
 	t.Helper()
+	w := newGateway(t, opts)
+	w.receiver = startReceiver(t, w.dir, opts.Seed, w.driver.happened)
+	w.receiver.calm.Store(opts.Calm)
+	w.hook = w.subscribe(map[string]any{"url": w.receiver.url, "maxInFlight": 32})
+	w.linkAll()
+	return w
+}
+
+// newGateway starts a vendor and a gateway in which there is a workspace with a
+// key.
+func newGateway(t *testing.T, opts options) *world {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "chaos") //nolint:usetesting // short enough for a socket, and kept when the test fails
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +106,6 @@ func newWorld(t *testing.T, opts options) *world {
 	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
 		t.Fatal(err)
 	}
-	w.receiver = startReceiver(t, dir, opts.Seed, w.driver.happened)
-	w.receiver.calm.Store(opts.Calm)
 	w.boot()
 	w.furnish()
 	return w
@@ -114,7 +124,7 @@ func (w *world) databaseFlags() []string {
 	return []string{"--database-url", w.url, "--secret-key-file", key}
 }
 
-// furnish makes a workspace with a key, an endpoint and linked devices.
+// furnish makes a workspace with a key.
 func (w *world) furnish() {
 	w.t.Helper()
 	var made struct{ ID, Key string }
@@ -122,13 +132,28 @@ func (w *world) furnish() {
 	w.command(&made, "key", "create", "--workspace", made.ID, "--name", "driver")
 	w.key = made.Key
 	w.header = http.Header{"Authorization": {"Bearer " + made.Key}}
-	var hook struct{ ID, Status string }
-	w.api("POST", "/v1/webhooks", map[string]any{"url": w.receiver.url, "secret": secret, "maxInFlight": 32}, &hook)
-	w.hook = hook.ID
+}
+
+// subscribe makes a webhook endpoint and waits until it gets events.
+func (w *world) subscribe(endpoint map[string]any) (id string) {
+	w.t.Helper()
+	var hook struct{ ID string }
+	endpoint["secret"] = secret
+	w.api("POST", "/v1/webhooks", endpoint, &hook)
+	w.awaitActive(hook.ID)
+	return hook.ID
+}
+
+func (w *world) awaitActive(hook string) {
 	w.await("an active endpoint", func() bool {
-		w.api("GET", "/v1/webhooks/"+hook.ID, nil, &hook)
-		return hook.Status == "active"
+		var now struct{ Status string }
+		w.api("GET", "/v1/webhooks/"+hook, nil, &now)
+		return now.Status == "active"
 	})
+}
+
+// linkAll links the devices.
+func (w *world) linkAll() {
 	w.devices = make([]device, w.opts.Devices)
 	var linking sync.WaitGroup
 	for i := range w.devices {
@@ -253,14 +278,20 @@ func (w *world) busy() string {
 			return path
 		}
 	}
+	if !w.handedOver() {
+		return "the vendor has not handed over everything"
+	}
+	return ""
+}
+
+// handedOver tells whether the gateway has acknowledged all that the vendor had
+// for it.
+func (w *world) handedOver() bool {
 	var accounts struct{ Data []struct{ Queued int } }
 	if err := w.vendor.ask("GET", "/accounts", nil, &accounts); err != nil {
 		w.t.Error(err)
 	}
-	if slices.ContainsFunc(accounts.Data, func(a struct{ Queued int }) bool { return a.Queued > 0 }) {
-		return "the vendor has not handed over everything"
-	}
-	return ""
+	return !slices.ContainsFunc(accounts.Data, func(a struct{ Queued int }) bool { return a.Queued > 0 })
 }
 
 // evidence gathers the ledgers and the database.
@@ -312,7 +343,11 @@ func (w *world) report(found []chaos.Violation) {
 		w.t.Errorf("seed %d: %s", w.opts.Seed, v)
 	}
 	if len(found) > maxShown {
-		w.t.Errorf("… and %d more", len(found)-maxShown)
+		count := map[chaos.Rule]int{}
+		for _, v := range found {
+			count[v.Rule]++
+		}
+		w.t.Errorf("… and %d more; in all %v", len(found)-maxShown, count)
 	}
 }
 

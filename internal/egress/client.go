@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"strconv"
 	"time"
@@ -90,13 +91,18 @@ type Answer struct {
 	RetryAfter time.Duration // 0 when the host did not ask for a pause
 }
 
-// Post sends a body and reads the answer. An answer other than 2xx, or none, is
+var identity = []string{"identity"} //nolint:gochecknoglobals // made once, never changed
+
+// Post sends a body and reads the answer. The header is the client's from then
+// on. An answer other than 2xx, or none, is
 // a [*Error]; the Answer holds what there is of it. When ctx is canceled the
 // error is that of ctx.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (Answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
-	req, err := c.request(bounded, url, header, body)
+	var used net.Conn
+	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
+	req, err := c.request(httptrace.WithClientTrace(bounded, &trace), url, header, body)
 	if err != nil {
 		return Answer{}, &Error{Blocked, err}
 	}
@@ -107,24 +113,29 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 	case errors.Is(ctx.Err(), context.Canceled):
 		return answer, ctx.Err()
 	}
-	return answer, failureOf(err)
+	f := failureOf(err)
+	if l, ok := used.(*line); ok && l.ended.Load() && f.Reason == Body && answer.Status == 0 {
+		f = &Error{Reset, err}
+	}
+	return answer, f
 }
 
 // request checks the URL again: the rules may have changed since it was
 // registered.
 func (c *Client) request(ctx context.Context, url string, header http.Header, body []byte) (*http.Request, error) {
-	if err := c.CheckURL(url); err != nil {
+	u, err := c.allowed(url)
+	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the URL cannot be read")
+		return nil, err
 	}
-	req.Header = header.Clone()
-	if req.Header == nil {
-		req.Header = http.Header{}
+	req.URL, req.Host = u, u.Host
+	if header != nil {
+		req.Header = header
 	}
-	req.Header.Set("Accept-Encoding", "identity")
+	req.Header["Accept-Encoding"] = identity
 	if _, set := req.Header["Idempotency-Key"]; !set {
 		// Present but empty, it is not sent and lets net/http repeat a POST that
 		// met a kept connection in the moment the host closed it.
@@ -142,9 +153,12 @@ func (c *Client) exchange(req *http.Request) (a Answer, err error) {
 	}
 	defer res.Body.Close()
 	a.Status = res.StatusCode
-	a.RetryAfter = retryAfter(res.Header.Get("Retry-After"), time.Now())
+	a.RetryAfter = RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	if a.Status == http.StatusSwitchingProtocols {
 		return a, nil // what follows is no body: reading it would not end with the request
+	}
+	if res.ContentLength == 0 {
+		return a, nil
 	}
 	a.Body, a.Truncated, err = readBody(res.Body)
 	if err != nil {
@@ -165,8 +179,8 @@ func readBody(r io.Reader) (kept []byte, truncated bool, err error) {
 	return kept, rest > 0, err
 }
 
-// retryAfter reads RFC 9110's Retry-After: seconds, or a date.
-func retryAfter(text string, now time.Time) time.Duration {
+// RetryAfter reads RFC 9110's Retry-After: seconds, or a date.
+func RetryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0
 	}

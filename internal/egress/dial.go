@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync/atomic"
 )
 
 // dialer makes connections; every one passes the guard in net's hook.
@@ -18,7 +19,22 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, &Error{dialReason(err), err}
 	}
-	return conn, nil
+	return &line{Conn: conn}, nil
+}
+
+// line is a connection that remembers that the host ended it: net/http takes
+// half a line of a head for a malformed one.
+type line struct {
+	net.Conn
+	ended atomic.Bool
+}
+
+func (l *line) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if err != nil && isReset(err) {
+		l.ended.Store(true)
+	}
+	return n, err
 }
 
 // dialTLS makes the handshake itself, so that what goes wrong in it is known
@@ -45,5 +61,5 @@ func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn,
 		}
 		return nil, &Error{reason, errors.Join(err, raw.Close())}
 	}
-	return conn, nil
+	return &line{Conn: conn}, nil
 }

@@ -12,14 +12,30 @@ import (
 // people that does not repeat the URL. A name is not resolved here: that is
 // checked whenever a connection is made.
 func (c *Client) CheckURL(raw string) error {
+	_, err := c.allowed(raw)
+	return err
+}
+
+// allowed reads a URL that may be registered.
+func (c *Client) allowed(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		err = errNoURL
+	} else {
+		err = c.checkURL(u, raw)
+	}
+	return u, err
+}
+
+var errNoURL = errors.New("write a URL such as https://hooks.example.com/postern")
+
+func (c *Client) checkURL(u *url.URL, raw string) error {
 	if len(raw) > maxURL {
 		return errors.New("a URL has at most " + strconv.Itoa(maxURL) + " bytes")
 	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" || u.Hostname() == "" {
-		return errors.New("write a URL such as https://hooks.example.com/postern")
-	}
 	switch {
+	case u.Opaque != "" || u.Hostname() == "":
+		return errNoURL
 	case u.Scheme == "http" && !c.opts.AllowPrivate:
 		return errors.New("the URL must start with https://")
 	case u.Scheme != "http" && u.Scheme != "https":

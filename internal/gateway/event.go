@@ -53,8 +53,13 @@ type LogReader struct {
 	g      *Gateway
 	ws     postern.WorkspaceID
 	filter store.EventFilter
-	at     int64 // read up to here
+	at     int64           // read up to here
+	start  postern.EventID // see Start
 }
+
+// Start is the newest event that the caller could see when the reader began at
+// the end of the log; "" when there was none.
+func (r *LogReader) Start() postern.EventID { return r.start }
 
 // FollowEvents reads the log from behind an event, or, without one, what is
 // recorded from now on.
@@ -64,14 +69,22 @@ func (g *Gateway) FollowEvents(ctx context.Context, c Caller, q EventQuery) (*Lo
 		return nil, err
 	}
 	if q.After == "" {
-		r.at, err = g.db.LogEnd(ctx, c.Workspace())
-		return r, err
+		return r, r.toEnd(ctx)
 	}
 	r.at, err = g.positionOf(ctx, c, q.After)
 	if err != nil {
 		return nil, err
 	}
 	return r, r.whole(ctx)
+}
+
+// toEnd puts the reader behind all that is recorded.
+func (r *LogReader) toEnd(ctx context.Context) (err error) {
+	if r.at, err = r.g.db.LogEnd(ctx, r.ws); err != nil {
+		return err
+	}
+	r.start, err = r.g.db.NewestEvent(ctx, r.ws, r.filter.Devices, r.at)
+	return err
 }
 
 // Next gives the next events; more tells that others follow at once.
@@ -88,7 +101,7 @@ func (g *Gateway) WatchEvents(c Caller) *store.Listener {
 // openLog checks the filters. The device is looked up, so that a wrong one is
 // an error and not an empty list.
 func (g *Gateway) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
-	types, err := eventTypes(q.Types)
+	types, err := eventTypes("/query/type", q.Types)
 	if err != nil {
 		return nil, err
 	}
@@ -101,13 +114,16 @@ func (g *Gateway) openLog(ctx context.Context, c Caller, q EventQuery) (*LogRead
 }
 
 // eventTypes are the kinds that patterns name; nil is every kind.
-func eventTypes(patterns []string) (list []postern.EventType, err error) {
+func eventTypes(place string, patterns []string) (list []postern.EventType, err error) {
 	if len(patterns) > maxEventPatterns {
-		return nil, postern.Invalid("/query/type", "name at most %d kinds of events", maxEventPatterns)
+		return nil, postern.Invalid(place, "name at most %d kinds of events", maxEventPatterns)
+	}
+	if len(patterns) > 0 {
+		list = []postern.EventType{} // a family without members names nothing, not everything
 	}
 	for _, p := range patterns {
 		if !postern.ValidEventPattern(p) {
-			return nil, postern.Invalid("/query/type", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+			return nil, postern.Invalid(place, "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
 		}
 		if p == "*" {
 			return nil, nil
@@ -129,10 +145,7 @@ func (g *Gateway) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogRea
 	case q.After != "":
 		r.at, err = g.positionOf(ctx, c, q.After)
 	case q.Page.Cursor != "":
-		var place string
-		if place, err = g.openCursor(c.Workspace(), "events", q.Page.Cursor); err == nil {
-			r.at, err = strconv.ParseInt(place, 10, 64)
-		}
+		r.at, err = g.openPlace(c.Workspace(), "events", q.Page.Cursor)
 	default:
 		r.at, _, err = g.db.LogFloor(ctx, c.Workspace())
 	}

@@ -38,11 +38,19 @@ const (
 	// a pass is small.
 	retentionEvery = 10 * time.Minute
 
+	statsTime = day      // that an endpoint's counters are shown for when nobody says
+	maxStats  = 31 * day // ... and at most
+
 	defaultInFlight = 8
 	maxInFlight     = 64
 
 	// maxOverlap is how long a key may live on beside its successor.
 	maxOverlap = 30 * 24 * time.Hour
+
+	// defaultOverlap is how long the old secret of an endpoint signs beside its
+	// successor, unless told; maxOverlap bounds it too.
+	defaultOverlap = 24 * time.Hour
+	maxOldSecrets  = 9 // that sign beside the newest: more only make the header longer
 
 	// usedEvery bounds how often a key's last use is written.
 	usedEvery = time.Minute

@@ -3,6 +3,7 @@ package gateway
 import (
 	"crypto/hmac"
 	"encoding/base64"
+	"strconv"
 	"strings"
 
 	"postern/internal/postern"
@@ -50,6 +51,18 @@ func (g *Gateway) openCursor(ws postern.WorkspaceID, kind, cursor string) (place
 		return "", postern.Errorf(postern.MalformedRequest, "the cursor is not one that this list gave")
 	}
 	return place, nil
+}
+
+// openPlace is the place that a cursor holds as a number; 0 without one.
+func (g *Gateway) openPlace(ws postern.WorkspaceID, kind, cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	place, err := g.openCursor(ws, kind, cursor)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(place, 10, 64)
 }
 
 // page cuts the extra row off and makes the cursor from the last one shown.

@@ -6,7 +6,8 @@ import (
 	"postern/internal/postern"
 )
 
-// pausedByUser is the reason of a pause that only the owner ends.
+// pausedByUser is the reason of a pause, of a device or an endpoint, that only
+// the owner ends.
 const pausedByUser = "user"
 
 // Pause closes a device's connection and keeps its link and its slot, until it

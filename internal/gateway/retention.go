@@ -55,11 +55,18 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 		k := keep.of(ws)
 		err = errors.Join(err,
 			inChunks(ctx, func(from int64) (int64, bool, error) { return g.db.RemoveEvents(ctx, ws.ID, now.Add(-k.Events), from) }),
+			inChunks(ctx, func(int64) (int64, bool, error) {
+				more, err := g.db.RemoveNotices(ctx, ws.ID, now.Add(-k.Events))
+				return 0, more, err
+			}),
 			inChunks(ctx, func(from int64) (int64, bool, error) {
 				return g.db.RemoveMessages(ctx, ws.ID, now.Add(-k.Messages), from)
 			}))
 	}
-	return err
+	return errors.Join(err, inChunks(ctx, func(int64) (int64, bool, error) {
+		more, err := g.db.RemoveEndpointHours(ctx, now.Add(-keep.Events))
+		return 0, more, err
+	}))
 }
 
 // inChunks removes chunk after chunk. It rests after each for as long as the

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -21,6 +19,8 @@ type NewEndpoint struct {
 	Headers     map[string]string  `json:"headers"`
 	Secret      string             `json:"secret"` // "": one is made
 	MaxInFlight int                `json:"maxInFlight"`
+	Ordered     bool               `json:"ordered"`
+	Signatures  []string           `json:"signatures"` // nil: v1
 }
 
 // EndpointWithSecret is an endpoint in the one answer that shows its secret.
@@ -31,16 +31,20 @@ type EndpointWithSecret struct {
 
 // CreateEndpoint makes an endpoint and queues its handshake.
 func (g *Gateway) CreateEndpoint(ctx context.Context, c Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
-	devices, err := c.endpointDevices(in.DeviceIDs)
+	named := in.DeviceIDs
+	devices, err := c.endpointDevices(named)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
 	in.DeviceIDs = devices
 	made, err := create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+		if err := g.devicesExist(ctx, c, named); err != nil {
+			return EndpointWithSecret{}, nil, err
+		}
 		return g.buildEndpoint(ctx, c, in)
 	})
 	if err == nil && !c.sees(made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
-		return Created[EndpointWithSecret]{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+		return Created[EndpointWithSecret]{}, notThisEndpoint()
 	}
 	return made, err
 }
@@ -60,13 +64,11 @@ func (c Caller) endpointDevices(ids []postern.DeviceID) ([]postern.DeviceID, err
 }
 
 func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
-	if err := g.checkEndpoint(in); err != nil {
-		return e, nil, err
+	if err := g.checkURL(in.URL); err != nil {
+		return e, nil, postern.Invalid("/url", "%s", err)
 	}
-	for _, id := range in.DeviceIDs {
-		if _, err := g.db.Device(ctx, c.Workspace(), id); err != nil {
-			return e, nil, err
-		}
+	if err := checkEndpoint(in); err != nil {
+		return e, nil, err
 	}
 	if in.Secret == "" {
 		in.Secret = newWebhookSecret()
@@ -77,20 +79,20 @@ func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (
 	if in.MaxInFlight == 0 {
 		in.MaxInFlight = defaultInFlight
 	}
+	if in.Signatures == nil {
+		in.Signatures = []string{postern.SignatureHMAC}
+	}
 	now, id := g.time(), postern.NewEndpointID()
 	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
 		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events, DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
-		Status: postern.EndpointPending, SecretLastFour: in.Secret[len(in.Secret)-4:], CreatedAt: now, MaxInFlight: in.MaxInFlight, DueAt: now,
+		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight, Ordered: in.Ordered, DueAt: now,
 	}}
+	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
-	row.Secret = g.box.Seal([]byte(in.Secret), id.SecretPlace())
 	return e, func(once *store.Once) error { return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once) }, nil
 }
 
-func (g *Gateway) checkEndpoint(in NewEndpoint) error {
-	if err := g.checkURL(in.URL); err != nil {
-		return postern.Invalid("/url", "%s", err)
-	}
+func checkEndpoint(in NewEndpoint) error {
 	switch {
 	case len(in.Description) > maxDescription || !cleanText(in.Description):
 		return postern.Invalid("/description", "a description has at most %d bytes of plain text", maxDescription)
@@ -102,23 +104,12 @@ func (g *Gateway) checkEndpoint(in NewEndpoint) error {
 		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
+	case in.Signatures != nil && !validSignatures(in.Signatures):
+		return postern.Invalid("/signatures", "v1, or v1 and v1a")
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
 	}
 	return checkHeaders(in.Headers)
-}
-
-func newWebhookSecret() string {
-	var b [32]byte
-	rand.Read(b[:]) // never fails (Go 1.24)
-	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
-}
-
-// validWebhookSecret takes what the Standard Webhooks specification allows.
-func validWebhookSecret(s string) bool {
-	text, ok := strings.CutPrefix(s, "whsec_")
-	raw, err := base64.StdEncoding.DecodeString(text)
-	return ok && err == nil && len(raw) >= 24 && len(raw) <= 64
 }
 
 // ours are the headers a customer's fixed headers may not replace, beside
@@ -134,8 +125,13 @@ func checkHeaders(headers map[string]string) error {
 	if len(headers) > maxEndpointHeaders {
 		return postern.Invalid("/headers", "at most %d headers", maxEndpointHeaders)
 	}
+	seen := map[string]bool{}
 	for name, value := range headers {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		if seen[canonical] {
+			return postern.Invalid("/headers", "a header is named twice: %s", canonical)
+		}
+		seen[canonical] = true
 		switch {
 		case !headerName(name):
 			return postern.Invalid("/headers", "a header's name has letters, digits and hyphens")
@@ -170,7 +166,7 @@ func (g *Gateway) Endpoint(ctx context.Context, c Caller, id postern.EndpointID)
 		return postern.Endpoint{}, err
 	}
 	if !c.sees(e) {
-		return postern.Endpoint{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+		return postern.Endpoint{}, notThisEndpoint()
 	}
 	return e, nil
 }
@@ -194,20 +190,6 @@ func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.Endpo
 		return err
 	}
 	return g.db.DeleteEndpoint(ctx, c.Workspace(), id)
-}
-
-// Deliveries lists an endpoint's deliveries, newest first.
-func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointID, status string, p Page) (List[postern.Delivery], error) {
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
-		return List[postern.Delivery]{}, err
-	}
-	kind := "deliveries " + string(id)
-	sp, err := g.open(c.Workspace(), kind, p)
-	if err != nil {
-		return List[postern.Delivery]{}, err
-	}
-	rows, err := g.db.Deliveries(ctx, c.Workspace(), id, status, sp)
-	return page(g, c.Workspace(), kind, rows, sp.Limit, func(d postern.Delivery) string { return string(d.ID) }), err
 }
 
 // Operator is a caller that stands for the operator of the server in one

@@ -36,6 +36,10 @@ const (
 	NoPasskeyWanted      Reason = "no-passkey-wanted"
 	PasskeyNotSupported  Reason = "passkey-not-supported" //nolint:gosec // a reason, no secret
 	NumberTaken          Reason = "number-taken"
+	EndpointNotActive    Reason = "endpoint-not-active"
+	EndpointIsPaused     Reason = "endpoint-paused"
+	ReplayLimit          Reason = "replay-limit"
+	EventRemoved         Reason = "event-removed"
 	SandboxOff           Reason = "sandbox-off"
 	IdempotencyRunning   Reason = "idempotency-in-progress"
 	IdempotencyReused    Reason = "idempotency-key-reused"

@@ -27,6 +27,7 @@ const (
 	DevicePaused       EventType = "device.paused"
 
 	WebhookVerification EventType = "webhook.verification"
+	WebhookTest         EventType = "webhook.test"
 	WebhookDisabled     EventType = "webhook.disabled"
 )
 
@@ -49,6 +50,7 @@ type Event struct {
 	Type        EventType
 	Subject     string // member that holds the object: "message" or "device"
 	Object      []byte // the object, as JSON
+	ChatID      string // that it happened in; "" for none
 }
 
 // Envelope writes the event's JSON: the bytes that every attempt of every

@@ -28,6 +28,8 @@ type (
 	EndpointID string
 	// DeliveryID names the delivery of one event to one endpoint.
 	DeliveryID string
+	// ReplayID names a replay.
+	ReplayID string
 )
 
 // NewWorkspaceID makes a fresh id.
@@ -53,6 +55,9 @@ func NewEndpointID() EndpointID { return EndpointID(newID("whk_")) }
 
 // NewDeliveryID makes a fresh id.
 func NewDeliveryID() DeliveryID { return DeliveryID(newID("dlv_")) }
+
+// NewReplayID makes a fresh id.
+func NewReplayID() ReplayID { return ReplayID(newID("rpl_")) }
 
 // NewRequestID makes a fresh id for one API request.
 func NewRequestID() string { return newID("req_") }

@@ -24,7 +24,7 @@ func (m Message) Event(t EventType) (Event, error) {
 		object = m.received()
 	}
 	b, err := EncodeJSON(object)
-	return Event{ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b}, err
+	return Event{ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b, ChatID: m.ChatID}, err
 }
 
 func (m Message) received() Arrival {

@@ -8,6 +8,7 @@ type Plan struct {
 	API               bool // REST API and webhooks
 	RequestsPerMinute int  // API requests a minute, for each key and for the workspace
 	Endpoints         int  // webhook endpoints
+	FirstAttempts     int  // first attempts of deliveries a minute; more wait
 }
 
 // PlanNames lists the plans from small to large.
@@ -19,13 +20,13 @@ func PlanByName(name string) (p Plan, ok bool) {
 	case "free":
 		return Plan{Name: name, Devices: 1, Messages: 500}, true
 	case "starter":
-		return Plan{name, 1, 3_000, true, 300, 5}, true
+		return Plan{name, 1, 3_000, true, 300, 5, 600}, true
 	case "growth":
-		return Plan{name, 5, 30_000, true, 1_200, 20}, true
+		return Plan{name, 5, 30_000, true, 1_200, 20, 6_000}, true
 	case "pro":
-		return Plan{name, 15, 300_000, true, 6_000, 50}, true
+		return Plan{name, 15, 300_000, true, 6_000, 50, 30_000}, true
 	case "enterprise":
-		return Plan{name, 50, 1_000_000, true, 30_000, 200}, true
+		return Plan{name, 50, 1_000_000, true, 30_000, 200, 150_000}, true
 	}
 	return Plan{}, false
 }

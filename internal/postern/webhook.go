@@ -21,24 +21,46 @@ const (
 type Endpoint struct {
 	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
-	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL whose handshake has not succeeded yet."`
+	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the handshake yet; url stays in use until it has." example:"https://hooks.example.com/new"`
 	Description    string            `json:"description" example:"orders service"`
 	Events         []string          `json:"events" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"*\"]"`
 	DeviceIDs      []DeviceID        `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
 	Headers        map[string]string `json:"headers" doc:"Fixed headers sent with every delivery."`
 	Status         EndpointStatus    `json:"status" enum:"pending,active,failed,paused,disabled" example:"active"`
-	StatusReason   Maybe             `json:"statusReason" nullable:"true" example:"challenge"`
+	StatusReason   Maybe             `json:"statusReason" nullable:"true" doc:"Why it is not active, or why pendingUrl was not accepted." example:"challenge"`
 	SecretLastFour string            `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
 	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:01.000Z"`
 	MaxInFlight    int               `json:"maxInFlight" doc:"Deliveries at once, 1 to 64." example:"8"`
 	Ordered        bool              `json:"ordered" doc:"Whether one chat's events wait for each other."`
 
+	Signatures []string `json:"signatures" nullable:"false" enum:"v1,v1a" doc:"How deliveries are signed: v1 is HMAC-SHA256 with the secret, v1a is ed25519 with publicKey." example:"[\"v1\"]"`
+	PublicKey  Maybe    `json:"publicKey" nullable:"true" doc:"With v1a: whpk_ and base64 of the ed25519 key that verifies."`
+
 	WorkspaceID WorkspaceID `json:"-"`
 	Secret      []byte      `json:"-"` // sealed
+	SigningKey  []byte      `json:"-"` // sealed; empty without v1a
+	OldSecrets  []OldSecret `json:"-"` // newest first
 	Attempts    int         `json:"-"` // of the handshake
 	DueAt       Time        `json:"-"` // next try of the handshake
 }
+
+// OldSecret is what a rotation replaced. Until its end it signs beside its
+// successor.
+type OldSecret struct {
+	Secret     []byte `json:"secret"`     // sealed
+	SigningKey []byte `json:"signingKey"` // sealed; empty without v1a
+	Until      Time   `json:"until"`
+}
+
+// The signatures an endpoint may ask for.
+const (
+	SignatureHMAC    = "v1"
+	SignatureEd25519 = "v1a"
+)
+
+// SigningKeyPlace is where the endpoint's ed25519 key is sealed.
+func (id EndpointID) SigningKeyPlace() string { return "endpoint.signing_key " + string(id) }
 
 // SecretPlace is where the endpoint's signing secret is sealed: the gateway
 // seals it there, the dispatcher opens it there.
@@ -106,4 +128,24 @@ type Delivery struct {
 	CompletedAt   Time           `json:"completedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 
 	FirstAttemptAt Time `json:"-"`
+}
+
+// Attempt is one POST of a delivery.
+type Attempt struct {
+	Number     int    `json:"number" doc:"1 for the first; a retry by hand goes on counting." example:"1"`
+	At         Time   `json:"at" format:"date-time" doc:"When it began." example:"2026-11-21T09:00:00.000Z"`
+	DurationMs int    `json:"durationMs" doc:"How long it took, in milliseconds." example:"120"`
+	Status     int    `json:"status" doc:"HTTP status of the answer; 0 when there was none." example:"503"`
+	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded." example:"status"`
+	Answer     string `json:"answer" doc:"The first KiB of what the receiver answered." example:"busy"`
+}
+
+// EndpointHour is what the attempts of an hour came to.
+type EndpointHour struct {
+	Hour      Time  `json:"hour" format:"date-time" doc:"When the hour begins, UTC." example:"2026-11-21T09:00:00.000Z"`
+	Succeeded int64 `json:"succeeded" doc:"Attempts that succeeded." example:"120"`
+	Failed    int64 `json:"failed" doc:"Attempts that failed." example:"3"`
+	Exhausted int64 `json:"exhausted" doc:"Deliveries that were given up." example:"0"`
+	MeanMs    int64 `json:"meanMs" doc:"How long an attempt took on average, in milliseconds." example:"42"`
+	MaxMs     int64 `json:"maxMs" doc:"How long the slowest took, in milliseconds." example:"310"`
 }

@@ -77,13 +77,13 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 // attempts are what the dispatcher would say of all that was queued.
 func attempts(t *testing.T, db *DB) (list []op) {
 	t.Helper()
-	due, err := db.DueDeliveries(t.Context(), "whk_1", testNow.Add(time.Hour), 1000)
+	due, err := db.DueDeliveries(t.Context(), "whk_1", testNow.Add(time.Hour), true, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(due, func(a, b DueDelivery) int { return strings.Compare(kindOf(a), kindOf(b)) })
 	for i, d := range due {
-		o := Attempt{DeliveryID: d.ID, EndpointID: d.EndpointID, Number: 1, At: testNow, Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
+		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow, Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
 		if i >= len(due)-3 { // the last: a group has no order among those that succeed and those that fail
 			o.HTTPStatus, o.Reason, o.Status, o.DueAt = 500, "status", postern.DeliveryPending, testNow.Add(time.Minute)
 		}
@@ -93,9 +93,14 @@ func attempts(t *testing.T, db *DB) (list []op) {
 }
 
 func kindOf(d DueDelivery) string {
+	member := func(name string) string {
+		_, rest, _ := strings.Cut(string(d.Body), `"`+name+`":"`)
+		value, _, _ := strings.Cut(rest, `"`)
+		return value
+	}
 	_, object, _ := strings.Cut(string(d.Body), `"sequence":`)
 	_, object, _ = strings.Cut(object, ",")
-	return string(d.Type) + string(d.DeviceID) + object
+	return member("type") + member("deviceId") + object
 }
 
 // state is what a database holds, without what is drawn by chance.
@@ -106,7 +111,7 @@ func state(t *testing.T, db *DB) string {
 		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || body || ' ' || network_id, sent_at, delivered_at, read_at, frame_left, undecryptable FROM message ORDER BY id`,
 		`SELECT 'event', type || ' ' || device_id, created_at, count(*), 0, 0, 0 FROM event GROUP BY type, device_id, created_at ORDER BY 2, 3`,
 		`SELECT 'delivery', type || ' ' || status || ' ' || last_reason, attempts, due_at, completed_at, last_status, count(*) FROM delivery GROUP BY type, status, last_reason, attempts, due_at, completed_at, last_status ORDER BY 2, 3`,
-		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
+		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt_log GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
 		`SELECT 'usage', month, messages, 0, 0, 0, 0 FROM usage`,
 		`SELECT 'device usage ' || device_id, month, messages, 0, 0, 0, 0 FROM device_usage ORDER BY device_id`,
 		`SELECT 'session key ' || name, account || kind, at, length(value), 0, 0, 0 FROM session_key ORDER BY name`,

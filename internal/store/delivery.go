@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"math"
 
 	"postern/internal/postern"
 )
@@ -16,50 +18,208 @@ func scanDelivery(s scanner) (d postern.Delivery, err error) {
 	return d, err
 }
 
-// Deliveries lists an endpoint's deliveries, newest first. The page's After is
-// the id of the last one seen.
-func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, status string, p Page) (list []postern.Delivery, err error) {
-	err = db.rows(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
-		AND ($4 = '' OR n < (SELECT n FROM delivery WHERE workspace_id = $1 AND id = $4)) ORDER BY n DESC LIMIT $5 + 0`,
-		[]any{ws, endpoint, status, p.After, p.Limit}, func(r *sql.Rows) error {
-			d, err := scanDelivery(r)
-			list = append(list, d)
+// DeliveryFilter narrows a list of deliveries; zero members ask for nothing.
+type DeliveryFilter struct {
+	Status string
+	Types  []postern.EventType
+	Since  postern.Time // inclusive
+	Until  postern.Time // exclusive
+
+	Devices []postern.DeviceID // nil is all; what concerns no device is always in
+}
+
+// DeliveryPage is a part of an endpoint's log, newest first.
+type DeliveryPage struct {
+	List []postern.Delivery
+	Last int64 // the log was read down to here, entries or none
+	More bool  // there may be more
+}
+
+// Deliveries lists an endpoint's deliveries that came before a place in its log;
+// 0 is its end. A page may have fewer entries than the limit, and still more
+// behind it, like one of [DB.Events].
+func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, before int64, limit int) (p DeliveryPage, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	var n int
+	if err = db.row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
+		return p, err
+	}
+	var places []int64
+	err = db.rows(ctx, `SELECT `+deliveryColumns+`, n FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
+		AND n < $4 AND n >= $10
+		AND ($5 = 'null' OR type IN `+db.dialect.inList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
+		AND ($8 = 'null' OR device_id = '' OR device_id IN `+db.dialect.inList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
+		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), limit + 1, p.Last}, func(r *sql.Rows) error {
+			var place int64
+			d, err := scanDelivery(withTail{r, []any{&place}})
+			p.List, places = append(p.List, d), append(places, place)
 			return err
 		})
+	if p.More = n == logScan; len(p.List) > limit {
+		p.List, p.Last, p.More = p.List[:limit], places[limit-1], true
+	}
+	return p, err
+}
+
+// Delivery finds a delivery of the workspace, with its body, nil when that is
+// kept no more.
+func (db *DB) Delivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
+	d, err = scanDelivery(db.one(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND id = $2`, ws, id))
+	if err != nil {
+		return d, nil, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM delivery WHERE id = $1 AND workspace_id <> $2`, id, ws), "delivery")
+	}
+	err = db.row(ctx, deliveryBody, []any{ws, id}, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return d, body, err
+}
+
+const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE d.workspace_id = $1 AND d.id = $2 AND (d.notice IS NOT NULL OR length(e.body) > 0)`
+
+// Attempts lists the attempts of a delivery of the workspace, newest first.
+func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (list []postern.Attempt, err error) {
+	err = db.rows(ctx, `SELECT number, at, duration, status, reason, answer FROM attempt_log
+		WHERE delivery_id = $2 AND EXISTS (SELECT 1 FROM delivery WHERE workspace_id = $1 AND id = $2) ORDER BY number DESC LIMIT $3 + 0`, []any{ws, id, attemptsShown}, func(r *sql.Rows) error {
+		var a postern.Attempt
+		err := r.Scan(&a.Number, &a.At, &a.DurationMs, &a.Status, &a.Reason, &a.Answer)
+		list = append(list, a)
+		return err
+	})
 	return list, err
 }
 
-// DueDelivery is a delivery with the bytes to post.
-type DueDelivery struct {
-	postern.Delivery
-	Body []byte
+// RetryDelivery makes a delivery due now. One that has ended gets a new round:
+// the same event and bytes, with attempts and a window of its own; what is new
+// in its chat does not wait for it. An attempt that is under way sees by the
+// time that another one was asked for; see heed.
+func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once) (d postern.Delivery, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		if err := t.retriable(ws, id); err != nil {
+			return err
+		}
+		d, err = scanDelivery(t.one(`UPDATE delivery SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
+			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
+			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
+		t.wake(DeliveryDue, string(d.EndpointID))
+		return err
+	}))
+	return d, err
 }
 
-const dueDeliveries = `SELECT d.id, d.endpoint_id, d.event_id, d.type, d.device_id, d.status, d.attempts, d.last_status, d.last_reason,
-	d.created_at, d.first_attempt_at, d.last_attempt_at, d.due_at, d.completed_at, e.body
-	FROM delivery d JOIN event e ON e.position = d.position`
+// retriable refuses when nothing can be delivered.
+func (t *tx) retriable(ws postern.WorkspaceID, id postern.DeliveryID) error {
+	var status postern.EndpointStatus
+	err := t.row(`SELECT p.status FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.workspace_id = $1 AND d.id = $2`, []any{ws, id}, &status)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return postern.Errorf(postern.NotFound, "there is no such delivery")
+	case err != nil:
+		return err
+	case status != postern.EndpointActive:
+		return notActive(status)
+	}
+	var body []byte
+	if err = t.row(deliveryBody, []any{ws, id}, &body); errors.Is(err, sql.ErrNoRows) {
+		return postern.Errorf(postern.EventRemoved, "the event is kept no more, so that it cannot be delivered again")
+	}
+	return err
+}
+
+func notActive(status postern.EndpointStatus) error {
+	return postern.Errorf(postern.EndpointNotActive, "the endpoint is %s and gets nothing; verify or resume it first", status)
+}
+
+// DueDelivery is what an attempt needs of a delivery.
+type DueDelivery struct {
+	ID             postern.DeliveryID
+	EndpointID     postern.EndpointID
+	EventID        postern.EventID
+	Replay         postern.ReplayID // "" when it belongs to none
+	Row            int64            // in the table
+	Attempts       int              // so far
+	Earlier        int              // of them, those of the rounds before this one
+	DueAt          postern.Time
+	CreatedAt      postern.Time
+	FirstAttemptAt postern.Time // of the round; 0 before it
+	Chat           string       // "" unless the events of its chat keep their order
+	Body           []byte       // the bytes to post
+}
+
+const dueDeliveries = `SELECT d.id, d.event_id, d.replay_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, d.chat, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+	WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL)`
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
-func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.due_at <= $2 ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit)
+// Without firsts it leaves out those that FirstDeliveries gives.
+func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool, limit int) ([]DueDelivery, error) {
+	which := ``
+	if !firsts {
+		which = again
+	}
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
 }
+
+// again are the words of the index delivery_again.
+const again = ` AND (d.attempts > 0 OR d.replay_id <> '')`
+
+// NextOfChat gives the delivery of a chat in order whose turn it is; ok is false
+// when there is none, or it is not due.
+func (db *DB) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string, now postern.Time) (d DueDelivery, ok bool, err error) {
+	list, err := db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
+		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now, now.Add(-lineWait))
+	if err != nil || len(list) == 0 || list[0].DueAt > now {
+		return d, false, err
+	}
+	return list[0], true, nil
+}
+
+// Place is one in an endpoint's queue: behind what became due before DueAt, and
+// behind the row of what became due then.
+type Place struct {
+	DueAt postern.Time
+	Row   int64
+}
+
+// Place is where a delivery stands in the queue.
+func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
 
 // FirstDeliveries gives the deliveries of an endpoint that were not attempted
-// yet and became due between from and now, oldest first. A later from spares
-// it the walk over older retries.
-func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, from, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.due_at >= $2 AND d.due_at <= $3 ORDER BY d.due_at, d.n LIMIT $4 + 0`, endpoint, from, now, limit)
+// yet and became due behind a place, until now, oldest first; those of replays
+// are none. A later place spares it the walk over older ones.
+func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time, limit int) ([]DueDelivery, error) {
+	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
+		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
 }
 
-func (db *DB) dueDeliveries(ctx context.Context, query string, args ...any) (list []DueDelivery, err error) {
-	err = db.rows(ctx, query, args, func(r *sql.Rows) error {
-		var d DueDelivery
-		one, err := scanDelivery(withTail{r, []any{&d.Body}})
-		d.Delivery = one
+func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
+	list = make([]DueDelivery, 0, dueGuess)
+	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
+		d := DueDelivery{EndpointID: endpoint}
+		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), (*string)(&d.Replay), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Chat, &d.Body)
 		list = append(list, d)
 		return err
 	})
 	return list, err
+}
+
+// inLine holds for a delivery that waits for no other of its chat: none before
+// it is pending, but for those tried first longer ago than the time in the
+// parameter of that number.
+func inLine(parameter int) string {
+	return fmt.Sprintf(`(d.chat = '' OR NOT EXISTS (SELECT 1 FROM delivery b WHERE b.endpoint_id = d.endpoint_id AND b.chat = d.chat AND b.chat <> '' AND b.status = 'pending' AND b.n < d.n
+		AND (b.first_attempt_at = 0 OR b.first_attempt_at > $%d)))`, parameter)
+}
+
+// NextInLine says when the next delivery that others of its chat wait for will
+// have kept them waiting long enough; ok is false when there is none.
+func (db *DB) NextInLine(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
+	err = db.row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> '' AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
+	return at.Add(lineWait), at != 0, err
 }
 
 // NextDue says when the next delivery of an endpoint after now is due; ok is
@@ -87,7 +247,11 @@ func (db *DB) EndpointsWithWork(ctx context.Context) (list []postern.EndpointID,
 // Attempt is one POST of a delivery and what follows from it.
 type Attempt struct {
 	DeliveryID postern.DeliveryID
+	Row        int64 // of the delivery in its table
 	EndpointID postern.EndpointID
+	Replay     postern.ReplayID // that it belongs to
+	URL        string           // that was posted to
+	Claimed    postern.Time     // when the delivery was due as the attempt began; 0: nobody looked
 	Number     int
 	At         postern.Time // when it began
 	Ended      postern.Time
@@ -97,68 +261,119 @@ type Attempt struct {
 	Status     postern.DeliveryStatus // of the delivery from now on
 	DueAt      postern.Time           // of the next attempt, while pending
 	Disable    string                 // why the endpoint is disabled at once; "" leaves it
+
+	newRound bool
 }
 
 func (o Attempt) apply(t *tx) error {
-	completed := o.Ended
-	if o.Status == postern.DeliveryPending {
-		completed = 0
-	}
-	n, err := t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
-		last_attempt_at = $6, last_status = $7, last_reason = $8, completed_at = $9 WHERE endpoint_id = $1 AND id = $2 AND status = 'pending'`,
-		o.EndpointID, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, o.HTTPStatus, o.Reason, completed)
+	n, err := o.update(t)
 	if err != nil || n == 0 {
-		return err // the endpoint was deleted meanwhile
+		return err // it is recorded already, or the endpoint was deleted meanwhile
 	}
-	err = t.exec(`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (delivery_id, number) DO NOTHING`,
-		o.DeliveryID, o.Number, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer)
-	if err != nil {
+	t.count(o)
+	if err := o.countReplay(t); err != nil {
 		return err
 	}
 	return o.health(t)
 }
 
-// applyAll records attempts of different deliveries that succeeded. The others
+// update writes the attempt into the delivery, and says whether it did. The one
+// that succeeds at once, as nearly all do, has a statement of its own: with half of
+// the parameters it costs two thirds.
+func (o *Attempt) update(t *tx) (n int64, err error) {
+	if o.Number == 1 && o.Reason == "" {
+		return t.changed(`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = $3, last_attempt_at = $3, last_duration = $4, last_status = $5, last_reason = '', last_answer = $6, completed_at = $7
+			WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts = 0`, o.Row, o.DeliveryID, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Answer, o.Ended)
+	}
+	if err := errors.Join(o.heed(t), o.logBefore(t)); err != nil {
+		return 0, err
+	}
+	completed := o.Ended
+	if o.Status == postern.DeliveryPending {
+		completed = 0
+	}
+	return t.changed(`UPDATE delivery SET status = $3, attempts = $4, due_at = $5, first_attempt_at = CASE WHEN CAST($12 AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN $6 ELSE first_attempt_at END,
+		earlier = CASE WHEN CAST($12 AS BIGINT) = 1 THEN $4 ELSE earlier END,
+		last_attempt_at = $6, last_duration = $7, last_status = $8, last_reason = $9, last_answer = $10, completed_at = $11 WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts < $4`,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended-o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound)
+}
+
+// heed keeps the time that somebody asked for while the attempt was under way,
+// and opens the round for it when this was the last attempt.
+func (o *Attempt) heed(t *tx) error {
+	if o.Reason == "" || o.Claimed == 0 {
+		return nil
+	}
+	var due postern.Time
+	err := t.row(`SELECT due_at FROM delivery WHERE n = $1 AND id = $2 AND status = 'pending'`, []any{o.Row, o.DeliveryID}, &due)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // apply finds the same
+	}
+	if err == nil && due != o.Claimed {
+		o.newRound = o.Status == postern.DeliveryExhausted
+		o.Status, o.DueAt = postern.DeliveryPending, due
+	}
+	return err
+}
+
+// logBefore moves the attempt before this one into the log.
+func (o Attempt) logBefore(t *tx) error {
+	if o.Number == 1 {
+		return nil
+	}
+	return t.exec(`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer)
+		SELECT id, attempts, last_attempt_at, last_duration, last_status, last_reason, last_answer FROM delivery WHERE n = $1 AND id = $2 AND status = 'pending' AND attempts BETWEEN 1 AND $3 - 1
+		ON CONFLICT (delivery_id, number) DO NOTHING`, o.Row, o.DeliveryID, o.Number)
+}
+
+// applyAll records first attempts of different deliveries that succeeded. The others
 // are left over.
 func (Attempt) applyAll(t *tx, list []pending) (rest []pending, err error) {
 	seen := map[postern.DeliveryID]bool{}
 	var values [][]any
 	for _, p := range list {
 		o := p.op.(Attempt) //nolint:errcheck,forcetypeassert // a list of one kind
-		if seen[o.DeliveryID] || o.Reason != "" || o.Status == postern.DeliveryPending {
+		if seen[o.DeliveryID] || o.Reason != "" || o.Number > 1 || o.Replay != "" {
 			rest = append(rest, p)
 			continue
 		}
 		seen[o.DeliveryID] = true
-		values = append(values, []any{o.EndpointID, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, o.HTTPStatus, o.Ended, int64(o.Ended - o.At), o.Answer})
+		values = append(values, []any{o.Row, o.DeliveryID, o.Status, o.At, o.HTTPStatus, o.Ended, int64(o.Ended - o.At), o.Answer})
 	}
 	if len(values) == 0 {
 		return rest, nil
 	}
-	from, args := table("endpoint_id, id, status, number, due_at, at, http, ended, duration, answer", values)
+	from, args := table("n, id, status, at, http, ended, duration, answer", values)
 	return rest, t.exec(`WITH u AS (SELECT * FROM `+from+`), done AS (
-			UPDATE delivery AS d SET status = u.status, attempts = u.number, due_at = u.due_at, first_attempt_at = CASE WHEN d.first_attempt_at = 0 THEN u.at ELSE d.first_attempt_at END,
-			last_attempt_at = u.at, last_status = u.http, last_reason = '', completed_at = u.ended FROM u WHERE d.endpoint_id = u.endpoint_id AND d.id = u.id AND d.status = 'pending' RETURNING d.id, d.endpoint_id),
-		well AS (UPDATE endpoint AS e SET failing_since = 0, failures = 0 WHERE e.failures > 0 AND e.id IN (SELECT endpoint_id FROM done))
-		INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer) SELECT id, number, at, duration, http, '', answer FROM u JOIN done USING (id) ON CONFLICT (delivery_id, number) DO NOTHING`, args...)
+			UPDATE delivery AS d SET status = u.status, attempts = 1, due_at = 0, first_attempt_at = u.at, last_attempt_at = u.at, last_duration = u.duration,
+			last_status = u.http, last_reason = '', last_answer = u.answer, completed_at = u.ended FROM u WHERE d.n = u.n AND d.id = u.id AND d.status = 'pending' AND d.attempts = 0 RETURNING d.endpoint_id, u.at, u.duration),
+		hours AS (INSERT INTO endpoint_hour AS h (endpoint_id, hour, succeeded, failed, exhausted, duration, slowest)
+			SELECT endpoint_id, at - at % 3600000 AS hour, count(*), 0, 0, sum(duration), max(duration) FROM done GROUP BY endpoint_id, at - at % 3600000`+addTally+`)
+		UPDATE endpoint AS e SET failing_since = 0, failures = 0 WHERE e.failures > 0 AND e.id IN (SELECT endpoint_id FROM done)`, args...)
 }
 
 // health keeps the endpoint's record: since when it has been failing and how
 // often. It is written only when it changes.
 func (o Attempt) health(t *tx) error {
 	if o.Reason == "" {
+		if _, well := t.well[o.EndpointID]; well {
+			return nil
+		}
+		t.well[o.EndpointID] = struct{}{}
 		return t.exec(`UPDATE endpoint SET failing_since = 0, failures = 0 WHERE id = $1 AND failures > 0`, o.EndpointID)
 	}
+	delete(t.well, o.EndpointID)
 	if err := t.exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At); err != nil {
 		return err
 	}
-	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END
-		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
-		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
-	if n > 0 {
-		t.wake(EndpointChanged, string(o.EndpointID))
+	n, err := t.changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END, since = (SELECT coalesce(max(position), 0) FROM event)
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3 AND failing_since <= $4)`,
+		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter), o.URL)
+	if err != nil || n == 0 {
+		return err
 	}
-	return err
+	t.wake(EndpointChanged, string(o.EndpointID))
+	return t.tellDisabled(o.EndpointID, o.Ended)
 }
 
 // FinishAttempt records one attempt and what follows from it.

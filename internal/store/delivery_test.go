@@ -42,7 +42,7 @@ func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {
 			}
 		}
 		receiveN(t, db, d, 2)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 10_000)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 10_000)
 		if err != nil || len(due) != catchUpChunk+9 {
 			t.Fatalf("%d deliveries (%v), want %d", len(due), err, catchUpChunk+9)
 		}
@@ -66,14 +66,14 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		receiveN(t, db, d, 1)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, 10)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 10)
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}
 		at := testNow
 		for n := 1; n <= 12; n++ {
 			err := db.FinishAttempt(t.Context(), Attempt{
-				DeliveryID: due[0].ID, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
+				DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 			}
 			at = at.Add(11 * time.Hour)
 		}
-		if n := count(t, db, `SELECT count(*) FROM attempt`); n != 12 {
+		if n := count(t, db, `SELECT count(*) FROM attempt_log`); n != 12 {
 			t.Errorf("%d attempts are in the log, want 12", n)
 		}
 		if next, ok, err := db.NextDue(t.Context(), e.ID, testNow); !ok || next <= testNow || err != nil {
@@ -106,6 +106,42 @@ func TestDeletedEndpointTakesItsLogAlong(t *testing.T) {
 		}
 		if n := count(t, db, `SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM endpoint)`); n != 0 {
 			t.Errorf("%d rows are left", n)
+		}
+	})
+}
+
+// The next page goes on although the last delivery shown was removed, and a
+// filter that lets nothing through does not read the whole log for one page.
+func TestDeliveriesAreListedPageByPage(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 5)
+		first, err := db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{}, 0, 2)
+		if err != nil || len(first.List) != 2 || !first.More {
+			t.Fatalf("%+v (%v)", first, err)
+		}
+		err = db.do(t.Context(), opFunc(func(tx *tx) error { return tx.exec(`DELETE FROM delivery WHERE id = $1`, first.List[1].ID) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, err := db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{}, first.Last, 10)
+		if err != nil || len(rest.List) != 3 || rest.More {
+			t.Errorf("%+v (%v), want the three before it", rest, err)
+		}
+		err = db.do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
+				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i <= $1) SELECT 'dlv_r' || i, $2, $3, 'evt_r', 1000 + i, '', 'message.received', 'succeeded', 1, 0, $4, 0, 0, 0, '', 0 FROM c`, logScan, e.WorkspaceID, e.ID, testNow)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, 0, 10)
+		if err != nil || len(got.List) != 0 || !got.More {
+			t.Errorf("%d, more %v (%v), want none of a bounded part, and more behind it", len(got.List), got.More, err)
+		}
+		got, err = db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, got.Last, 10)
+		if err != nil || len(got.List) != 4 || got.More {
+			t.Errorf("%d, more %v (%v), want four and no more", len(got.List), got.More, err)
 		}
 	})
 }

@@ -305,14 +305,30 @@ func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (purged Purg
 		if err != nil || n > 0 {
 			return err
 		}
-		n, err = t.changed(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
-			AND NOT EXISTS (SELECT 1 FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.event_id = e.id AND d.status = 'pending' AND p.status = 'active') LIMIT $2 + 0)`, id, purgeChunk, []byte{})
-		if err != nil || n > 0 {
+		emptied, err := emptyEvents(t, id)
+		if err != nil || emptied {
 			return err
 		}
 		return purgeRow(t, id, &purged)
 	}))
 	return purged, err
+}
+
+// emptyEvents takes the content of a chunk of a device's events. What was still
+// to be delivered of them goes too: the bytes that were promised are no more.
+func emptyEvents(t *tx, id postern.DeviceID) (found bool, err error) {
+	var ids []postern.EventID
+	err = t.rows(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
+		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND `+awaited+`) LIMIT $2 + 0) RETURNING id`, []any{id, purgeChunk, []byte{}}, func(r *sql.Rows) error {
+		var event postern.EventID
+		err := r.Scan(&event)
+		ids = append(ids, event)
+		return err
+	})
+	for left := true; left && err == nil && len(ids) > 0; {
+		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.w.dialect.inList(1)+` AND status = 'pending' LIMIT $2 + 0`, asJSON(ids), purgeChunk)
+	}
+	return len(ids) > 0, err
 }
 
 func purgeRow(t *tx, id postern.DeviceID, purged *Purged) error {

@@ -3,16 +3,18 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 
 	"postern/internal/postern"
 )
 
-const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at`
+const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets, signatures, signing_key, public_key`
 
 func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
 	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
-		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt)
+		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL,
+		jsonColumn{&e.OldSecrets}, jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
 	return e, err
 }
 
@@ -32,9 +34,9 @@ func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int,
 		}
 		t.wake(EndpointChanged, string(e.ID))
 		return t.exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
 			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status, e.StatusReason,
-			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt)
+			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 	}))
 }
 
@@ -58,10 +60,49 @@ func (db *DB) Endpoint(ctx context.Context, ws postern.WorkspaceID, id postern.E
 	return e, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
 }
 
+// ChangeEndpoint changes an endpoint of the workspace: change gets it as it is
+// and says what it becomes. When it stops being active, it will get what is
+// recorded from then on once it is active again.
+func (db *DB) ChangeEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error) (e postern.Endpoint, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		e, err = scanEndpoint(t.one(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+		if errors.Is(err, sql.ErrNoRows) {
+			return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+		}
+		if err != nil {
+			return err
+		}
+		if err := change(&e); err != nil {
+			return err
+		}
+		t.wake(EndpointChanged, string(id))
+		return t.saveEndpoint(e)
+	}))
+	return e, err
+}
+
+func (t *tx) saveEndpoint(e postern.Endpoint) error {
+	return t.exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7, headers = $8, status_reason = $9,
+		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16, old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
+		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END, status = $14
+		WHERE workspace_id = $1 AND id = $2`,
+		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.StatusReason,
+		e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
+		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
+}
+
 // DeleteEndpoint removes an endpoint, what still waits for it, and its log.
 func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) error {
 	err := db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(EndpointChanged, string(id))
+		err := errors.Join(t.exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
+			t.exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2)`, ws, id))
+		if err != nil {
+			return err
+		}
 		return t.exec(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)
 	}))
 	for left := true; left && err == nil; {
@@ -95,39 +136,66 @@ func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (p
 	return e, err
 }
 
-// PendingHandshakes lists, over all workspaces, the endpoints whose handshake
-// has not ended, the next due first.
+// PendingHandshakes lists, over all workspaces, the endpoints whose handshake,
+// or that of a new URL, has not ended, the next due first.
 func (db *DB) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, error) {
-	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE status = 'pending' ORDER BY due_at`)
+	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE status = 'pending'
+		UNION ALL SELECT `+endpointColumns+` FROM endpoint WHERE status = 'active' AND pending_url <> '' AND due_at > 0 ORDER BY due_at`)
 }
 
 // FinishHandshake is the outcome of one try of a handshake that did not
 // succeed: another try at DueAt, or the end when DueAt is zero.
 type FinishHandshake struct {
 	EndpointID postern.EndpointID
+	URL        string // that was asked
 	Reason     string
 	Attempts   int
 	DueAt      postern.Time
 }
 
+// apply leaves an endpoint alone of which something else was decided meanwhile.
 func (o FinishHandshake) apply(t *tx) error {
 	t.wake(EndpointChanged, string(o.EndpointID))
-	return t.exec(`UPDATE endpoint SET status = CASE WHEN CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
-		WHERE id = $1 AND status = 'pending'`, o.EndpointID, o.Reason, o.Attempts, o.DueAt)
+	return t.exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending' AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
+		WHERE id = $1 AND attempts = $3 - 1 AND (status = 'pending' AND url = $5 OR status = 'active' AND pending_url = $5)`, o.EndpointID, o.Reason, o.Attempts, o.DueAt, o.URL)
 }
 
 // FinishHandshake records a try that failed.
 func (db *DB) FinishHandshake(ctx context.Context, o FinishHandshake) error { return db.do(ctx, o) }
 
-// Activate makes an endpoint whose handshake succeeded active. First it gets,
-// in order, the events it wants that were recorded since its creation or its
-// pause, at most 72 hours old: a chunk in each operation, so that no one else
-// waits long. Events recorded meanwhile follow in their order.
+// Verified records a handshake that succeeded: a pending endpoint becomes
+// active, as by [DB.Activate], and an active one moves to its new URL. It
+// leaves an endpoint alone that has another URL meanwhile.
+func (db *DB) Verified(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
+	err := db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3, attempts = 0, due_at = 0
+			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, now)
+		if n > 0 {
+			t.wake(EndpointChanged, string(id))
+		}
+		return err
+	}))
+	if err != nil {
+		return err
+	}
+	return db.activate(ctx, id, url, now)
+}
+
+// Activate makes a pending endpoint active. First it gets, in order, the events
+// it wants that were recorded since its creation or its pause, at most 72 hours
+// old: a chunk in each operation, so that no one else waits long. Events
+// recorded meanwhile follow in their order.
 func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.Time) error {
+	return db.activate(ctx, id, "", now)
+}
+
+// activate leaves an endpoint alone that is not pending, or has another URL
+// than the one that was asked; "" is any.
+func (db *DB) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	for {
 		var more bool
 		err := db.do(ctx, opFunc(func(t *tx) (err error) {
-			more, err = catchUp(t, id, now)
+			more, err = catchUp(t, id, url, now)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil // deleted, or decided about, in the meantime
 			}
@@ -136,7 +204,7 @@ func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.T
 			}
 			t.wake(EndpointChanged, string(id))
 			t.wake(DeliveryDue, string(id))
-			return t.exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, due_at = 0, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
+			return t.exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0, due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
 		}))
 		if err != nil || !more {
 			return err
@@ -144,10 +212,10 @@ func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.T
 	}
 }
 
-func catchUp(t *tx, id postern.EndpointID, now postern.Time) (more bool, err error) {
+func catchUp(t *tx, id postern.EndpointID, url string, now postern.Time) (more bool, err error) {
 	var since int64
 	ep := postern.Endpoint{ID: id}
-	err = t.row(`SELECT workspace_id, events, devices, since FROM endpoint WHERE id = $1 AND status = 'pending'`, []any{id}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &since)
+	err = t.row(`SELECT workspace_id, events, devices, ordered, since FROM endpoint WHERE id = $1 AND status = 'pending' AND ($2 = '' OR url = $2)`, []any{id, url}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &ep.Ordered, &since)
 	if err != nil {
 		return false, err
 	}
@@ -157,7 +225,7 @@ func catchUp(t *tx, id postern.EndpointID, now postern.Time) (more bool, err err
 	}
 	for _, m := range missed {
 		if ep.Wants(m.Type, m.DeviceID) {
-			if err := t.deliver(id, m.Event, m.position, now); err != nil {
+			if err := t.deliver(ep, m.Event, m.position, now); err != nil {
 				return false, err
 			}
 		}
@@ -172,12 +240,27 @@ type loggedEvent struct {
 
 func missedEvents(t *tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
 	last = since
-	err = t.rows(`SELECT position, id, device_id, type FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
+	err = t.rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
 		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
 			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
-			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type)
+			var body []byte
+			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type, &body)
+			e.ChatID = chatIn(body)
 			list, last = append(list, e), e.position
 			return err
 		})
 	return list, last, err
+}
+
+// chatIn finds the chat in an event's body; "" when there is none.
+func chatIn(body []byte) string {
+	var e struct {
+		Message struct {
+			ChatID string `json:"chatId"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return ""
+	}
+	return e.Message.ChatID
 }

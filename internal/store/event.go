@@ -131,7 +131,7 @@ func (t *tx) fanOutAll(list []happening, positions map[postern.EventID]int64) er
 		for _, ep := range known {
 			if ep.Wants(e.Type, e.DeviceID) {
 				t.wake(DeliveryDue, string(ep.ID))
-				values = append(values, []any{postern.NewDeliveryID(), e.WorkspaceID, ep.ID, e.ID, positions[e.ID], e.DeviceID, e.Type, e.now})
+				values = append(values, []any{postern.NewDeliveryID(), e.WorkspaceID, ep.ID, e.ID, positions[e.ID], e.DeviceID, e.Type, lineOf(ep, e.Event), e.now})
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (t *tx) deliverAll(values [][]any) error {
 	if len(values) == 0 {
 		return nil
 	}
-	const columns = `id, workspace_id, endpoint_id, event_id, position, device_id, type, due_at`
+	const columns = `id, workspace_id, endpoint_id, event_id, position, device_id, type, chat, due_at`
 	from, args := table(columns, values)
 	return t.exec(`INSERT INTO delivery (`+columns+`, created_at, status, attempts, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
 		SELECT `+columns+`, due_at, 'pending', 0, 0, 0, 0, '', 0 FROM `+from+` ORDER BY ord ON CONFLICT (endpoint_id, position) DO NOTHING`, args...)
@@ -150,9 +150,9 @@ func (t *tx) deliverAll(values [][]any) error {
 
 // subscribers are the active endpoints of a workspace, with what fanOut needs of them.
 func (t *tx) subscribers(ws postern.WorkspaceID) (list []postern.Endpoint, err error) {
-	err = t.rows(`SELECT id, events, devices FROM endpoint WHERE workspace_id = $1 AND status = 'active'`, []any{ws}, func(r *sql.Rows) error {
+	err = t.rows(`SELECT id, events, devices, ordered FROM endpoint WHERE workspace_id = $1 AND status = 'active'`, []any{ws}, func(r *sql.Rows) error {
 		var e postern.Endpoint
-		err := r.Scan(&e.ID, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs})
+		err := r.Scan(&e.ID, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, &e.Ordered)
 		list = append(list, e)
 		return err
 	})
@@ -168,7 +168,7 @@ func (t *tx) fanOut(e postern.Event, position int64, now postern.Time) error {
 		if !ep.Wants(e.Type, e.DeviceID) {
 			continue
 		}
-		if err := t.deliver(ep.ID, e, position, now); err != nil {
+		if err := t.deliver(ep, e, position, now); err != nil {
 			return err
 		}
 	}
@@ -176,9 +176,18 @@ func (t *tx) fanOut(e postern.Event, position int64, now postern.Time) error {
 }
 
 // deliver queues one event for one endpoint.
-func (t *tx) deliver(ep postern.EndpointID, e postern.Event, position int64, now postern.Time) error {
-	t.wake(DeliveryDue, string(ep))
-	return t.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, 0, 0, 0, '', 0) ON CONFLICT (endpoint_id, position) DO NOTHING`,
-		postern.NewDeliveryID(), e.WorkspaceID, ep, e.ID, position, e.DeviceID, e.Type, now)
+func (t *tx) deliver(ep postern.Endpoint, e postern.Event, position int64, now postern.Time) error {
+	t.wake(DeliveryDue, string(ep.ID))
+	return t.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, chat)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending', 0, $8, $8, 0, 0, 0, '', 0, $9) ON CONFLICT (endpoint_id, position) DO NOTHING`,
+		postern.NewDeliveryID(), e.WorkspaceID, ep.ID, e.ID, position, e.DeviceID, e.Type, now, lineOf(ep, e))
+}
+
+// lineOf names what the deliveries of an event have to wait in line with: the
+// chat, when the endpoint wants order.
+func lineOf(ep postern.Endpoint, e postern.Event) string {
+	if !ep.Ordered || e.ChatID == "" {
+		return ""
+	}
+	return string(e.DeviceID) + " " + e.ChatID
 }

@@ -3,10 +3,14 @@ package store
 import "time"
 
 const (
-	queueLength = 4096    // ops that may wait for the writer; more callers block
-	groupSize   = 256     // ops that share one fsync; more only lengthen the wait of the first
-	listGuess   = 8       // rows of a list for which there is room from the start
-	keptBytes   = 4 << 20 // of devices that were read lately
+	queueLength = 4096 // ops that may wait for the writer; more callers block
+	groupSize   = 256  // ops that share one fsync; more only lengthen the wait of the first
+	listGuess   = 8    // rows of a list for which there is room from the start
+	// Writes that keep nobody waiting gather for so long, or up to so many.
+	patience     = time.Millisecond
+	patientGroup = 64
+	dueGuess     = 32      // the same for deliveries
+	keptBytes    = 4 << 20 // of devices that were read lately
 
 	// Read connections. With SQLite the machine's cores bound what they give;
 	// with PostgreSQL most of a read is waiting for the network.
@@ -35,6 +39,14 @@ const (
 	purgeChunk    = 500     // rows in one operation of deleting
 	logBytes      = 4 << 20 // of events, after which a page of the log is full
 	logScan       = 10_000  // events that one page of a filtered log looks at
+
+	// In order, an event waits at most so long for the one before it in its chat,
+	// from that one's first attempt on.
+	lineWait      = 10 * time.Minute
+	replayChunk   = 100  // deliveries that a replay queues in one operation
+	replayLow     = 50   // of them that may still wait when it queues more
+	maxReplays    = 10   // that run for one endpoint
+	attemptsShown = 1000 // of one delivery: a retry by hand adds a round each time
 
 	// An endpoint is disabled after this long without one success, and at least
 	// so many attempts.

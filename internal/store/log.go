@@ -98,3 +98,20 @@ func (db *DB) LogEnd(ctx context.Context, ws postern.WorkspaceID) (position int6
 		UNION ALL SELECT position FROM event_floor WHERE workspace_id = $1) ends`, []any{ws}, &position)
 	return position, err
 }
+
+// NewestEvent is the last event of a workspace up to a position, of some
+// devices when these are not nil; "" when there is none. Each device is looked
+// up by itself: one that is silent must not cost a walk through the log.
+func (db *DB) NewestEvent(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID, upTo int64) (id postern.EventID, err error) {
+	query, args := `SELECT id FROM event WHERE workspace_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`, []any{ws, upTo}
+	if devices != nil {
+		query = `WITH named (id) AS ` + db.dialect.inList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
+			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2)) FROM named)`
+		args = append(args, asJSON(devices))
+	}
+	err = db.row(ctx, query, args, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return id, err
+}

@@ -46,12 +46,17 @@ func idsOf(list []oldRow) (ids []string) {
 	return ids
 }
 
-const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND d.status = 'pending')
+// awaited tells that an active endpoint still waits for a delivery. One that is
+// not active, perhaps for ever, holds nothing back: after the retention it gets
+// no event any more.
+const awaited = `(d.status = 'pending' AND EXISTS (SELECT 1 FROM endpoint p WHERE p.id = d.endpoint_id AND p.status = 'active'))`
+
+const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND ` + awaited + `)
 	FROM event e WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0`
 
 // RemoveEvents takes a chunk of the events recorded before a time out of the
-// log, from behind a place on, with the deliveries of them that have ended. An
-// event whose delivery is pending stays for it, though it may be below the floor
+// log, from behind a place on, with their deliveries. An event that an active
+// endpoint waits for stays for it, though it may be below the floor
 // of the log. It gives the place to go on from; more is false at the end of what is old.
 func (db *DB) RemoveEvents(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
 	list, err := db.oldest(ctx, oldEvents, ws, before, from)
@@ -88,7 +93,7 @@ func (o *removeEvents) apply(t *tx) error {
 	}
 	// A delivery may have been made since the rows were read.
 	err = t.exec(`DELETE FROM event WHERE workspace_id = $1 AND id IN `+t.w.dialect.inList(2)+`
-		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = event.id AND d.status = 'pending')`, o.ws, asJSON(o.ids))
+		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = event.id AND `+awaited+`)`, o.ws, asJSON(o.ids))
 	if err != nil {
 		return err
 	}
@@ -97,23 +102,50 @@ func (o *removeEvents) apply(t *tx) error {
 		made_at = CASE WHEN excluded.made_at > event_floor.made_at THEN excluded.made_at ELSE event_floor.made_at END`, o.ws, o.floor, o.newest)
 }
 
-// dropEnded deletes a chunk of the ended deliveries of some events, with their
-// attempts.
+// dropEnded deletes a chunk of the deliveries of some events that no active
+// endpoint waits for.
 func dropEnded(t *tx, ws postern.WorkspaceID, events []string) (left bool, err error) {
-	var ended []string
-	err = t.rows(`SELECT id FROM delivery WHERE workspace_id = $1 AND event_id IN `+t.w.dialect.inList(2)+` AND status <> 'pending' LIMIT $3 + 0`, []any{ws, asJSON(events), purgeChunk}, func(r *sql.Rows) error {
+	return dropSome(t, `SELECT id FROM delivery d WHERE workspace_id = $1 AND event_id IN `+t.w.dialect.inList(2)+` AND NOT `+awaited+` LIMIT $3 + 0`, ws, asJSON(events), purgeChunk)
+}
+
+// dropSome deletes the deliveries that a query of a chunk gives, with their
+// attempts; left tells that there may be more.
+func dropSome(t *tx, query string, args ...any) (left bool, err error) {
+	var ids []string
+	err = t.rows(query, args, func(r *sql.Rows) error {
 		var id string
 		err := r.Scan(&id)
-		ended = append(ended, id)
+		ids = append(ids, id)
 		return err
 	})
-	if err != nil || len(ended) == 0 {
+	if err != nil || len(ids) == 0 {
 		return false, err
 	}
-	if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN `+t.w.dialect.inList(1), asJSON(ended)); err != nil {
+	if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN `+t.w.dialect.inList(1), asJSON(ids)); err != nil {
 		return false, err
 	}
-	return len(ended) == purgeChunk, t.exec(`DELETE FROM delivery WHERE workspace_id = $1 AND id IN `+t.w.dialect.inList(2), ws, asJSON(ended))
+	return len(ids) == purgeChunk, t.exec(`DELETE FROM delivery WHERE id IN `+t.w.dialect.inList(1), asJSON(ids))
+}
+
+// RemoveNotices deletes a chunk of the notices and of the ended replays made
+// before a time, which no event takes along; more is false at the end of them.
+func (db *DB) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
+	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2 AND NOT ` + awaited + ` LIMIT $3 + 0`
+	const replays = `SELECT id FROM replay WHERE workspace_id = $1 AND ended_at > 0 AND ended_at < $2 LIMIT $3 + 0`
+	old, err := db.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*) FROM (`+replays+`) AS r)`, ws, before, 1)()
+	if err != nil || !old {
+		return false, err // the common case costs no write
+	}
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`DELETE FROM replay WHERE id IN (`+replays+`)`, ws, before, purgeChunk)
+		if err != nil {
+			return err
+		}
+		more, err = dropSome(t, notices, ws, before, purgeChunk)
+		more = more || n == purgeChunk
+		return err
+	}))
+	return more, err
 }
 
 const oldMessages = `SELECT id, n, created_at, status IN ('queued', 'sending', 'scheduled')

@@ -79,6 +79,42 @@ func TestRetentionRemovesWhatIsOldInChunks(t *testing.T) {
 	})
 }
 
+func TestNewestEventIsThatOfTheDevicesNamed(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		a, b, silent := newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected)
+		other := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		for _, d := range []postern.Device{a, b, a, b, other} {
+			logMany(t, db, d, 1, postern.MessageSent, testNow)
+		}
+		p, err := db.Events(t.Context(), ws, EventFilter{}, 0, 10)
+		if err != nil || len(p.Entries) != 4 {
+			t.Fatalf("%+v (%v)", p, err)
+		}
+		log, end := p.Entries, p.Last
+		for name, tt := range map[string]struct {
+			devices []postern.DeviceID
+			upTo    int64
+			want    postern.EventID
+		}{
+			"all":              {nil, end, log[3].ID},
+			"up to a place":    {nil, log[1].Position, log[1].ID},
+			"before all":       {nil, log[0].Position - 1, ""},
+			"a device":         {[]postern.DeviceID{a.ID}, end, log[2].ID},
+			"some":             {[]postern.DeviceID{a.ID, silent.ID, b.ID}, end, log[3].ID},
+			"some up to there": {[]postern.DeviceID{a.ID, b.ID}, log[2].Position, log[2].ID},
+			"a silent one":     {[]postern.DeviceID{silent.ID}, end, ""},
+			"of another":       {[]postern.DeviceID{other.ID}, end + 10, ""},
+			"none":             {[]postern.DeviceID{}, end, ""},
+		} {
+			if got, err := db.NewestEvent(t.Context(), ws, tt.devices, tt.upTo); err != nil || got != tt.want {
+				t.Errorf("%s: %q (%v), want %q", name, got, err, tt.want)
+			}
+		}
+	})
+}
+
 func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -92,11 +128,11 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			ids = append(ids, ep.ID)
 		}
 		logMany(t, db, d, purgeChunk+2, postern.MessageReceived, testNow)
-		due, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10_000)
+		due, err := db.DueDeliveries(t.Context(), ids[0], testNow, true, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := db.DueDeliveries(t.Context(), ids[1], testNow, 10_000)
+		other, err := db.DueDeliveries(t.Context(), ids[1], testNow, true, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +140,7 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			if i == 1 { // waits for its retry
 				continue
 			}
-			if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+			if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,13 +148,13 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM event WHERE id = $1`, due[1].EventID); n != 1 || count(t, db, `SELECT count(*) FROM event`) != 1 {
 			t.Errorf("%d events are left and %d of them wait for a delivery, want 1 and 1", count(t, db, `SELECT count(*) FROM event`), n)
 		}
-		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 1 {
+		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt_log`); n != 2 || m != 1 {
 			t.Errorf("%d deliveries and %d attempts are left, want those of the event that is left: 2 and 1", n, m)
 		}
-		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
+		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, true, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
 			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
 		}
-		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 			t.Fatal(err)
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
@@ -224,6 +260,102 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		}
 		if seen != n {
 			t.Errorf("the pages have %d events, want %d", seen, n)
+		}
+	})
+}
+
+// An endpoint that is disabled for ever must not keep the log for ever.
+func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, dead := on.endpoint(t)
+		alive := newEndpoint(t, db, d.WorkspaceID, "device.*")
+		if err := db.Activate(t.Context(), alive.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		logMany(t, db, d, purgeChunk+5, postern.MessageReceived, testNow)
+		logMany(t, db, d, 2, postern.DeviceLinked, testNow)
+		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending }) // each was tried twice
+		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending })
+		clearLog(t, db, d.WorkspaceID, testNow.Add(1e12))
+		if n := count(t, db, `SELECT count(*) FROM event`); n != purgeChunk+7 {
+			t.Fatalf("%d events are left while both endpoints are active, want all", n)
+		}
+		change(t, db, dead, func(e *postern.Endpoint) { e.Status = postern.EndpointDisabled })
+		clearLog(t, db, d.WorkspaceID, testNow.Add(1e12))
+		if n, m, a := count(t, db, `SELECT count(*) FROM event`), count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 4 || a != 2 {
+			t.Errorf("%d events, %d deliveries and %d attempts are left, want the events that the active endpoint waits for, with all about them: 2, 4 and 2", n, m, a)
+		}
+		if due, err := db.DueDeliveries(t.Context(), alive.ID, testNow, true, 10); err != nil || len(due) != 2 {
+			t.Errorf("the active endpoint has %d deliveries to come (%v), want 2", len(due), err)
+		}
+	})
+}
+
+func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, _, e := on.endpoint(t)
+		foreign := newEndpoint(t, db, newWorkspace(t, db), "*")
+		if err := db.Activate(t.Context(), foreign.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		test := func(e postern.Endpoint, at postern.Time) {
+			d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: at}
+			if err := db.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range purgeChunk + 5 {
+			test(e, testNow)
+		}
+		finish(t, db, e, succeed)
+		test(e, testNow)          // waits
+		test(e, testNow.Add(1e9)) // younger
+		test(foreign, testNow)
+		finish(t, db, foreign, succeed)
+		ended := step(t, db, replayOf(t, db, e, nil))
+		running := replayOf(t, db, e, nil)
+		chunks := 0
+		for more := true; more; chunks++ {
+			var err error
+			if more, err = db.RemoveNotices(t.Context(), e.WorkspaceID, ended.EndedAt+1); err != nil {
+				t.Fatal(err)
+			}
+			if chunks == 0 {
+				if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, e.ID); n != 7 {
+					t.Errorf("%d notices after a chunk, want 7", n)
+				}
+			}
+		}
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, e.ID); n != 2 || chunks != 2 {
+			t.Errorf("%d notices are left after %d chunks, want 2 that wait, after 2", n, chunks)
+		}
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, foreign.ID); n != 1 {
+			t.Errorf("%d notices of another workspace are left, want 1", n)
+		}
+		if ids, err := db.RunningReplays(t.Context(), ""); err != nil || len(ids) != 1 || ids[0] != running.ID || count(t, db, `SELECT count(*) FROM replay`) != 1 {
+			t.Errorf("replays left: %v (%v), want the running one", ids, err)
+		}
+	})
+}
+
+// Bytes that are gone must not be posted as nothing under the event's id.
+func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 3)
+		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
+		if err := db.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
+			t.Fatal(err)
+		}
+		for purged := PurgeMore; purged != PurgeDone; {
+			var err error
+			if purged, err = db.PurgeDevice(t.Context(), d.ID); err != nil || purged == PurgeWaits {
+				t.Fatal(purged, err)
+			}
+		}
+		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointActive })
+		if due, err := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e12), true, 10); err != nil || len(due) != 0 {
+			t.Errorf("due = %+v (%v), want none", due, err)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"postern/internal/postern"
 )
 
 // tx is a transaction of the writer. Statements are prepared once.
@@ -16,6 +18,9 @@ type tx struct {
 
 	changes bool  // the op at hand has changed a row
 	failed  error // a statement of the op at hand failed
+
+	well    map[postern.EndpointID]struct{} // endpoints that this transaction has noted to be well
+	tallies map[tallyKey]tally              // attempts that were counted and are not written yet
 }
 
 // runGroup applies the ops of a group.
@@ -56,11 +61,15 @@ func (t *tx) run(o op, savepoints bool, outcome *error) (err error) {
 // by itself (sqlite.org/lang_transaction, 3.1), and then nothing of the group
 // may be committed or said to be.
 func (t *tx) guarded(o op) (outcome, lost error) {
-	if err := t.exec("SAVEPOINT op"); err != nil {
+	if err := errors.Join(t.writeTallies(), t.exec("SAVEPOINT op")); err != nil {
 		return nil, unavailable(err)
 	}
 	before := len(t.wakes)
-	outcome = t.apply(o)
+	if outcome = t.apply(o); outcome == nil {
+		outcome = unavailable(t.writeTallies())
+	}
+	clear(t.well) // what was noted may be taken back
+	clear(t.tallies)
 	if outcome != nil {
 		t.wakes = t.wakes[:before]
 		lost = t.exec("ROLLBACK TO op")

@@ -12,6 +12,7 @@ const (
 	OutboundQueued  Topic = "outbound" // a message waits to be sent [device]
 	DeliveryDue     Topic = "delivery" // a delivery waits [endpoint]
 	EndpointChanged Topic = "endpoint" // created, activated, deleted [endpoint]
+	ReplayChanged   Topic = "replay"   // made, or one of its deliveries ended [replay]
 	EventLogged     Topic = "event"    // recorded [workspace]
 	KeyChanged      Topic = "key"      // revoked, or the workspace's plan changed [workspace]
 )

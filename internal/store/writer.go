@@ -160,19 +160,40 @@ func (w *writer) close() {
 	<-w.ended
 }
 
-// collect takes what waits, so that it shares one fsync. It does not linger:
-// the fsync of the group before is the time in which a group gathers.
+// collect takes what waits, so that it shares one fsync. For a caller it does
+// not linger: the fsync of the group before is the time in which a group
+// gathers. A group that keeps nobody waiting gathers a little longer.
 func (w *writer) collect(first request) []request {
 	group := append(make([]request, 0, groupSize), first)
+	hurry := !first.patient()
+	var wait <-chan time.Time
 	for len(group) < groupSize {
 		select {
 		case r := <-w.in:
-			group = append(group, r)
+			group, hurry = append(group, r), hurry || !r.patient()
+			continue
 		default:
+		}
+		if hurry || len(group) >= patientGroup {
+			return group
+		}
+		if wait == nil {
+			wait = time.After(patience)
+		}
+		select {
+		case r := <-w.in:
+			group, hurry = append(group, r), !r.patient()
+		case <-wait:
 			return group
 		}
 	}
 	return group
+}
+
+// patient tells a write for which nothing stands still.
+func (r request) patient() bool {
+	_, is := r.op.(Attempt)
+	return is || r.done == nil
 }
 
 // commit writes a group. When an op fails the group is rolled back and written
@@ -232,11 +253,14 @@ func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes
 		return nil, err
 	}
 	defer w.check()
-	t := &tx{w: w, ctx: context.Background()} // a group belongs to many callers: no one's context may end it
+	t := &tx{w: w, ctx: context.Background(), well: map[postern.EndpointID]struct{}{}, tallies: map[tallyKey]tally{}} // a group belongs to many callers: no one's context may end it
 	if err := t.exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
 	if err := t.runGroup(group, errs, savepoints); err != nil {
+		return nil, errors.Join(err, w.rollback(t))
+	}
+	if err := t.writeTallies(); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
 	if err := t.exec("COMMIT"); err != nil {

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -20,33 +21,56 @@ type attempt struct {
 	delivery store.DueDelivery
 }
 
-// report is what a lane must know of an attempt that ended.
+// report is what a lane must know of an attempt: first that it was answered, or
+// will not be, and then that this is on disk.
 type report struct {
-	id     postern.DeliveryID
-	reason egress.Reason // "" for success
-	due    postern.Time  // of the next attempt; never when there is none
-	shared bool          // it used a shared slot
+	id       postern.DeliveryID
+	answered bool    // the first of the two
+	verdict  verdict // then: what it says of the endpoint
+	shared   bool    // then: it used a shared slot
+	chat     string  // whose events keep their order
+	failed   bool    // there is another attempt, or somebody asked for one
 }
 
-// run posts, and returns when the outcome is durable. When ctx ends before,
-// there is no outcome: the delivery stays due.
-func (a attempt) run(ctx context.Context) report {
+// verdict is what an answer says of the endpoint.
+type verdict int
+
+const (
+	well   verdict = iota // it took the event
+	unwell                // it did not, and was quick about it
+	slow                  // it did not answer in time, or asks for less
+	gone                  // it wants nothing any more
+)
+
+func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
+	switch {
+	case reason == "":
+		return well
+	case answer.Status == http.StatusGone:
+		return gone
+	case reason == egress.Timeout || answer.Status == http.StatusTooManyRequests:
+		return slow
+	}
+	return unwell
+}
+
+// run posts, tells the outcome, and returns when it is durable. When ctx ends
+// before, there is no outcome: the delivery stays due.
+func (a attempt) run(ctx context.Context, answered func(verdict)) (failed bool) {
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID, "event", l.id, "attempt", l.number)
-		return report{id: a.delivery.ID, due: never}
+		answered(unwell)
+		return false
 	}
 	reason := reasonOf(err)
 	o := a.outcome(began, now(), answer, reason)
+	answered(verdictOf(answer, reason))
 	a.observe(ctx, o)
 	a.record(ctx, o)
-	r := report{id: a.delivery.ID, reason: reason, due: never}
-	if o.Status == postern.DeliveryPending {
-		r.due = o.DueAt
-	}
-	return r
+	return o.Reason != ""
 }
 
 // reasonOf gives an error of the client its reason. Any other error means that
@@ -66,7 +90,7 @@ func reasonOf(err error) egress.Reason {
 func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
-		DeliveryID: d.ID, EndpointID: d.EndpointID, Number: d.Attempts + 1, At: began, Ended: ended,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, URL: a.endpoint.URL, Claimed: d.DueAt, Replay: d.Replay, Number: d.Attempts + 1, At: began, Ended: ended,
 		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
 	}
 	if reason == "" {
@@ -76,20 +100,25 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	if first == 0 {
 		first = began
 	}
-	next, again := try{o.Number, first, ended, answer.RetryAfter, a.jitter()}.next()
+	next, again := try{o.Number - d.Earlier, first, ended, answer.RetryAfter, a.jitter()}.next()
 	o.Status, o.DueAt = postern.DeliveryPending, next
 	if !again {
 		o.Status, o.DueAt = postern.DeliveryExhausted, ended
 	}
-	if answer.Status == http.StatusGone {
+	if verdictOf(answer, reason) == gone {
 		o.Disable = "gone"
 	}
 	return o
 }
 
-// answerText makes text of what a receiver answered.
+// answerText makes text of what a receiver answered. The marks in the place of
+// what is none must not make it longer than what is kept.
 func answerText(body []byte) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	text := strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) <= answerBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:answerBytes], "")
 }
 
 func (a attempt) observe(ctx context.Context, o store.Attempt) {
@@ -98,6 +127,9 @@ func (a attempt) observe(ctx context.Context, o store.Attempt) {
 	a.metrics.duration.Observe(took.Seconds())
 	if o.Number == 1 {
 		a.metrics.wait.Observe((time.Duration(o.At-a.delivery.CreatedAt) * time.Millisecond).Seconds())
+	}
+	if !a.log.Enabled(ctx, slog.LevelInfo) {
+		return
 	}
 	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID, "delivery", o.DeliveryID, "event", a.delivery.EventID,
 		"attempt", o.Number, "status", o.HTTPStatus, "reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
@@ -112,7 +144,7 @@ func (a attempt) record(ctx context.Context, o store.Attempt) {
 			return
 		}
 		a.log.ErrorContext(ctx, "webhook attempt not recorded", "delivery", o.DeliveryID, "attempt", o.Number, "error", err)
-		if !sleep(ctx, gap) {
+		if postern.Sleep(ctx, gap) != nil {
 			return
 		}
 	}

@@ -88,25 +88,25 @@ func BenchmarkOverdueRetries(b *testing.B) {
 	w.fill(backlog)
 	past := now().Add(-time.Hour)
 	var callers sync.WaitGroup
-	ids := make(chan postern.DeliveryID)
+	ids := make(chan store.DueDelivery)
 	for range 64 {
 		callers.Go(func() {
-			for id := range ids {
+			for d := range ids {
 				w.must(w.db.FinishAttempt(b.Context(), store.Attempt{
-					DeliveryID: id, EndpointID: e.ID, Number: 1, At: past, Ended: past, Reason: "connect", Status: postern.DeliveryPending, DueAt: past,
+					DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: past, Ended: past, Reason: "connect", Status: postern.DeliveryPending, DueAt: past,
 				}))
 			}
 		})
 	}
-	for _, d := range w.deliveries(e) {
-		ids <- d.ID
+	for _, d := range w.dueNow(e) {
+		ids <- d
 	}
 	close(ids)
 	callers.Wait()
 	for _, from := range []postern.Time{0, now().Add(-clockSlack)} {
 		b.Run(fmt.Sprintf("from=%d", from), func(b *testing.B) {
 			for b.Loop() {
-				if list, err := w.db.FirstDeliveries(b.Context(), e.ID, from, now(), batch); err != nil || len(list) != 0 {
+				if list, err := w.db.FirstDeliveries(b.Context(), e.ID, store.Place{DueAt: from}, now(), batch); err != nil || len(list) != 0 {
 					b.Fatal(len(list), err)
 				}
 			}

@@ -33,6 +33,7 @@ type Options struct {
 	Version    string                // of the program, for User-Agent
 	Registerer prometheus.Registerer // nil: nothing is exported
 	Drain      time.Duration         // for attempts in flight when Run ends; 0: 15 s
+	Unfair     bool                  // a workspace may make as many first attempts as it likes; for measurements
 }
 
 // Dispatcher makes the deliveries and handshakes of all endpoints. One process
@@ -44,7 +45,8 @@ type Dispatcher struct {
 	agent   string
 	drain   time.Duration
 	metrics metrics
-	slots   chan struct{} // the shared ones
+	slots   *slots   // shared by all lanes
+	fair    *fairUse // nil: none
 	post    poster
 	jitter  func() float64
 }
@@ -63,10 +65,14 @@ func New(opts Options) *Dispatcher {
 	if opts.Drain == 0 {
 		opts.Drain = drainTime
 	}
+	var fair *fairUse
+	if !opts.Unfair {
+		fair = newFairUse()
+	}
 	return &Dispatcher{
-		db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
+		fair: fair, db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
 		metrics: newMetrics(opts.Registerer),
-		slots:   make(chan struct{}, sharedSlots),
+		slots:   newSlots(sharedSlots),
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
 	}
@@ -74,28 +80,12 @@ func New(opts Options) *Dispatcher {
 
 // send signs and posts one letter.
 func (d *Dispatcher) send(ctx context.Context, e postern.Endpoint, s signer, l letter) (egress.Answer, error) {
-	h, err := s.header(e, l, d.agent, time.Now())
-	if err != nil {
-		return egress.Answer{}, err
-	}
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, e.URL, h, l.body)
+	return d.post(ctx, e.URL, s.header(e, l, d.agent, time.Now()), l.body)
 }
 
 func now() postern.Time { return postern.TimeOf(time.Now()) }
 
 // until is how long to wait for a time.
 func until(at postern.Time) time.Duration { return max(0, time.Until(at.Std())) }
-
-// sleep waits for d; false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
 
@@ -108,9 +109,9 @@ func TestFirstAttemptsGoBeforeRetries(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t, nil)
 	e := w.active(r.URL, func(e *postern.Endpoint) { e.MaxInFlight = 1 })
 	w.receive("old 0", "old 1", "old 2")
-	for _, d := range w.deliveries(e) {
+	for _, d := range w.dueNow(e) {
 		w.must(w.db.FinishAttempt(t.Context(), store.Attempt{
-			DeliveryID: d.ID, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: now().Add(-time.Minute),
+			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: now().Add(-time.Minute),
 		}))
 	}
 	w.receive(numbered(batch + 3)...)
@@ -137,11 +138,11 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 		w.active(hang.URL, nil)
 	}
 	d := w.dispatcher(Options{})
-	d.slots = make(chan struct{}, 20) // far fewer than the hanging endpoints want
+	d.slots = newSlots(40) // of which one workspace gets half: far fewer than the hanging endpoints want
 	w.start(d)
 	w.receive(numbered(10)...)
 	for range 30 {
-		hang.next() // 10 own slots and all 20 shared ones
+		hang.next() // 10 own slots and 20 shared ones
 	}
 	e := w.active(healthy.URL, nil)
 	w.receive(numbered(50)...)
@@ -154,11 +155,12 @@ func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
 	l := &lane{endpoint: postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100, held: map[postern.DeliveryID]struct{}{}}
 	for _, tt := range []struct {
-		reason string
+		status int
+		reason egress.Reason
 		want   int
-	}{{"timeout", 4}, {"status", 4}, {"timeout", 2}, {"timeout", 1}, {"timeout", 1}, {"", 2}, {"", 3}, {"", 4}, {"", 5}, {"", 6}, {"", 7}, {"", 8}, {"", 8}} {
-		if l.land(report{reason: reasonOf(failure(tt.reason)), due: never}); l.width != tt.want {
-			t.Fatalf("after %q the width is %d, want %d", tt.reason, l.width, tt.want)
+	}{{0, "timeout", 4}, {500, "status", 4}, {429, "status", 2}, {0, "timeout", 1}, {0, "timeout", 1}, {200, "", 2}, {200, "", 3}, {200, "", 4}, {200, "", 5}, {200, "", 6}, {200, "", 7}, {200, "", 8}, {200, "", 8}} {
+		if l.land(report{verdict: verdictOf(egress.Answer{Status: tt.status}, tt.reason), answered: true}); l.width != tt.want {
+			t.Fatalf("after %d %q the width is %d, want %d", tt.status, tt.reason, l.width, tt.want)
 		}
 	}
 }
@@ -382,5 +384,38 @@ func TestLargeAnswerIsKeptInPartAndAsText(t *testing.T) {
 	t.Parallel()
 	if got := answerText([]byte("a\x00b\xff\xc3")); got != "a\uFFFDb\uFFFD" {
 		t.Errorf("answerText = %q", got)
+	}
+}
+
+func TestNoticeIsDeliveredLikeAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fails := 1
+	r := newReceiver(t, func(w http.ResponseWriter, _ got) {
+		if fails--; fails >= 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	e := w.active(r.URL, func(e *postern.Endpoint) { e.Events = []string{"device.*"} }) // whatever it asks for
+	other := newReceiver(t, nil)
+	w.active(other.URL, nil)
+	dispatcher := w.dispatcher(Options{})
+	dispatcher.jitter = soon
+	w.start(dispatcher)
+	for range 2 {
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: now()}
+		w.must(w.db.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, d.CreatedAt), nil))
+		g := r.next()
+		if g.event.Type != "webhook.test" || g.event.EventID != string(d.EventID) || !strings.Contains(g.body, `"deviceId":""`) || !strings.Contains(g.body, `"test":{"endpointId":"`+string(e.ID)+`"}`) {
+			t.Errorf("got %s", g.body)
+		}
+	}
+	if g := r.next(); g.header.Get("Webhook-Attempt") != "2" {
+		t.Errorf("the one that failed is not tried again: %v", g.header)
+	}
+	w.awaitSucceeded(e, 2)
+	other.none("a test of another endpoint")
+	if end, err := w.db.LogEnd(t.Context(), e.WorkspaceID); err != nil || end != 0 {
+		t.Errorf("the log of events ends at %d (%v), want nothing in it", end, err)
 	}
 }

@@ -47,14 +47,18 @@ func (r *run) startHandshake(ctx, work context.Context, e postern.Endpoint) {
 	go func() {
 		if err := r.handshake(work, e); err != nil && ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "handshake not made", "endpoint", e.ID, "error", err)
-			sleep(ctx, rest)
+			_ = postern.Sleep(ctx, rest)
 		}
 		r.greeted <- e.ID
 	}()
 }
 
-// handshake makes one try and records its outcome.
+// handshake makes one try and records its outcome. An active endpoint is asked
+// at its new URL.
 func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
+	if e.Status == postern.EndpointActive {
+		e.URL = string(e.PendingURL)
+	}
 	began := now()
 	answer, reason, err := d.challenge(ctx, e)
 	if err != nil {
@@ -64,7 +68,7 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	d.metrics.handshakes.WithLabelValues(outcome(reason)).Inc()
 	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID, "attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
 	if reason == "" {
-		err = d.db.Activate(ctx, e.ID, ended)
+		err = d.db.Verified(ctx, e.ID, e.URL, ended)
 	} else {
 		err = d.db.FinishHandshake(ctx, failedHandshake(e, reason, began))
 	}
@@ -76,7 +80,7 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 
 // failedHandshake says when the next try is, or that there is none.
 func failedHandshake(e postern.Endpoint, reason string, began postern.Time) store.FinishHandshake {
-	o := store.FinishHandshake{EndpointID: e.ID, Reason: reason, Attempts: e.Attempts + 1}
+	o := store.FinishHandshake{EndpointID: e.ID, URL: e.URL, Reason: reason, Attempts: e.Attempts + 1}
 	if gaps := handshakeGaps(); e.Attempts < len(gaps) {
 		o.DueAt = began.Add(gaps[e.Attempts])
 	}

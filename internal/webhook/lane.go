@@ -2,10 +2,10 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
-	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -22,6 +22,8 @@ type lane struct {
 	changed *store.Listener
 
 	stale    bool // the endpoint must be read
+	read     time.Time
+	perMin   int // first attempts a minute that its workspace may make
 	endpoint postern.Endpoint
 	signer   signer
 
@@ -30,17 +32,25 @@ type lane struct {
 	retries []store.DueDelivery             // read: attempted before
 	more    bool                            // there may be further firsts in the store
 	from    postern.Time                    // firsts are due from here on
+	behind  store.Place                     // while there are many: those up to here were read
+	pages   int                             // full reads so far
+	chats   []string                        // in order: the next of each may have its turn
 	due     postern.Time                    // when to look for retries
+	lineAt  postern.Time                    // when a chat has waited long enough for its first
+	notYet  postern.Time                    // fair use: no first before
 
-	flying int
-	width  int  // attempts at once, from 1 to the endpoint's bound
-	own    bool // the lane's own slot is taken
+	flying    int  // POSTs that are open
+	recording int  // attempts that were answered and are not on disk yet
+	width     int  // POSTs at once, from 1 to the endpoint's bound
+	own       bool // the lane's own slot is taken
+	shared    bool // the slot taken last is one of all lanes
+	halted    bool // nothing more is posted before what was answered is on disk
 }
 
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
-		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, maxInFlight),
-		stale: true, more: true, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
+		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
+		stale: true, more: true, lineAt: never, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
 	}
 }
 
@@ -62,21 +72,21 @@ func (l *lane) run(ctx, work context.Context) {
 	l.changed = l.db.Listen(store.EndpointChanged, string(l.id))
 	defer l.changed.Close()
 	err := l.serve(ctx, work)
-	for l.flying > 0 {
+	for l.flying+l.recording > 0 {
 		l.land(<-l.done)
 	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	l.log.ErrorContext(ctx, "webhook lane stopped", "endpoint", l.id, "error", err)
-	sleep(ctx, rest)
+	_ = postern.Sleep(ctx, rest)
 	l.due = now()
 }
 
 func (l *lane) serve(ctx, work context.Context) error {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
-	for {
+	for last := false; ; {
 		wait, err := l.step(ctx, work)
 		if err != nil {
 			return err
@@ -95,11 +105,21 @@ func (l *lane) serve(ctx, work context.Context) error {
 			l.more, l.due = true, 0
 		case r := <-l.done:
 			l.land(r)
+			for len(l.done) > 0 {
+				l.land(<-l.done)
+			}
 		case <-timer.C:
-			if l.flying == 0 && l.due > now() {
+			if l.flying+l.recording+len(l.firsts) > 0 || l.due <= now() {
+				continue
+			}
+			if last {
 				return nil
 			}
+			last = true
+			l.lookAgain() // for what was written later than anybody thought
+			continue
 		}
+		last = false
 	}
 }
 
@@ -110,30 +130,75 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 		if err := l.refresh(ctx); err != nil || l.endpoint.Status != postern.EndpointActive {
 			return 0, err
 		}
-		if l.flying >= l.width {
+		if l.halted || l.flying >= l.width || l.flying+l.recording >= 2*l.bound() {
 			return linger, nil
 		}
 		d, ok, err := l.take(ctx)
 		if err != nil || !ok {
-			return min(linger, until(l.due)), err
+			return l.idle(), err
 		}
-		if !l.launch(work, d) {
+		if !l.slot() {
 			return linger, nil
 		}
+		if l.outdated() {
+			l.freeSlot(l.shared)
+			continue
+		}
+		if l.wait(ctx, d) {
+			continue
+		}
+		l.launch(work, d)
 	}
 }
 
-// refresh reads the endpoint if it has changed.
-func (l *lane) refresh(ctx context.Context) (err error) {
+// idle is how long there is nothing to start.
+func (l *lane) idle() time.Duration {
+	wait := min(linger, until(l.due))
+	if len(l.firsts) > 0 {
+		wait = min(wait, until(l.notYet))
+	}
+	return wait
+}
+
+// wait gives the slot back when the workspace has used up its first attempts.
+// The retries may go on.
+func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
+	if !isFirst(d) || l.fair == nil {
+		return false
+	}
+	wait, err := l.fair.take(ctx, l.endpoint.WorkspaceID, l.perMin)
+	if err != nil {
+		l.log.ErrorContext(ctx, "fair use not counted", "endpoint", l.id, "error", err)
+	}
+	if wait == 0 {
+		return false
+	}
+	l.metrics.fairWaits.Inc()
+	l.notYet = now().Add(wait) + 1
+	l.freeSlot(l.shared)
+	return true
+}
+
+// isFirst tells a first attempt of an event from retries and replays.
+func isFirst(d store.DueDelivery) bool { return d.Attempts == 0 && d.Replay == "" }
+
+// outdated tells whether the endpoint has changed since it was read.
+func (l *lane) outdated() bool {
 	select {
 	case <-l.changed.C():
 		l.stale = true
 	default:
 	}
-	if !l.stale {
+	return l.stale
+}
+
+// refresh reads the endpoint if it has changed.
+func (l *lane) refresh(ctx context.Context) (err error) {
+	if !l.outdated() && time.Since(l.read) < planLook {
 		return nil
 	}
 	l.changed.Take()
+	l.read = time.Now()
 	l.endpoint, err = l.db.EndpointForDelivery(ctx, l.id)
 	if postern.ReasonOf(err) == postern.NotFound {
 		return nil // deleted: its status is not active
@@ -144,20 +209,41 @@ func (l *lane) refresh(ctx context.Context) (err error) {
 	l.width = min(l.width, l.bound())
 	l.signer, err = newSigner(l.box, l.endpoint)
 	l.stale = err != nil
-	return err
+	return errors.Join(err, l.readPlan(ctx))
+}
+
+func (l *lane) readPlan(ctx context.Context) error {
+	ws, err := l.db.Workspace(ctx, l.endpoint.WorkspaceID)
+	if err != nil {
+		return err
+	}
+	plan, _ := ws.Entitlement()
+	l.perMin = plan.FirstAttempts
+	return nil
 }
 
 // bound is what the endpoint allows in flight.
 func (l *lane) bound() int { return min(max(l.endpoint.MaxInFlight, 1), maxInFlight) }
 
+// batch is how many deliveries are read at once: as many as may be posted at once,
+// or a few more.
+func (l *lane) batch() int { return max(l.bound(), batch) }
+
 // take gives the next delivery to attempt: first attempts before retries.
 func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err error) {
-	if len(l.firsts) == 0 && l.more {
+	if err := l.readChats(ctx); err != nil {
+		return d, false, err
+	}
+	if l.lineAt <= now() {
+		l.lineAt = never
+		l.lookAgain()
+	}
+	for len(l.firsts) == 0 && l.more {
 		if err := l.readFirsts(ctx); err != nil {
 			return d, false, err
 		}
 	}
-	if len(l.firsts) > 0 {
+	if len(l.firsts) > 0 && l.notYet <= now() {
 		return l.firsts[0], true, nil
 	}
 	if len(l.retries) == 0 && l.due <= now() {
@@ -171,25 +257,64 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 	return d, false, nil
 }
 
+// readFirsts reads on behind what it read, as long as there is much. It looks
+// once more from the start after that, for what was written late.
 func (l *lane) readFirsts(ctx context.Context) error {
-	at, limit := now(), batch+len(l.held)
-	list, err := l.db.FirstDeliveries(ctx, l.id, l.from, at, limit)
+	at, behind, limit := now(), l.behind, l.batch()
+	if behind.Row == 0 {
+		behind, limit = store.Place{DueAt: l.from}, limit+len(l.held) // what is in flight is met once more
+	}
+	list, err := l.db.FirstDeliveries(ctx, l.id, behind, at, limit)
 	if err != nil {
 		return err
 	}
-	l.more = len(list) == limit
-	l.from = at.Add(-clockSlack)
-	if l.more {
-		l.from = min(l.from, list[limit-1].NextAttemptAt)
+	full := len(list) == limit
+	l.more = full || l.behind.Row != 0
+	switch {
+	case full:
+		l.behind = list[limit-1].Place()
+		l.from = max(l.from, l.behind.DueAt.Add(-clockSlack))
+		if l.pages++; l.pages%pagesOn == 0 {
+			l.lookAgain()
+		}
+	case l.more:
+		l.behind = store.Place{}
+	default:
+		l.from = at.Add(-clockSlack)
 	}
 	l.firsts = l.hold(list)
 	return nil
 }
 
-// readRetries also finds a first delivery that readFirsts went past.
+// lookAgain has the firsts be read from their start.
+func (l *lane) lookAgain() {
+	l.more, l.from, l.behind = true, 0, store.Place{}
+}
+
+// readChats reads whose turn it is in the chats of which one has landed.
+func (l *lane) readChats(ctx context.Context) error {
+	for ; len(l.chats) > 0; l.chats = l.chats[1:] {
+		d, ok, err := l.db.NextOfChat(ctx, l.id, l.chats[0], now())
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		for _, d := range l.hold([]store.DueDelivery{d}) {
+			if isFirst(d) {
+				l.firsts = append(l.firsts, d)
+			} else {
+				l.retries = append(l.retries, d)
+			}
+		}
+	}
+	return nil
+}
+
 func (l *lane) readRetries(ctx context.Context) error {
 	at := now()
-	list, err := l.db.DueDeliveries(ctx, l.id, at, batch+len(l.held))
+	list, err := l.db.DueDeliveries(ctx, l.id, at, false, l.batch()+len(l.held))
 	if err != nil {
 		return err
 	}
@@ -200,6 +325,17 @@ func (l *lane) readRetries(ctx context.Context) error {
 	if l.due = next; !ok {
 		l.due = never
 	}
+	if err != nil {
+		return err
+	}
+	if l.lineAt <= at { // take has not seen to it yet
+		l.due = l.lineAt
+		return nil
+	}
+	if l.lineAt, ok, err = l.db.NextInLine(ctx, l.id, at); !ok {
+		l.lineAt = never
+	}
+	l.due = min(l.due, l.lineAt)
 	return err
 }
 
@@ -215,50 +351,71 @@ func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 	return fresh
 }
 
-// launch starts the attempt that take gave; false when all slots are taken. One
-// slot is the lane's own, so that it always gets on.
-func (l *lane) launch(work context.Context, d store.DueDelivery) bool {
-	shared := l.own
-	if shared {
-		select {
-		case l.slots <- struct{}{}:
-		default:
-			return false
-		}
+// slot takes a slot; false when there is none. One is the lane's own, so that it
+// always gets on.
+func (l *lane) slot() bool {
+	if l.shared = l.own; l.shared {
+		return l.slots.take(l.endpoint.WorkspaceID)
 	}
 	l.own = true
+	return true
+}
+
+func (l *lane) freeSlot(shared bool) {
+	if shared {
+		l.slots.give(l.endpoint.WorkspaceID)
+	} else {
+		l.own = false
+	}
+}
+
+// launch starts the attempt that take gave, in the slot that was taken.
+func (l *lane) launch(work context.Context, d store.DueDelivery) {
+	shared := l.shared
 	l.flying++
-	if len(l.firsts) > 0 {
+	if len(l.firsts) > 0 && l.firsts[0].ID == d.ID {
 		l.firsts = l.firsts[1:]
 	} else {
 		l.retries = l.retries[1:]
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	go func() {
-		r := a.run(work)
-		r.shared = shared
-		l.done <- r
+		failed := a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} })
+		l.done <- report{id: d.ID, chat: d.Chat, failed: failed}
 	}()
-	return true
 }
 
-// land takes an attempt out of flight. Time-outs halve the lane's width and
-// each success widens it again: an endpoint that hangs keeps few of the slots
-// that all share.
+// land hears of an attempt: that it was answered, and later that it is on disk.
+// The next POST need not wait for the disk.
 func (l *lane) land(r report) {
-	delete(l.held, r.id)
+	if !r.answered {
+		delete(l.held, r.id)
+		l.recording--
+		l.halted = l.halted && l.recording > 0
+		if r.failed { // it has a time, or one that somebody asked for meanwhile
+			l.due = 0
+		}
+		if r.chat != "" { // whoever waited for this one may go on
+			l.chats = append(l.chats, r.chat)
+		}
+		return
+	}
 	l.flying--
-	if r.shared {
-		<-l.slots
-	} else {
-		l.own = false
-	}
-	switch r.reason {
-	case "":
+	l.recording++
+	l.freeSlot(r.shared)
+	l.adapt(r.verdict)
+}
+
+// adapt halves the lane's width when the endpoint cannot keep up, and each
+// success widens it again: one that hangs keeps few of the slots that all share.
+func (l *lane) adapt(v verdict) {
+	switch v {
+	case well:
 		l.width = min(l.width+1, l.bound())
-	case egress.Timeout:
+	case slow:
 		l.width = max(l.width/2, 1)
-	default: // it was quick: no slot is wasted on it
+	case gone:
+		l.halted = true
+	case unwell: // it was quick: no slot is wasted on it
 	}
-	l.due = min(l.due, r.due)
 }

@@ -6,7 +6,12 @@ const (
 	maxInFlight   = 64   // of one endpoint; the contract's upper bound
 	sharedSlots   = 1024 // attempts at once beyond the one that every endpoint has for itself: sockets and memory
 	maxHandshakes = 256  // at once
-	batch         = 32   // deliveries a lane reads at once: their bodies are held in memory
+	batch         = 32   // deliveries a lane reads at once, unless more may be posted at once: their bodies are held in memory
+	pagesOn       = 64   // reads of a backlog, after which it is looked at from its start
+
+	fairWorkspaces = 1 << 16          // whose rates are remembered
+	casAttempts    = 10_000           // tries to count, while others count at the same moment
+	planLook       = 10 * time.Second // a lane looks so often whether the plan has changed
 
 	linger     = 5 * time.Second  // a lane without work waits so long before it ends
 	rest       = 5 * time.Second  // after an error of our own
@@ -19,6 +24,8 @@ const (
 	jitterRange = 0.2            // of a gap, up and down
 	minPause    = time.Second    // Retry-After is taken from here ...
 	maxPause    = 24 * time.Hour // ... to here
+
+	answerBytes = 1 << 10 // kept of an answer
 
 	handshakeTimeout = 10 * time.Second
 	challengeSize    = 32 // random bytes

@@ -12,6 +12,7 @@ type metrics struct {
 	wait       prometheus.Histogram
 	inFlight   prometheus.Gauge
 	lanes      prometheus.Gauge
+	fairWaits  prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
@@ -32,6 +33,9 @@ func newMetrics(r prometheus.Registerer) metrics {
 		}),
 		inFlight: f.NewGauge(prometheus.GaugeOpts{
 			Name: "postern_webhook_in_flight", Help: "Attempts in flight.",
+		}),
+		fairWaits: f.NewCounter(prometheus.CounterOpts{
+			Name: "postern_webhook_fair_use_waits_total", Help: "How often a lane waited because its workspace had used up its first attempts.",
 		}),
 		lanes: f.NewGauge(prometheus.GaugeOpts{
 			Name: "postern_webhook_lanes", Help: "Endpoints that are being worked for.",

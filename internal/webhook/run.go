@@ -34,6 +34,7 @@ type run struct {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx)) // attempts outlive ctx by the drain
 	defer abandon()
+	defer d.startReplays(ctx)()
 	r := d.newRun()
 	defer r.close()
 	if err := r.start(ctx, work); err != nil && ctx.Err() == nil {

@@ -1,32 +1,101 @@
 package webhook
 
 import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"postern/internal/postern"
 	"postern/internal/seal"
-
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// signer signs for one endpoint.
+// signer signs for one endpoint, as the Standard Webhooks specification says
+// (standardwebhooks.com, signature schemes v1 and v1a). It is used by many
+// attempts at once.
 type signer struct {
-	key *standardwebhooks.Webhook
+	keys []signingKey // newest first
 }
 
-func newSigner(box *seal.Box, e postern.Endpoint) (signer, error) {
-	secret, err := box.Open(e.Secret, e.ID.SecretPlace())
-	if err != nil {
-		return signer{}, fmt.Errorf("open the signing secret: %w", err)
+// signingKey is a secret, with the ed25519 key that came with it. It keeps the
+// state of the HMAC, which costs more than a short body.
+type signingKey struct {
+	macs    *sync.Pool         // of hash.Hash
+	private ed25519.PrivateKey // nil without v1a
+	until   postern.Time       // it signs before this
+}
+
+// secretPrefix comes before the base64 of a secret's bytes.
+const secretPrefix = "whsec_"
+
+func newSigner(box *seal.Box, e postern.Endpoint) (s signer, err error) {
+	all := append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: never}}, e.OldSecrets...)
+	s.keys = make([]signingKey, len(all))
+	for i, o := range all {
+		if s.keys[i], err = openKey(box, e.ID, o); err != nil {
+			return signer{}, err
+		}
 	}
-	key, err := standardwebhooks.NewWebhook(string(secret))
+	return s, nil
+}
+
+func openKey(box *seal.Box, id postern.EndpointID, o postern.OldSecret) (k signingKey, err error) {
+	secret, err := box.Open(o.Secret, id.SecretPlace())
 	if err != nil {
-		return signer{}, fmt.Errorf("read the signing secret: %w", err)
+		return k, fmt.Errorf("open the signing secret: %w", err)
 	}
-	return signer{key}, nil
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(secret), secretPrefix))
+	if err != nil {
+		return k, errors.New("the signing secret cannot be read") // the cause would show a part of it
+	}
+	k = signingKey{macs: &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, until: o.Until}
+	if len(o.SigningKey) == 0 {
+		return k, nil
+	}
+	seed, err := box.Open(o.SigningKey, id.SigningKeyPlace())
+	if err != nil {
+		return k, fmt.Errorf("open the signing key: %w", err)
+	}
+	if len(seed) != ed25519.SeedSize {
+		return k, errors.New("the signing key cannot be read")
+	}
+	k.private = ed25519.NewKeyFromSeed(seed)
+	return k, nil
+}
+
+// sign gives the signatures of all keys that still sign, newest first.
+func (s signer) sign(id string, now time.Time, body []byte) string {
+	head := id + "." + strconv.FormatInt(now.Unix(), 10) + "."
+	list := make([]string, 0, 2)
+	for _, k := range s.keys {
+		if postern.TimeOf(now) >= k.until {
+			continue
+		}
+		list = append(list, k.hmac(head, body))
+		if k.private != nil {
+			list = append(list, "v1a,"+base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, append([]byte(head), body...))))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func (k signingKey) hmac(head string, body []byte) string {
+	mac := k.macs.Get().(hash.Hash) //nolint:errcheck,forcetypeassert // only these are put in
+	defer k.macs.Put(mac)
+	mac.Reset()
+	_, _ = io.WriteString(mac, head) // a hash never fails
+	_, _ = mac.Write(body)
+	var sum [sha256.Size]byte
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(sum[:0]))
 }
 
 // letter is one POST before it is signed.
@@ -38,21 +107,21 @@ type letter struct {
 
 // header signs a letter. The endpoint's own headers come first: none replaces
 // one of ours.
-func (s signer) header(e postern.Endpoint, l letter, agent string, now time.Time) (http.Header, error) {
-	signature, err := s.key.Sign(string(l.id), now, l.body)
-	if err != nil {
-		return nil, fmt.Errorf("sign the delivery: %w", err)
-	}
-	h := make(http.Header, len(e.Headers)+8)
+func (s signer) header(e postern.Endpoint, l letter, agent string, now time.Time) http.Header {
+	v := []string{s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10), strconv.Itoa(l.number)}
+	h := make(http.Header, len(e.Headers)+headerRoom)
 	for name, value := range e.Headers {
 		h.Set(name, value)
 	}
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", agent)
-	h.Set("Webhook-Id", string(l.id))
-	h.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
-	h.Set("Webhook-Signature", signature)
-	h.Set("X-Service-Signature", signature)
-	h.Set("Webhook-Attempt", strconv.Itoa(l.number))
-	return h, nil
+	h["Content-Type"] = jsonType
+	h["Webhook-Signature"], h["X-Service-Signature"] = v[0:1:1], v[0:1:1]
+	h["User-Agent"] = v[1:2:2]
+	h["Webhook-Id"] = v[2:3:3]
+	h["Webhook-Timestamp"] = v[3:4:4]
+	h["Webhook-Attempt"] = v[4:5:5]
+	return h
 }
+
+const headerRoom = 10 // headers that header sets, and those that the client adds
+
+var jsonType = []string{"application/json"} //nolint:gochecknoglobals // made once, never changed

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,13 @@ func (f *fakePost) post(ctx context.Context, _ string, h http.Header, body []byt
 	n := len(f.at)
 	f.mu.Unlock()
 	return f.answer(ctx, n)
+}
+
+// restart counts and times from the next POST on.
+func (f *fakePost) restart() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began, f.at = time.Time{}, nil
 }
 
 func (f *fakePost) times() []time.Duration {
@@ -61,6 +69,51 @@ func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
 		got := w.deliveries(e)[0]
 		if got.Status != postern.DeliveryExhausted || got.Attempts != 12 || got.LastReason != "status" || got.CompletedAt == 0 {
 			t.Errorf("delivery = %+v", got)
+		}
+		w.stop()
+	})
+}
+
+func TestRetryByHandHasTwelveAttemptsAndThreeDaysOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		var up atomic.Bool
+		f := &fakePost{answer: func(ctx context.Context, n int) (egress.Answer, error) {
+			if up.Load() {
+				return egress.Answer{Status: 200}, nil
+			}
+			return refuse(ctx, n)
+		}}
+		d := w.dispatcher(Options{})
+		d.post, d.jitter = f.post, func() float64 { return .5 }
+		w.start(d)
+		w.receive("to no one")
+		time.Sleep(100 * time.Hour) // the bubble's clock
+		synctest.Wait()
+		first := w.deliveries(e)[0]
+		if first.Status != postern.DeliveryExhausted || first.Attempts != 12 {
+			t.Fatalf("delivery = %+v", first)
+		}
+		up.Store(true)
+		w.receive("to someone") // the endpoint is not failing for five days at a stretch
+		time.Sleep(time.Second)
+		synctest.Wait()
+		up.Store(false)
+		f.restart()
+		_, err := w.db.RetryDelivery(t.Context(), e.WorkspaceID, first.ID, now(), nil)
+		w.must(err)
+		time.Sleep(100 * time.Hour)
+		synctest.Wait()
+		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s", "46h42m35s", "70h42m35s"}
+		if got := w.deliveries(e)[0]; got.Status != postern.DeliveryExhausted || got.Attempts != 24 {
+			t.Errorf("delivery = %+v, want it exhausted after 24", got)
+		}
+		if log, err := w.db.Attempts(t.Context(), e.WorkspaceID, first.ID); err != nil || len(log) != 24 || log[0].Number != 24 || log[23].Number != 1 {
+			t.Errorf("the log has %d attempts (%v)", len(log), err)
+		}
+		if got := f.times(); len(got) != len(want) || !closeTo(t, got, want) {
+			t.Errorf("attempts at %v, want %v", got, want)
 		}
 		w.stop()
 	})
@@ -182,13 +235,59 @@ func TestHangingEndpointLeavesTheSharedSlots(t *testing.T) {
 			w.receive(fmt.Sprint(i))
 		}
 		synctest.Wait()
-		if n := len(d.slots); n != 20*7 {
+		if n := d.slots.inUse(); n != 20*7 {
 			t.Errorf("%d shared slots are taken at first, want %d", n, 20*7)
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		if n := len(d.slots); n != 0 {
+		if n := d.slots.inUse(); n != 0 {
 			t.Errorf("%d shared slots are taken by %d hanging endpoints after a minute, want 0", n, len(ids))
+		}
+		w.stop()
+	})
+}
+
+// A retry that is asked for while the last attempt is under way opens a round.
+func TestRetryByHandDuringAnAttemptIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		var mu sync.Mutex
+		n := 0
+		var up bool
+		d := w.dispatcher(Options{})
+		d.jitter = func() float64 { return .5 }
+		d.post = func(context.Context, string, http.Header, []byte) (egress.Answer, error) {
+			mu.Lock()
+			n++
+			ok := up
+			mu.Unlock()
+			if ok {
+				return egress.Answer{Status: 200}, nil
+			}
+			time.Sleep(10 * time.Second)
+			return egress.Answer{Status: 500}, failure("status")
+		}
+		w.start(d)
+		w.receive("one")
+		for { // until the 12th attempt is under way
+			time.Sleep(time.Second)
+			mu.Lock()
+			k := n
+			mu.Unlock()
+			if k == 12 {
+				break
+			}
+		}
+		_, err := w.db.RetryDelivery(t.Context(), e.WorkspaceID, w.deliveries(e)[0].ID, now(), nil)
+		w.must(err)
+		mu.Lock()
+		up = true
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.deliveries(e)[0]; got.Status != postern.DeliverySucceeded {
+			t.Errorf("the retry that was accepted ended as %s after %d attempts", got.Status, got.Attempts)
 		}
 		w.stop()
 	})

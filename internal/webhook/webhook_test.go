@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,15 +143,21 @@ func (w *world) receive(texts ...string) {
 	}
 }
 
+// dueNow are the deliveries as a lane reads them.
+func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
+	w.t.Helper()
+	list, err := w.db.DueDeliveries(w.t.Context(), e.ID, now(), true, 100_000)
+	w.must(err)
+	return list
+}
+
 // deliveries lists those of an endpoint, oldest first.
 func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
 	w.t.Helper()
-	list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "", store.Page{Limit: 100_000})
+	page, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{}, 0, 100_000)
 	w.must(err)
-	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-		list[i], list[j] = list[j], list[i]
-	}
-	return list
+	slices.Reverse(page.List)
+	return page.List
 }
 
 // await waits until a condition on the store holds; each commit that concerns
@@ -162,7 +169,7 @@ func (w *world) await(what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain: %s", what)
 		}
-		sleep(w.t.Context(), 2*time.Millisecond)
+		_ = postern.Sleep(w.t.Context(), 2*time.Millisecond)
 	}
 }
 
@@ -181,9 +188,9 @@ func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) pos
 func (w *world) awaitSucceeded(e postern.Endpoint, n int) {
 	w.t.Helper()
 	w.await(fmt.Sprintf("%d deliveries", n), func() bool {
-		list, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, "succeeded", store.Page{Limit: 100_000})
+		page, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, 0, 100_000)
 		w.must(err)
-		return len(list) == n
+		return len(page.List) == n
 	})
 }
 
@@ -246,6 +253,17 @@ func (r *receiver) count(by int) {
 	defer r.mu.Unlock()
 	r.flying += by
 	r.highest = max(r.highest, r.flying)
+}
+
+// newPlainReceiver takes POSTs and verifies nothing.
+func newPlainReceiver(t *testing.T, posts chan<- got) (url string) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		posts <- got{header: req.Header, body: string(body)}
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
 }
 
 // next waits for the next POST.

@@ -25,14 +25,16 @@ func plan(t *testing.T, db *DB, query string) string {
 
 // What is known of a chat is looked up for each queued message, and what is to
 // be repeated with each look: by indexes that hold only what counts, or a long
-// queue to one chat is read once for each of its own messages.
-func TestQueueIsLookedAtThroughItsIndexes(t *testing.T) {
+// queue to one chat is read once for each of its own messages. So is what an
+// endpoint is to be sent again, behind any number that it never was.
+func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
 	const queued = `SELECT n FROM message m WHERE device_id = 'd' AND status IN ('queued', 'sending') AND `
 	for query, want := range map[string]string{
 		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
 		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
+		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5 ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)

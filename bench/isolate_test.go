@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+const (
+	tenants  = 100
+	hanging  = 10
+	perTick  = 200 // events a second over all endpoints
+	watched  = 20 * time.Second
+	flooding = 50_000 // events, evenly over that time: more than the gateway can receive from a network
+)
+
+// isolate measures what one endpoint's trouble costs the others.
+func isolate(t *testing.T) []figure {
+	hang := figure{name: "p99 of 90 healthy endpoints beside 10 that hang", unit: "µs", ceiling: 1.5, extra: "commit to receipt, 200 events/s over 100 workspaces; bare: none hangs"}
+	flood := figure{name: "p99 beside a workspace that floods 50,000 events", unit: "µs", ceiling: 1.5, extra: "commit to receipt, 200 events/s over 99 workspaces, the flood evenly over the 20 s; bare: nobody floods"}
+	for range rounds {
+		hang.bare = append(hang.bare, neighbours(t, nil, false))
+		hang.ours = append(hang.ours, neighbours(t, hangs, false))
+		flood.bare = append(flood.bare, hang.bare[len(hang.bare)-1])
+		flood.ours = append(flood.ours, neighbours(t, nil, true))
+	}
+	return []figure{hang, flood}
+}
+
+// hangs tells which endpoints never answer.
+func hangs(n int) bool { return n < hanging }
+
+// town is a store with many workspaces, each with one endpoint, and a receiver
+// for all of them.
+type town struct {
+	db      *store.DB
+	homes   []*backlog
+	arrived chan receipt
+	release chan struct{}
+}
+
+func newTown(t *testing.T, sick func(int) bool) *town {
+	t.Helper()
+	w := &town{arrived: make(chan receipt, 100_000), release: make(chan struct{})}
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hang" {
+			<-w.release
+			return
+		}
+		got := receipt{at: time.Now()}
+		var e struct{ Message struct{ ID string } }
+		if err := json.NewDecoder(r.Body).Decode(&e); err == nil {
+			got.id = e.Message.ID
+		}
+		if r.URL.Path == "/watched" {
+			w.arrived <- got
+		}
+	}))
+	var err error
+	if w.db, err = store.Open(t.Context(), store.Options{Dir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close(); w.db.Close() })
+	box, err := seal.NewBox(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range tenants {
+		path := "/watched"
+		if sick != nil && sick(n) {
+			path = "/hang"
+		}
+		w.homes = append(w.homes, settle(t, w.db, box, srv.URL+path, 8))
+	}
+	return w
+}
+
+// neighbours gives the 99th percentile, in microseconds, from the start of the
+// commit to the receipt, of the endpoints that are well.
+func neighbours(t *testing.T, sick func(int) bool, flood bool) float64 {
+	t.Helper()
+	w := newTown(t, sick)
+	stop := w.homes[0].dispatch(t, false)
+	defer stop()
+	defer close(w.release)
+	ctx, cancel := context.WithCancel(t.Context())
+	var flooder sync.WaitGroup
+	defer flooder.Wait()
+	defer cancel()
+	first := 0 // of the homes that are watched
+	if flood {
+		first = 1 // the first home floods
+		flooder.Go(func() { w.flood(ctx, t) })
+	}
+	begun, healthy := w.pace(t, first, sick)
+	var waits []float64
+	for len(waits) < healthy {
+		got := <-w.arrived
+		at, ok := begun.Load(got.id)
+		if !ok {
+			continue // of the flood
+		}
+		waits = append(waits, float64(got.at.Sub(at.(time.Time)).Microseconds()))
+	}
+	slices.Sort(waits)
+	return waits[len(waits)*99/100]
+}
+
+// flood records the events of one workspace, by the clock.
+func (w *town) flood(ctx context.Context, t *testing.T) {
+	const burst = 50
+	tick := time.NewTicker(watched / (flooding / burst))
+	defer tick.Stop()
+	var group sync.WaitGroup
+	defer group.Wait()
+	for range flooding / burst {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for range burst {
+			group.Go(func() {
+				if _, err := w.homes[0].receive(ctx); err != nil && ctx.Err() == nil {
+					t.Errorf("flood: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// pace records events by the clock, in turn over the homes, and says when each
+// that will arrive was begun.
+func (w *town) pace(t *testing.T, first int, sick func(int) bool) (begun *sync.Map, healthy int) {
+	begun = &sync.Map{}
+	tick := time.NewTicker(time.Second / perTick)
+	defer tick.Stop()
+	var group sync.WaitGroup
+	defer group.Wait()
+	for i := range int(watched.Seconds() * perTick) {
+		<-tick.C
+		n := first + i%(tenants-first)
+		if sick == nil || !sick(n) {
+			healthy++
+		}
+		group.Go(func() {
+			at := time.Now()
+			id, err := w.homes[n].receiveAs(t.Context(), func(id postern.MessageID) { begun.Store(string(id), at) })
+			if err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		})
+	}
+	return begun, healthy
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+type deliveriesInput struct {
+	ID postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Paging
+	Status string   `query:"status" enum:"pending,succeeded,exhausted" doc:"Only deliveries in this state."`
+	Types  []string `query:"type" doc:"Only of these kinds of events: names and prefixes such as message.*, with commas between." example:"[\"message.*\"]"`
+	Since  string   `query:"since" format:"date-time" doc:"Only deliveries made at this time or later." example:"2026-11-21T09:00:00.000Z"`
+	Until  string   `query:"until" format:"date-time" doc:"Only deliveries made before this time." example:"2026-11-22T09:00:00.000Z"`
+}
+
+func (a *API) listDeliveries(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
+	since, err := instant("/query/since", in.Since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := instant("/query/until", in.Until)
+	if err != nil {
+		return nil, err
+	}
+	return answerList(a.gateway.Deliveries(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
+}
+
+// DeliveryLog is a delivery with its attempts and the event.
+type DeliveryLog struct {
+	postern.Delivery
+	AttemptLog []postern.Attempt `json:"attemptLog" nullable:"false" doc:"Every attempt, newest first."`
+	Event      postedBody        `json:"event" doc:"What is posted; null without the scopes messages:read and events:read, and once it is kept no more."`
+}
+
+// postedBody is the body of a delivery: an event's stored bytes.
+type postedBody []byte
+
+// MarshalJSON writes the bytes as they are.
+func (b postedBody) MarshalJSON() ([]byte, error) {
+	if len(b) == 0 {
+		return []byte("null"), nil
+	}
+	return b, nil
+}
+
+// Schema is that of any object, or null.
+func (postedBody) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, Nullable: true, AdditionalProperties: &huma.Schema{}}
+}
+
+type deliveryInput struct {
+	ID postern.DeliveryID `path:"id" doc:"Id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+func (a *API) getDelivery(ctx context.Context, q *request, in *deliveryInput) (*output[DeliveryLog], error) {
+	l, err := a.gateway.Delivery(ctx, q.caller, in.ID)
+	if l.Attempts == nil {
+		l.Attempts = []postern.Attempt{}
+	}
+	return answer(DeliveryLog{l.Delivery, l.Attempts, l.Body}, err)
+}
+
+type retryInput struct {
+	ID   postern.DeliveryID `path:"id" doc:"Id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *noMembers
+}
+
+func (a *API) retryDelivery(ctx context.Context, q *request, in *retryInput) (*created[postern.Delivery], error) {
+	return answerCreated(a.gateway.RetryDelivery(ctx, q.caller, in.ID, q.idem))
+}
+
+type statsInput struct {
+	ID    postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Since string             `query:"since" format:"date-time" doc:"Only hours that begin at this time or later; 24 hours before until unless told." example:"2026-11-21T09:00:00.000Z"`
+	Until string             `query:"until" format:"date-time" doc:"Only hours that begin before this time; now unless told." example:"2026-11-22T09:00:00.000Z"`
+}
+
+func (a *API) getWebhookStats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
+	since, err := instant("/query/since", in.Since)
+	if err != nil {
+		return nil, err
+	}
+	until, err := instant("/query/until", in.Until)
+	if err != nil {
+		return nil, err
+	}
+	return answerList(a.gateway.EndpointHours(ctx, q.caller, in.ID, since, until))
+}

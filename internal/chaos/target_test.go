@@ -1,0 +1,188 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/chaos"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// targets are the webhook endpoints of a flat-out run, one for each path. They
+// note every POST with the life of the gateway that it came from.
+type targets struct {
+	url   string
+	seed  uint64
+	check *standardwebhooks.Webhook
+
+	mu      sync.Mutex // guards what follows
+	moved   *sync.Cond // any of it has changed
+	ids     map[string]string
+	posts   []chaos.Post
+	lives   []int // where each life begins in posts
+	marked  int   // how many posts there were at the mark
+	sockets int   // that are open
+}
+
+// shaky is the path of the endpoint that refuses one first attempt in refuses.
+const (
+	shaky   = "/shaky"
+	refuses = 8
+)
+
+func startTargets(t *testing.T, seed uint64) *targets {
+	t.Helper()
+	check, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &targets{url: "http://" + l.Addr().String(), seed: seed, check: check, ids: map[string]string{}, lives: []int{0}}
+	r.moved = sync.NewCond(&r.mu)
+	srv := &http.Server{Handler: r, ConnState: r.socket}
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	return r
+}
+
+// socket counts the connections.
+func (r *targets) socket(_ net.Conn, state http.ConnState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		r.sockets++
+	case http.StateClosed, http.StateHijacked:
+		r.sockets--
+	case http.StateActive, http.StateIdle:
+	}
+	r.moved.Broadcast()
+}
+
+func (r *targets) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Path == "/" { // the harness itself
+		return
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the gateway was killed in mid-sentence
+	}
+	var e struct {
+		EventID, Type, Challenge string
+		Message                  struct{ Body string }
+	}
+	p := chaos.Post{SHA256: chaos.Sum(body), Attempt: req.Header.Get("webhook-attempt"), Answer: http.StatusOK}
+	if err := json.Unmarshal(body, &e); err != nil {
+		p.Wrong = "form: " + err.Error()
+	}
+	if err := r.check.Verify(body, req.Header); err != nil {
+		p.Wrong = "signature: " + err.Error()
+	}
+	if p.EventID, p.Type = e.EventID, e.Type; p.EventID != req.Header.Get("webhook-id") {
+		p.Wrong = "webhook-id is not the eventId"
+	}
+	if req.URL.Path == shaky && p.Attempt == "1" && r.refuse(e.Message.Body) {
+		p.Answer = http.StatusInternalServerError
+	}
+	r.note(req.URL.Path, p)
+	w.WriteHeader(p.Answer)
+	fmt.Fprintf(w, `{"challenge":%q}`, e.Challenge)
+}
+
+// refuse is chosen by the seed and the text.
+func (r *targets) refuse(text string) bool {
+	h := fnv.New64a()
+	fmt.Fprint(h, r.seed, text)
+	return text != "" && h.Sum64()%refuses == 0
+}
+
+func (r *targets) note(path string, p chaos.Post) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.Endpoint, p.Life = r.ids[path], len(r.lives)-1
+	r.posts = append(r.posts, p)
+	r.moved.Broadcast()
+}
+
+// mark is where after counts from. The beginning of a life is one.
+func (r *targets) mark() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.marked = len(r.posts)
+}
+
+// after gives a channel that is closed when n POSTs have come since the mark.
+func (r *targets) after(n int) <-chan struct{} {
+	come := make(chan struct{})
+	go r.until(func() bool { return len(r.posts) >= r.marked+n }, come)
+	return come
+}
+
+// until closes done when what is guarded is as it should be.
+func (r *targets) until(ok func() bool, done chan<- struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !ok() {
+		r.moved.Wait()
+	}
+	close(done)
+}
+
+// endLife waits until all that the killed gateway had sent was read, and gives
+// it. Nobody else may call meanwhile.
+func (w *world) endLife(r *targets) []chaos.Post {
+	w.t.Helper()
+	w.knock(r.url) // all connections of before are accepted once this one is answered
+	quiet := make(chan struct{})
+	go r.until(func() bool { return r.sockets == 0 }, quiet)
+	select {
+	case <-quiet:
+	case <-time.After(patience):
+		w.t.Fatalf("connections of a killed gateway did not end within %s", patience)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	life := r.posts[r.lives[len(r.lives)-1]:]
+	r.lives, r.marked = append(r.lives, len(r.posts)), len(r.posts)
+	return life
+}
+
+// knock makes a request on a connection of its own.
+func (w *world) knock(url string) {
+	w.t.Helper()
+	alone := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	if err := (caller{&alone, nil}).call("GET", url, nil, nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// all gives everything that came, and says how often there were retries.
+func (r *targets) all() (posts []chaos.Post, retries int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.posts {
+		if p.Attempt != "1" {
+			retries++
+		}
+	}
+	return slices.Clone(r.posts), retries
+}
+
+// named tells the targets which endpoint is at a path.
+func (r *targets) named(path, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids[path] = id
+}

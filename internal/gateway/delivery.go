@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// DeliveryQuery narrows a list of deliveries; zero members ask for nothing.
+type DeliveryQuery struct {
+	Status string
+	Types  []string // names and prefixes such as message.*
+	Since  postern.Time
+	Until  postern.Time
+	Page   Page
+}
+
+// Deliveries lists an endpoint's deliveries, newest first.
+func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointID, q DeliveryQuery) (List[postern.Delivery], error) {
+	types, err := deliveryTypes(q.Types)
+	if err != nil {
+		return List[postern.Delivery]{}, err
+	}
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return List[postern.Delivery]{}, err
+	}
+	kind := "deliveries " + string(id)
+	before, err := g.openPlace(c.Workspace(), kind, q.Page.Cursor)
+	if err != nil {
+		return List[postern.Delivery]{}, err
+	}
+	filter := store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}
+	p, err := g.db.Deliveries(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, defaultPage))
+	if err != nil || !p.More {
+		return List[postern.Delivery]{Data: p.List}, err
+	}
+	return List[postern.Delivery]{p.List, g.cursor(c.Workspace(), kind, strconv.FormatInt(p.Last, 10))}, nil
+}
+
+// deliveryTypes are the kinds that patterns name, beside those of the log also
+// the notices that are delivered.
+func deliveryTypes(patterns []string) ([]postern.EventType, error) {
+	var logged []string
+	var notices []postern.EventType
+	for _, p := range patterns {
+		switch p {
+		case string(postern.WebhookTest):
+			notices = append(notices, postern.WebhookTest)
+		case "webhook.*":
+			notices = append(notices, postern.WebhookTest, postern.WebhookDisabled)
+		default:
+			logged = append(logged, p)
+		}
+	}
+	list, err := eventTypes("/query/type", logged)
+	if list == nil && len(logged) > 0 {
+		return nil, err // everything
+	}
+	return append(list, notices...), err
+}
+
+// TestEndpoint sends a webhook.test to an active endpoint, like any event.
+func (g *Gateway) TestEndpoint(ctx context.Context, c Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
+		return Created[postern.Delivery]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
+		now := g.time()
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
+		return d, func(once *store.Once) error {
+			return g.db.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once)
+		}, nil
+	})
+}
+
+// DeliveryLog is a delivery with all that is known of it.
+type DeliveryLog struct {
+	postern.Delivery
+	Attempts []postern.Attempt // newest first
+	Body     []byte            // the bytes that are posted; nil when the caller may not read them or they are kept no more
+}
+
+// Delivery finds one delivery.
+func (g *Gateway) Delivery(ctx context.Context, c Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
+	l.Delivery, l.Body, err = g.delivery(ctx, c, id)
+	if err != nil {
+		return DeliveryLog{}, err
+	}
+	if c.Permit(postern.MessagesRead, postern.EventsRead) != nil {
+		l.Body = nil
+	}
+	l.Attempts, err = g.db.Attempts(ctx, c.Workspace(), id)
+	return l, err
+}
+
+// delivery finds a delivery to an endpoint that the caller may use. The endpoint
+// may have had more devices when it was made.
+func (g *Gateway) delivery(ctx context.Context, c Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
+	d, body, err := g.db.Delivery(ctx, c.Workspace(), id)
+	if err != nil {
+		return postern.Delivery{}, nil, err
+	}
+	if _, err := g.Endpoint(ctx, c, d.EndpointID); err != nil {
+		return postern.Delivery{}, nil, err
+	}
+	if d.DeviceID == "" { // a notice
+		return d, body, nil
+	}
+	return d, body, c.allow(d.DeviceID)
+}
+
+// RetryDelivery delivers an event again, with its id and its bytes. One that is
+// on its way already is tried at once.
+func (g *Gateway) RetryDelivery(ctx context.Context, c Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
+	if _, _, err := g.delivery(ctx, c, id); err != nil {
+		return Created[postern.Delivery]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
+		now := g.time()
+		d, _, err := g.delivery(ctx, c, id)
+		d.Status, d.NextAttemptAt, d.CompletedAt = postern.DeliveryPending, now, 0
+		return d, func(once *store.Once) error {
+			_, err := g.db.RetryDelivery(ctx, c.Workspace(), id, now, once)
+			return err
+		}, err
+	})
+}
+
+// EndpointHours gives what an endpoint's attempts came to, hour by hour: in the
+// hours that begin from since until before until; 0 is a day ago, and now.
+func (g *Gateway) EndpointHours(ctx context.Context, c Caller, id postern.EndpointID, since, until postern.Time) (List[postern.EndpointHour], error) {
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return List[postern.EndpointHour]{}, err
+	}
+	until = cmp.Or(until, g.time())
+	since = cmp.Or(since, until.Add(-statsTime))
+	if until > since.Add(maxStats) {
+		return List[postern.EndpointHour]{}, postern.Invalid("/query/since", "ask for at most %d days at once", maxStats/day)
+	}
+	list, err := g.db.EndpointHours(ctx, c.Workspace(), id, since, until)
+	return List[postern.EndpointHour]{Data: list}, err
+}

@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+)
+
+// EndpointChange is what is to change of an endpoint; zero members leave
+// theirs as it is.
+type EndpointChange struct {
+	URL         string
+	Description *string
+	Events      []string
+	DeviceIDs   Change[[]postern.DeviceID] // null for all that the key may see
+	Headers     map[string]string
+	MaxInFlight int
+	Ordered     *bool
+	Signatures  []string
+}
+
+// ChangeEndpoint changes an endpoint. A new URL takes the place of the old one
+// once it has answered the handshake.
+func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
+	if in.URL != "" { // it gives the key's reach to another receiver, like making an endpoint
+		if err := c.Permit(postern.MessagesRead, postern.EventsRead); err != nil {
+			return postern.Endpoint{}, err
+		}
+	}
+	if err := g.checkChange(in); err != nil {
+		return postern.Endpoint{}, err
+	}
+	if in.DeviceIDs.Given {
+		devices, err := g.devicesFor(ctx, c, in.DeviceIDs.or(nil, nil))
+		if err != nil {
+			return postern.Endpoint{}, err
+		}
+		in.DeviceIDs.Value = &devices
+	}
+	now := g.time()
+	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+		in.apply(e)
+		if in.Signatures != nil {
+			g.signWith(e, in.Signatures)
+		}
+		if in.URL != "" {
+			moveTo(e, in.URL, now)
+		}
+		return nil
+	})
+}
+
+// change is for an endpoint that the caller may use, also after the change.
+func (g *Gateway) change(ctx context.Context, c Caller, id postern.EndpointID, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return postern.Endpoint{}, err
+	}
+	return g.db.ChangeEndpoint(ctx, c.Workspace(), id, nil, func(e *postern.Endpoint) error {
+		if !c.sees(*e) {
+			return notThisEndpoint()
+		}
+		return change(e)
+	})
+}
+
+func notThisEndpoint() error {
+	return postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
+}
+
+func (g *Gateway) checkChange(in EndpointChange) error {
+	if in.URL != "" {
+		if err := g.checkURL(in.URL); err != nil {
+			return postern.Invalid("/url", "%s", err)
+		}
+	}
+	n := NewEndpoint{Events: in.Events, Headers: in.Headers, MaxInFlight: in.MaxInFlight, Signatures: in.Signatures}
+	if in.Description != nil {
+		n.Description = *in.Description
+	}
+	n.DeviceIDs = in.DeviceIDs.or(nil, nil)
+	return checkEndpoint(n)
+}
+
+// devicesFor are the devices of an endpoint that the caller asks for; each that
+// is named must exist.
+func (g *Gateway) devicesFor(ctx context.Context, c Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
+	ids, err := c.endpointDevices(named)
+	if err != nil {
+		return nil, err
+	}
+	return ids, g.devicesExist(ctx, c, named)
+}
+
+func (g *Gateway) devicesExist(ctx context.Context, c Caller, ids []postern.DeviceID) error {
+	for _, id := range ids {
+		if _, err := g.db.Device(ctx, c.Workspace(), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in EndpointChange) apply(e *postern.Endpoint) {
+	if in.Description != nil {
+		e.Description = *in.Description
+	}
+	if in.Events != nil {
+		e.Events = in.Events
+	}
+	e.DeviceIDs = in.DeviceIDs.or(e.DeviceIDs, nil)
+	if in.Headers != nil {
+		e.Headers = in.Headers
+	}
+	if in.MaxInFlight != 0 {
+		e.MaxInFlight = in.MaxInFlight
+	}
+	if in.Ordered != nil {
+		e.Ordered = *in.Ordered
+	}
+}
+
+// moveTo gives an endpoint a URL. An active one goes on at the old one until
+// the new one has answered; any other has no URL in use that could stay.
+func moveTo(e *postern.Endpoint, url string, now postern.Time) {
+	switch {
+	case e.Status == postern.EndpointActive && url == e.URL:
+		e.PendingURL, e.StatusReason, e.Attempts, e.DueAt = "", "", 0, 0
+	case e.Status == postern.EndpointActive:
+		e.PendingURL, e.StatusReason, e.Attempts, e.DueAt = postern.Maybe(url), "", 0, now
+	case e.Status == postern.EndpointPaused:
+		e.URL, e.PendingURL = url, ""
+	default:
+		e.URL, e.PendingURL = url, ""
+		ask(e, now)
+	}
+}
+
+// ask makes an endpoint prove anew that it wants events. One that was paused is
+// asked where it was: its new URL has its turn after that.
+func ask(e *postern.Endpoint, now postern.Time) {
+	if e.PendingURL != "" && (e.Status == postern.EndpointFailed || e.Status == postern.EndpointDisabled) {
+		e.URL, e.PendingURL = string(e.PendingURL), ""
+	}
+	e.Status, e.StatusReason, e.Attempts, e.DueAt = postern.EndpointPending, "", 0, now
+}
+
+// VerifyEndpoint starts the handshake anew: that of the new URL if there is
+// one, and otherwise the endpoint's own, until which it gets nothing.
+func (g *Gateway) VerifyEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	now := g.time()
+	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+		switch {
+		case e.Status == postern.EndpointPaused:
+			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it, which verifies it too")
+		case e.Status == postern.EndpointActive && e.PendingURL != "":
+			e.StatusReason, e.Attempts, e.DueAt = "", 0, now
+		default:
+			ask(e, now)
+		}
+		return nil
+	})
+}
+
+// PauseEndpoint stops deliveries to an endpoint. What is recorded meanwhile it
+// gets when it is resumed.
+func (g *Gateway) PauseEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+		switch e.Status {
+		case postern.EndpointPaused:
+		case postern.EndpointActive, postern.EndpointPending:
+			e.Status, e.StatusReason, e.Attempts, e.DueAt = postern.EndpointPaused, pausedByUser, 0, 0
+		default:
+			return postern.Errorf(postern.EndpointNotActive, "the endpoint is %s; there is nothing to pause", e.Status)
+		}
+		return nil
+	})
+}
+
+// ResumeEndpoint starts deliveries again after a pause or a failure: the
+// endpoint is verified and then catches up.
+func (g *Gateway) ResumeEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	now := g.time()
+	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+		if e.Status != postern.EndpointActive && e.Status != postern.EndpointPending {
+			ask(e, now)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// NewReplay describes a replay to make; zero members ask for nothing.
+type NewReplay struct {
+	Since      postern.Time // inclusive
+	Until      postern.Time // exclusive; what is recorded later than the request is never in
+	Types      []string     // names and prefixes such as message.*
+	OnlyFailed bool         // only what was exhausted
+}
+
+// CreateReplay starts to deliver a part of the log again to an active endpoint.
+func (g *Gateway) CreateReplay(ctx context.Context, c Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+	now := g.time()
+	if err := in.check(); err != nil {
+		return Created[postern.Replay]{}, err
+	}
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return Created[postern.Replay]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (postern.Replay, func(*store.Once) error, error) {
+		end, err := g.db.LogEnd(ctx, c.Workspace())
+		r := postern.Replay{
+			ID: postern.NewReplayID(), WorkspaceID: c.Workspace(), EndpointID: id, Status: postern.ReplayRunning,
+			Since: in.Since, Until: in.Until, Types: in.Types, OnlyFailed: in.OnlyFailed, Last: end, CreatedAt: now,
+		}
+		return r, func(once *store.Once) error { return g.db.CreateReplay(ctx, r, once) }, err
+	})
+}
+
+func (in NewReplay) check() error {
+	switch {
+	case in.Until != 0 && in.Since >= in.Until:
+		return postern.Invalid("/until", "a replay ends after it begins")
+	case in.Types != nil && len(in.Types) == 0:
+		return postern.Invalid("/types", "name a kind of events, or leave it out for all")
+	}
+	_, err := eventTypes("/types", in.Types)
+	return err
+}
+
+// Replay finds one replay.
+func (g *Gateway) Replay(ctx context.Context, c Caller, id postern.ReplayID) (postern.Replay, error) {
+	r, err := g.db.Replay(ctx, c.Workspace(), id)
+	if err != nil {
+		return postern.Replay{}, err
+	}
+	if _, err := g.Endpoint(ctx, c, r.EndpointID); err != nil {
+		return postern.Replay{}, err
+	}
+	return r, nil
+}
+
+// StopReplay keeps a replay from queueing more. What it has queued, a hundred
+// or so, is still delivered.
+func (g *Gateway) StopReplay(ctx context.Context, c Caller, id postern.ReplayID) error {
+	if _, err := g.Replay(ctx, c, id); err != nil {
+		return err
+	}
+	return g.db.StopReplay(ctx, c.Workspace(), id, g.time())
+}

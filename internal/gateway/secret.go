@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+func newWebhookSecret() string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails (Go 1.24)
+	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
+}
+
+// validWebhookSecret takes what the Standard Webhooks specification allows.
+func validWebhookSecret(s string) bool {
+	text, ok := strings.CutPrefix(s, "whsec_")
+	raw, err := base64.StdEncoding.DecodeString(text)
+	strict := base64.StdEncoding.EncodeToString(raw) == text // not every decoder skips line breaks
+	return ok && err == nil && strict && len(raw) >= 24 && len(raw) <= 64
+}
+
+// validSignatures takes v1 alone or with v1a: every consumer can verify v1.
+func validSignatures(list []string) bool {
+	return slices.Equal(list, []string{postern.SignatureHMAC}) || slices.Equal(list, []string{postern.SignatureHMAC, postern.SignatureEd25519})
+}
+
+// newSigningKey makes an ed25519 key when the signatures ask for one.
+func newSigningKey(signatures []string) ed25519.PrivateKey {
+	if !slices.Contains(signatures, postern.SignatureEd25519) {
+		return nil
+	}
+	_, key, _ := ed25519.GenerateKey(rand.Reader) // never fails (Go 1.24)
+	return key
+}
+
+// sealKeys gives an endpoint a secret and a signing key, which may be nil.
+func (g *Gateway) sealKeys(e *postern.Endpoint, secret string, key ed25519.PrivateKey) {
+	e.Secret, e.SecretLastFour = g.box.Seal([]byte(secret), e.ID.SecretPlace()), secret[len(secret)-4:]
+	g.sealSigningKey(e, key)
+}
+
+func (g *Gateway) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
+	e.SigningKey, e.PublicKey = nil, ""
+	if key == nil {
+		return
+	}
+	e.SigningKey = g.box.Seal(key.Seed(), e.ID.SigningKeyPlace())
+	e.PublicKey = postern.Maybe("whpk_" + base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))) //nolint:errcheck,forcetypeassert // of an ed25519 key
+}
+
+// signWith gives an endpoint other signatures. Without v1a its old keys stop
+// signing too.
+func (g *Gateway) signWith(e *postern.Endpoint, signatures []string) {
+	e.Signatures = signatures
+	switch wants := slices.Contains(signatures, postern.SignatureEd25519); {
+	case wants && len(e.SigningKey) == 0:
+		g.sealSigningKey(e, newSigningKey(signatures))
+	case !wants:
+		g.sealSigningKey(e, nil)
+		for i := range e.OldSecrets {
+			e.OldSecrets[i].SigningKey = nil
+		}
+	}
+}
+
+// NewSecret describes a rotation.
+type NewSecret struct {
+	Secret  string         // "": one is made
+	Overlap *time.Duration // how long the old ones go on signing beside it; nil: a day
+}
+
+// RotateSecret gives an endpoint a new secret, and a new ed25519 key if it has
+// one. What it had signs beside them for the overlap, and what it had before
+// that no longer than that.
+func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
+	if err := in.check(); err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
+	return create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+		now, until := g.time(), g.time().Add(*in.Overlap)
+		shown := e
+		g.sealKeys(&shown, in.Secret, newSigningKey(e.Signatures))
+		return EndpointWithSecret{shown, in.Secret}, func(once *store.Once) error {
+			_, err := g.db.ChangeEndpoint(ctx, c.Workspace(), id, once, func(e *postern.Endpoint) error {
+				if !c.sees(*e) {
+					return notThisEndpoint()
+				}
+				retire(e, now, until)
+				e.Secret, e.SecretLastFour, e.SigningKey, e.PublicKey, e.Signatures = shown.Secret, shown.SecretLastFour, shown.SigningKey, shown.PublicKey, shown.Signatures
+				return nil
+			})
+			return err
+		}, nil
+	})
+}
+
+// check also fills in what was left out.
+func (in *NewSecret) check() error {
+	day := defaultOverlap
+	if in.Overlap == nil {
+		in.Overlap = &day
+	}
+	if in.Secret == "" {
+		in.Secret = newWebhookSecret()
+	}
+	switch {
+	case !validWebhookSecret(in.Secret):
+		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
+	case *in.Overlap < 0 || *in.Overlap > maxOverlap:
+		return postern.Invalid("/overlapSeconds", "from 0 to %d", int(maxOverlap.Seconds()))
+	}
+	return nil
+}
+
+// retire moves an endpoint's keys to the old ones. None of these signs longer
+// than until.
+func retire(e *postern.Endpoint, now, until postern.Time) {
+	old := append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: until}}, e.OldSecrets...)
+	for i := range old {
+		old[i].Until = min(old[i].Until, until)
+	}
+	old = slices.DeleteFunc(old, func(o postern.OldSecret) bool { return o.Until <= now })
+	e.OldSecrets = old[:min(len(old), maxOldSecrets)]
+}

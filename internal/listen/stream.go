@@ -1,0 +1,100 @@
+package listen
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// maxEvent bounds one line of a stream: a text of 64 KiB is at most 400 KB of
+// JSON.
+const maxEvent = 4 << 20
+
+// message is one block of a stream of server-sent events.
+type message struct {
+	id     string
+	placed bool // it has an id, which may be empty
+	name   string
+	data   []byte // nil: it is no event
+}
+
+// stream reads server-sent events, as the HTML standard says.
+type stream struct {
+	watched
+
+	cancel context.CancelCauseFunc
+	lines  *bufio.Scanner
+}
+
+func newStream(body io.ReadCloser, watch *time.Timer, cancel context.CancelCauseFunc) *stream {
+	s := &stream{watched: watched{body, watch}, cancel: cancel}
+	s.lines = bufio.NewScanner(s.watched)
+	s.lines.Buffer(nil, maxEvent)
+	return s
+}
+
+// watched lets the watch run while something is awaited, and only then: to
+// deal with an event may take its time.
+type watched struct {
+	io.ReadCloser
+
+	watch *time.Timer
+}
+
+func (w watched) Read(b []byte) (int, error) {
+	w.watch.Reset(silence)
+	n, err := w.ReadCloser.Read(b)
+	if !w.watch.Stop() && err != nil {
+		err = errSilent
+	}
+	return n, err
+}
+
+var errEnded = errors.New("the server ended the stream")
+
+// next is the next block. What the end of the stream cuts off is none.
+func (s *stream) next() (m message, err error) {
+	for s.lines.Scan() {
+		if len(s.lines.Bytes()) == 0 {
+			return m, nil
+		}
+		m.field(s.lines.Bytes())
+	}
+	err = s.lines.Err()
+	switch {
+	case err == nil:
+		err = errEnded
+	case errors.Is(err, bufio.ErrTooLong):
+		err = backoff.Permanent(fmt.Errorf("a line of the stream is longer than %d bytes; is --url the address of the API?", maxEvent))
+	}
+	return message{}, err
+}
+
+func (s *stream) close() {
+	s.cancel(nil)
+	_ = s.Close() // there is nothing to lose
+}
+
+// field takes one line; a comment has an empty name.
+func (m *message) field(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "id":
+		m.id, m.placed = string(value), true
+	case "event":
+		m.name = string(value)
+	case "data":
+		if m.data == nil {
+			m.data = append([]byte{}, value...) // empty data is an event too
+		} else {
+			m.data = append(append(m.data, '\n'), value...)
+		}
+	}
+}

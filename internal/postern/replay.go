@@ -1,0 +1,39 @@
+package postern
+
+import "slices"
+
+// ReplayStatus is the state of a replay.
+type ReplayStatus string
+
+// The states of a replay.
+const (
+	ReplayRunning   ReplayStatus = "running"
+	ReplayCompleted ReplayStatus = "completed"
+	ReplayStopped   ReplayStatus = "stopped"
+)
+
+// Replay delivers events of the log to an endpoint again, with their ids and
+// bytes: those it got, and those it never got.
+type Replay struct {
+	ID         ReplayID     `json:"id" doc:"Opaque id of the replay." example:"rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	EndpointID EndpointID   `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status     ReplayStatus `json:"status" enum:"running,completed,stopped" doc:"It waits while its endpoint is not active." example:"running"`
+	Since      Time         `json:"since" format:"date-time" nullable:"true" doc:"Events recorded at this time or later." example:"2026-11-21T09:00:00.000Z"`
+	Until      Time         `json:"until" format:"date-time" nullable:"true" doc:"Events recorded before this time, and before the replay was made." example:"2026-11-22T09:00:00.000Z"`
+	Types      []string     `json:"types" nullable:"true" doc:"Only of these kinds; null for all that the endpoint asks for." example:"[\"message.*\"]"`
+	OnlyFailed bool         `json:"onlyFailed" doc:"Only those whose delivery was exhausted."`
+	Matched    int          `json:"matched" doc:"Deliveries that were queued so far." example:"120"`
+	Delivered  int          `json:"delivered" doc:"Those of them that succeeded." example:"118"`
+	Failed     int          `json:"failed" doc:"Those of them that were exhausted." example:"0"`
+	CreatedAt  Time         `json:"createdAt" format:"date-time" example:"2026-11-22T09:00:00.000Z"`
+	EndedAt    Time         `json:"endedAt" format:"date-time" nullable:"true" example:"2026-11-22T09:01:00.000Z"`
+
+	WorkspaceID WorkspaceID `json:"-"`
+	Position    int64       `json:"-"` // the log was read up to here
+	Last        int64       `json:"-"` // and is read to here
+}
+
+// Wants tells whether the replay asks for events of this kind.
+func (r Replay) Wants(t EventType) bool {
+	return r.Types == nil || slices.ContainsFunc(r.Types, func(pattern string) bool { return MatchesEvent(pattern, t) })
+}

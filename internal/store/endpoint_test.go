@@ -1,0 +1,146 @@
+package store
+
+import (
+	"testing"
+
+	"postern/internal/postern"
+)
+
+func (e engine) endpoint(t *testing.T) (*DB, postern.Device, postern.Endpoint) {
+	t.Helper()
+	db := e.open(t)
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	ep := newEndpoint(t, db, d.WorkspaceID, "*")
+	if err := db.Activate(t.Context(), ep.ID, testNow); err != nil {
+		t.Fatal(err)
+	}
+	return db, d, ep
+}
+
+func change(t *testing.T, db *DB, e postern.Endpoint, change func(*postern.Endpoint)) postern.Endpoint {
+	t.Helper()
+	got, err := db.ChangeEndpoint(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
+		change(e)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (db *DB) mustEndpoint(t *testing.T, id postern.EndpointID) postern.Endpoint {
+	t.Helper()
+	e, err := db.EndpointForDelivery(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, _, e := on.endpoint(t)
+		move := func(url string) {
+			change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt, e.Attempts = postern.Maybe(url), testNow, 0 })
+		}
+		move("https://example.com/1")
+		if list, err := db.PendingHandshakes(t.Context()); err != nil || len(list) != 1 || list[0].PendingURL != "https://example.com/1" {
+			t.Errorf("pending handshakes = %+v (%v)", list, err)
+		}
+		fail := func(url string, attempts int, due postern.Time) {
+			t.Helper()
+			if err := db.FinishHandshake(t.Context(), FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts, DueAt: due}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fail("https://example.com/1", 1, testNow.Add(1000))
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL || got.StatusReason != "status" || got.Attempts != 1 {
+			t.Errorf("after a failed try: %+v", got)
+		}
+		move("https://example.com/2") // while a try of the one before is under way
+		fail("https://example.com/1", 2, 0)
+		if err := db.Verified(t.Context(), e.ID, "https://example.com/1", testNow); err != nil {
+			t.Fatal(err)
+		}
+		if got := db.mustEndpoint(t, e.ID); got.URL != e.URL || got.PendingURL != "https://example.com/2" || got.Attempts != 0 || got.DueAt != testNow {
+			t.Errorf("an answer for a URL that is wanted no more changed it to %+v", got)
+		}
+		for n := range 4 {
+			fail("https://example.com/2", n+1, map[bool]postern.Time{true: testNow.Add(1000)}[n < 3])
+		}
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL || got.PendingURL == "" || got.StatusReason != "status" {
+			t.Errorf("after the last try: %+v, want the old URL active and the reason told", got)
+		}
+		if list, err := db.PendingHandshakes(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("after the last try there are handshakes: %+v (%v)", list, err)
+		}
+		move("https://example.com/3")
+		if err := db.Verified(t.Context(), e.ID, "https://example.com/3", testNow.Add(5000)); err != nil {
+			t.Fatal(err)
+		}
+		if got := db.mustEndpoint(t, e.ID); got.URL != "https://example.com/3" || got.PendingURL != "" || got.StatusReason != "" || got.VerifiedAt != testNow.Add(5000) {
+			t.Errorf("after its answer: %+v", got)
+		}
+	})
+}
+
+func TestEndpointThatStopsBeingActiveCatchesUpFromThere(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 2)
+		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"device.*"} })
+		receiveN(t, db, d, 4) // not asked for at the time: never
+		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
+		receiveN(t, db, d, 3)
+		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"*"} })
+		if n := count(t, db, `SELECT count(*) FROM delivery`); n != 2 {
+			t.Errorf("%d deliveries before it is resumed, want 2", n)
+		}
+		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPending })
+		if err := db.Verified(t.Context(), e.ID, "https://other.example.com", testNow); err != nil {
+			t.Fatal(err)
+		}
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointPending {
+			t.Errorf("another URL's answer made it %s", got.Status)
+		}
+		if err := db.Verified(t.Context(), e.ID, e.URL, testNow); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM delivery`); n != 5 {
+			t.Errorf("%d deliveries, want the 2 before and the 3 of the pause", n)
+		}
+	})
+}
+
+func TestForeignEndpointCannotBeChanged(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, _, e := on.endpoint(t)
+		_, err := db.ChangeEndpoint(t.Context(), newWorkspace(t, db), e.ID, nil, func(*postern.Endpoint) error {
+			t.Error("it was shown")
+			return nil
+		})
+		if postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("error = %v, want not-found", err)
+		}
+	})
+}
+
+func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 1)
+		due, _ := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e12), true, 10)
+		change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = "https://example.com/new", testNow })
+		if err := db.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
+			t.Fatal(err)
+		}
+		o := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(5_000_000_000), Disable: "gone"}
+		if err := db.FinishAttempt(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {
+			t.Errorf("the new URL %s was verified, and is %s (%s) because of the old one", got.URL, got.Status, got.StatusReason)
+		}
+	})
+}

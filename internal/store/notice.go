@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"postern/internal/postern"
+)
+
+// QueueNotice queues a notice for an endpoint of the workspace, which must be
+// active. d says what it is; body is what is posted.
+func (db *DB) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		if err := t.activeEndpoint(ws, d.EndpointID); err != nil {
+			return err
+		}
+		return t.notice(ws, d, body)
+	}))
+}
+
+// activeEndpoint refuses an endpoint that gets nothing.
+func (t *tx) activeEndpoint(ws postern.WorkspaceID, id postern.EndpointID) error {
+	var status postern.EndpointStatus
+	err := t.row(`SELECT status FROM endpoint WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &status)
+	if errors.Is(err, sql.ErrNoRows) {
+		return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+	}
+	if err == nil && status != postern.EndpointActive {
+		return notActive(status)
+	}
+	return err
+}
+
+func (t *tx) notice(ws postern.WorkspaceID, d postern.Delivery, body []byte) error {
+	t.wake(DeliveryDue, string(d.EndpointID))
+	return t.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, notice)
+		SELECT $1, $2, $3, $4, coalesce(min(position), 0) - 1, '', $5, 'pending', 0, $6, $6, 0, 0, 0, '', 0, $7 FROM delivery WHERE endpoint_id = $3 AND position < 0`,
+		d.ID, ws, d.EndpointID, d.EventID, d.Type, d.CreatedAt, body)
+}
+
+// tellDisabled tells the endpoints that ask for it by name that another one was
+// disabled. One that is limited to devices learns of no endpoint beyond them.
+func (t *tx) tellDisabled(id postern.EndpointID, at postern.Time) error {
+	gone, err := scanEndpoint(t.one(`SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
+	if err != nil {
+		return err
+	}
+	list, err := t.subscribers(gone.WorkspaceID)
+	if err != nil {
+		return err
+	}
+	event := postern.NewEventID()
+	body := gone.DisabledNotice(event, at)
+	for _, e := range list {
+		if !slices.Contains(e.Events, string(postern.WebhookDisabled)) || !covers(e.DeviceIDs, gone.DeviceIDs) {
+			continue
+		}
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event, Type: postern.WebhookDisabled, CreatedAt: at}
+		if err := t.notice(gone.WorkspaceID, d, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers tells whether a list of devices holds all of another; nil is every
+// device.
+func covers(list, all []postern.DeviceID) bool {
+	if list == nil {
+		return true
+	}
+	return all != nil && !slices.ContainsFunc(all, func(id postern.DeviceID) bool { return !slices.Contains(list, id) })
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+const replayColumns = `id, workspace_id, endpoint_id, status, since, until, types, only_failed, position, last, matched, delivered, failed, created_at, ended_at`
+
+func scanReplay(s scanner) (r postern.Replay, err error) {
+	err = s.Scan(&r.ID, &r.WorkspaceID, &r.EndpointID, &r.Status, &r.Since, &r.Until, jsonColumn{&r.Types}, &r.OnlyFailed, &r.Position, &r.Last, &r.Matched, &r.Delivered, &r.Failed, &r.CreatedAt, &r.EndedAt)
+	return r, err
+}
+
+// CreateReplay starts a replay for an endpoint of the workspace, which must be
+// active.
+func (db *DB) CreateReplay(ctx context.Context, r postern.Replay, once *Once) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		if err := t.activeEndpoint(r.WorkspaceID, r.EndpointID); err != nil {
+			return err
+		}
+		var running int
+		if err := t.row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID}, &running); err != nil {
+			return err
+		}
+		if running >= maxReplays {
+			return postern.Errorf(postern.ReplayLimit, "%d replays run for this endpoint already; wait for one or stop it", maxReplays)
+		}
+		t.wake(ReplayChanged, string(r.ID))
+		return t.exec(`INSERT INTO replay (`+replayColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position, r.Last, r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
+	}))
+}
+
+// Replay finds a replay of the workspace.
+func (db *DB) Replay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID) (postern.Replay, error) {
+	r, err := scanReplay(db.one(ctx, `SELECT `+replayColumns+` FROM replay WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return r, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM replay WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
+}
+
+// StopReplay ends a replay that runs: it queues nothing more.
+func (db *DB) StopReplay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'running'`, ws, id, at)
+	}))
+}
+
+// RunningReplays lists, over all workspaces, the replays that run for an
+// endpoint; "" is every endpoint.
+func (db *DB) RunningReplays(ctx context.Context, endpoint postern.EndpointID) (list []postern.ReplayID, err error) {
+	err = db.rows(ctx, `SELECT id FROM replay WHERE status = 'running' AND ($1 = '' OR endpoint_id = $1) ORDER BY id`, []any{endpoint}, func(r *sql.Rows) error {
+		var id postern.ReplayID
+		err := r.Scan(&id)
+		list = append(list, id)
+		return err
+	})
+	return list, err
+}
+
+// StepReplay queues the next chunk of a replay, unless enough of it waits or
+// its endpoint is not active. more is false when there is nothing to do before
+// the replay or the endpoint changes.
+func (db *DB) StepReplay(ctx context.Context, id postern.ReplayID, now postern.Time) (more bool, err error) {
+	r, err := scanReplay(db.one(ctx, `SELECT `+replayColumns+` FROM replay WHERE id = $1 AND status = 'running'`, id))
+	if err != nil {
+		return false, ignoreNone(err)
+	}
+	e, err := scanEndpoint(db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1 AND status = 'active'`, r.EndpointID))
+	if err != nil {
+		return false, ignoreNone(err)
+	}
+	var waiting int
+	if err := db.row(ctx, `SELECT count(*) FROM delivery WHERE replay_id = $1 AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
+		return false, err
+	}
+	if r.Position >= r.Last {
+		return false, db.endReplay(ctx, id, now)
+	}
+	o := queueReplay{replay: r, now: now}
+	if o.list, o.upTo, err = db.replayed(ctx, r, e); err != nil {
+		return false, err
+	}
+	return true, db.do(ctx, o)
+}
+
+func ignoreNone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// endReplay completes a replay of which nothing waits.
+func (db *DB) endReplay(ctx context.Context, id postern.ReplayID, now postern.Time) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`UPDATE replay SET status = 'completed', ended_at = $2 WHERE id = $1 AND status = 'running'
+			AND NOT EXISTS (SELECT 1 FROM delivery WHERE replay_id = $1 AND status = 'pending')`, id, now)
+	}))
+}
+
+// replayed finds the next events of a replay, and how far the log was read for
+// them: a bounded part of it at a time.
+func (db *DB) replayed(ctx context.Context, r postern.Replay, e postern.Endpoint) (list []loggedEvent, upTo int64, err error) {
+	upTo, n, err := db.scanLog(ctx, r.WorkspaceID, r.Position)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n < logScan || upTo > r.Last { // this is the rest
+		upTo = r.Last
+	}
+	err = db.rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2 AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
+		AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = $7 AND d.position = e.position AND d.status = 'exhausted')) ORDER BY position`,
+		[]any{r.WorkspaceID, r.Position, upTo, r.Since, r.Until, r.OnlyFailed, e.ID}, func(rows *sql.Rows) error {
+			l := loggedEvent{Event: postern.Event{WorkspaceID: r.WorkspaceID}}
+			if err := rows.Scan(&l.position, &l.ID, &l.DeviceID, &l.Type); err != nil {
+				return err
+			}
+			if e.Wants(l.Type, l.DeviceID) && r.Wants(l.Type) {
+				list = append(list, l)
+			}
+			if len(list) == replayChunk {
+				return errPageFull
+			}
+			return nil
+		})
+	if errors.Is(err, errPageFull) {
+		return list, list[replayChunk-1].position, nil
+	}
+	return list, upTo, err
+}
+
+// queueReplay queues a chunk of a replay.
+type queueReplay struct {
+	replay postern.Replay
+	list   []loggedEvent
+	upTo   int64
+	now    postern.Time
+}
+
+// apply does nothing when the replay was stopped meanwhile.
+func (o queueReplay) apply(t *tx) error {
+	r := o.replay
+	n, err := t.changed(`UPDATE replay SET position = $3 WHERE id = $1 AND status = 'running' AND position = $2`, r.ID, r.Position, o.upTo)
+	if err != nil || n == 0 {
+		return err
+	}
+	var matched int64
+	for i, e := range o.list {
+		n, err := o.queue(t, e, o.now-postern.Time(len(o.list)-i)) // due now, in the order of the log
+		if err != nil {
+			return err
+		}
+		matched += n
+	}
+	if matched == 0 {
+		return nil
+	}
+	t.wake(DeliveryDue, string(r.EndpointID))
+	return t.exec(`UPDATE replay SET matched = matched + $2 WHERE id = $1`, r.ID, matched)
+}
+
+// queue opens a new round of a delivery that has ended, for which nothing new in
+// its chat waits, or makes the one that never was. One that is on its way stays as it is.
+func (o queueReplay) queue(t *tx, e loggedEvent, due postern.Time) (n int64, err error) {
+	r := o.replay
+	n, err = t.changed(`UPDATE delivery SET status = 'pending', due_at = $3, earlier = attempts, first_attempt_at = 0, completed_at = 0, replay_id = $4, chat = ''
+		WHERE endpoint_id = $1 AND position = $2 AND (status = 'exhausted' OR status = 'succeeded' AND CAST($5 AS BIGINT) = 0)`, r.EndpointID, e.position, due, r.ID, r.OnlyFailed)
+	if err != nil || n > 0 || r.OnlyFailed {
+		return n, err
+	}
+	return t.changed(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, replay_id)
+		SELECT $1, workspace_id, $2, id, position, device_id, type, 'pending', 0, $6, $3, 0, 0, 0, '', 0, $4 FROM event WHERE position = $5 AND length(body) > 0
+		ON CONFLICT (endpoint_id, position) DO NOTHING`, postern.NewDeliveryID(), r.EndpointID, o.now, r.ID, e.position, due)
+}
+
+// countReplay counts a delivery of a replay that has ended.
+func (o Attempt) countReplay(t *tx) error {
+	if o.Replay == "" || o.Status == postern.DeliveryPending {
+		return nil
+	}
+	t.wake(ReplayChanged, string(o.Replay))
+	return t.exec(`UPDATE replay SET delivered = delivered + $2, failed = failed + 1 - $2 WHERE id = $1`, o.Replay, o.Status == postern.DeliverySucceeded)
+}

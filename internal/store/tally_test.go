@@ -1,0 +1,94 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// Attempts that are recorded at once, of which some fail and some come twice, are
+// counted as the log of attempts has them.
+func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		receiveN(t, db, d, 60)
+		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i, q := range due {
+			all.Go(func() {
+				for _, a := range attemptsOf(q, i) {
+					if err := db.FinishAttempt(t.Context(), a); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		got, err := db.EndpointHours(t.Context(), d.WorkspaceID, e.ID, 0, testNow.Add(24*time.Hour))
+		if err != nil || len(got) != 2 {
+			t.Fatalf("%+v (%v), want two hours", got, err)
+		}
+		for _, h := range got {
+			if want := countedHour(t, db, h.Hour); fmt.Sprint(h) != fmt.Sprint(want) {
+				t.Errorf("counted %+v, the log has %+v", h, want)
+			}
+		}
+		if list, err := db.EndpointHours(t.Context(), newWorkspace(t, db), e.ID, 0, testNow.Add(24*time.Hour)); len(list) != 0 || err != nil {
+			t.Errorf("another workspace sees %+v (%v)", list, err)
+		}
+		if more, err := db.RemoveEndpointHours(t.Context(), got[1].Hour); more || err != nil {
+			t.Error(more, err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 1 {
+			t.Errorf("%d hours are left, want the young one", n)
+		}
+		if err := db.DeleteEndpoint(t.Context(), d.WorkspaceID, e.ID); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 0 {
+			t.Errorf("%d hours outlive their endpoint", n)
+		}
+	})
+}
+
+// attemptsOf are the attempts of the i-th delivery, the last one reported twice.
+func attemptsOf(q DueDelivery, i int) (list []Attempt) {
+	at := testNow.Add(time.Duration(i) * time.Minute)
+	a := Attempt{DeliveryID: q.ID, Row: q.Row, EndpointID: q.EndpointID, Number: 1, At: at, Ended: at.Add(time.Duration(i) * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded}
+	if i%3 == 0 {
+		a.Reason, a.HTTPStatus, a.Status, a.DueAt = "status", 500, postern.DeliveryPending, testNow
+		list = append(list, a)
+		a.Number = 2
+	}
+	if i%6 == 0 {
+		a.Status = postern.DeliveryExhausted
+	} else {
+		a.Reason, a.HTTPStatus, a.Status, a.DueAt = "", 200, postern.DeliverySucceeded, 0
+	}
+	return append(list, a, a)
+}
+
+// countedHour counts the attempts of an hour one by one.
+func countedHour(t *testing.T, db *DB, hour postern.Time) (h postern.EndpointHour) {
+	t.Helper()
+	const in = ` FROM attempt_log WHERE at >= $1 AND at < $2`
+	from, to := hour, hour+hourMillis
+	h = postern.EndpointHour{
+		Hour: hour, Succeeded: int64(count(t, db, `SELECT count(*)`+in+` AND reason = ''`, from, to)), Failed: int64(count(t, db, `SELECT count(*)`+in+` AND reason <> ''`, from, to)),
+		Exhausted: int64(count(t, db, `SELECT count(*) FROM delivery WHERE status = 'exhausted' AND last_attempt_at >= $1 AND last_attempt_at < $2`, from, to)),
+		MaxMs:     int64(count(t, db, `SELECT max(duration)`+in, from, to)),
+	}
+	h.MeanMs = int64(count(t, db, `SELECT sum(duration)`+in, from, to)) / (h.Succeeded + h.Failed)
+	return h
+}
