@@ -27,14 +27,14 @@ demo: build ## show the loop once and exit
 	./bin/postern demo --once
 
 deps: ## what tests need beside Go: installed when root, named otherwise
-	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium
+	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium npm:npm
 
 test: deps ## run every test, with the race detector on our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
 	./scripts/fuzz 20s FuzzDocument
-	$(MAKE) --no-print-directory demo-check
+	$(MAKE) --no-print-directory verify-webhooks demo-check
 	@echo "ok: all tests passed"
 
 .PHONY: openapi docs-assets lint-api
