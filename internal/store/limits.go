@@ -9,8 +9,13 @@ const (
 	// Writes that keep nobody waiting gather for so long, or up to so many.
 	patience     = time.Millisecond
 	patientGroup = 64
-	dueGuess     = 32      // the same for deliveries
-	keptBytes    = 4 << 20 // of devices that were read lately
+	// While several workspaces wrote in the last groups, one has so many writes in
+	// a group.
+	turnMemory = 32
+	turnShare  = 8
+
+	dueGuess  = 32      // the same for deliveries
+	keptBytes = 4 << 20 // of devices that were read lately
 
 	// Read connections. With SQLite the machine's cores bound what they give;
 	// with PostgreSQL most of a read is waiting for the network.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"postern/internal/postern"
@@ -38,6 +39,7 @@ type writer struct {
 	ended chan struct{}
 	wake  func([]Wake)
 	log   *slog.Logger
+	turns turns
 
 	kept []request // of Later, from groups whose connection was lost
 	owed []Wake    // of groups of which nobody knows whether they were committed
@@ -47,7 +49,7 @@ type writer struct {
 func newWriter(d dialect, connect func(context.Context) (*sql.Conn, error), look func(context.Context, *sql.Conn) error, conn *sql.Conn, wake func([]Wake), log *slog.Logger) *writer {
 	return &writer{
 		session: session{dialect: d, connect: connect, look: look, conn: conn, stmts: map[string]*sql.Stmt{}, taken: make(chan struct{})},
-		wake:    wake, log: log,
+		wake:    wake, log: log, turns: newTurns(),
 		in: make(chan request, queueLength), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
@@ -111,9 +113,10 @@ func (w *writer) run() {
 		tick = ticker.C
 	}
 	for {
+		w.commitWaiting()
 		select {
 		case r := <-w.in:
-			w.commit(w.collect(r))
+			w.turns.waiting = append(w.turns.waiting, r)
 		case <-tick:
 			w.revive()
 		case <-w.quit:
@@ -123,12 +126,19 @@ func (w *writer) run() {
 	}
 }
 
+func (w *writer) commitWaiting() {
+	for len(w.turns.waiting) > 0 {
+		w.commit(w.collect())
+	}
+}
+
 // finish commits what was handed over before the end.
 func (w *writer) finish() {
 	for {
 		select {
 		case r := <-w.in:
-			w.commit(w.collect(r))
+			w.turns.waiting = append(w.turns.waiting, r)
+			w.commitWaiting()
 		default:
 			w.revive()
 			for _, r := range w.kept {
@@ -163,18 +173,17 @@ func (w *writer) close() {
 // collect takes what waits, so that it shares one fsync. For a caller it does
 // not linger: the fsync of the group before is the time in which a group
 // gathers. A group that keeps nobody waiting gathers a little longer.
-func (w *writer) collect(first request) []request {
-	group := append(make([]request, 0, groupSize), first)
-	hurry := !first.patient()
+func (w *writer) collect() []request {
+	group := w.turns.next()
 	var wait <-chan time.Time
-	for len(group) < groupSize {
+	for len(group) < groupSize && len(w.turns.waiting) < queueLength {
 		select {
 		case r := <-w.in:
-			group, hurry = append(group, r), hurry || !r.patient()
+			group = w.turns.add(group, r)
 			continue
 		default:
 		}
-		if hurry || len(group) >= patientGroup {
+		if len(group) >= patientGroup || len(w.turns.waiting) > 0 || slices.ContainsFunc(group, hurried) {
 			return group
 		}
 		if wait == nil {
@@ -182,7 +191,7 @@ func (w *writer) collect(first request) []request {
 		}
 		select {
 		case r := <-w.in:
-			group, hurry = append(group, r), !r.patient()
+			group = w.turns.add(group, r)
 		case <-wait:
 			return group
 		}
@@ -190,10 +199,10 @@ func (w *writer) collect(first request) []request {
 	return group
 }
 
-// patient tells a write for which nothing stands still.
-func (r request) patient() bool {
+// hurried tells a write for which something stands still.
+func hurried(r request) bool {
 	_, is := r.op.(Attempt)
-	return is || r.done == nil
+	return !is && r.done != nil
 }
 
 // commit writes a group. When an op fails the group is rolled back and written
