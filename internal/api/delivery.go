@@ -19,11 +19,7 @@ type deliveriesInput struct {
 }
 
 func (a *API) listDeliveries(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
-	since, err := instant("/query/since", in.Since)
-	if err != nil {
-		return nil, err
-	}
-	until, err := instant("/query/until", in.Until)
+	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +77,7 @@ type statsInput struct {
 }
 
 func (a *API) getWebhookStats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
-	since, err := instant("/query/since", in.Since)
-	if err != nil {
-		return nil, err
-	}
-	until, err := instant("/query/until", in.Until)
+	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}

@@ -47,17 +47,22 @@ type messagesInput struct {
 }
 
 func (a *API) listMessages(ctx context.Context, q *request, in *messagesInput) (*output[List[postern.Message]], error) {
-	since, err := instant("/query/since", in.Since)
-	if err != nil {
-		return nil, err
-	}
-	until, err := instant("/query/until", in.Until)
+	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
 	return answerList(a.gateway.Messages(ctx, q.caller, gateway.MessageQuery{
 		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status, Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
+}
+
+// span reads the ends of a time, whose members are in a place; 0 is none.
+func span(place, from, to string) (since, until postern.Time, err error) {
+	if since, err = instant(place+"/since", from); err != nil {
+		return 0, 0, err
+	}
+	until, err = instant(place+"/until", to)
+	return since, until, err
 }
 
 // instant reads a time of the query; "" is none.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 
 	"postern/internal/gateway"
@@ -25,10 +24,8 @@ func (a *API) createReplay(ctx context.Context, q *request, in *replayInput) (*c
 	var n gateway.NewReplay
 	if b := in.Body; b != nil {
 		n.Types, n.OnlyFailed = b.Types, b.OnlyFailed
-		var since, until error
-		n.Since, since = instant("/since", b.Since)
-		n.Until, until = instant("/until", b.Until)
-		if err := cmp.Or(since, until); err != nil {
+		var err error
+		if n.Since, n.Until, err = span("", b.Since, b.Until); err != nil {
 			return nil, err
 		}
 	}
