@@ -21,16 +21,17 @@ var migrations embed.FS
 
 // DB is the gateway's database. Its methods may be called from many goroutines.
 type DB struct {
-	dialect dialect
-	lock    *dirLock
-	writeDB *sql.DB
-	writer  *writer
-	read    *sql.DB
-	stmts   sync.Map // query → *sql.Stmt of the read pool
-	hub     *hub
-	kept    keptDevices
-	clock   clock
-	close   func() error // once
+	dialect     dialect
+	lock        *dirLock
+	writeDB     *sql.DB
+	writer      *writer
+	read        *sql.DB
+	stmts       sync.Map // query → *sql.Stmt of the read pool
+	hub         *hub
+	kept        keptDevices
+	checkpoints *checkpointer // nil with PostgreSQL
+	clock       clock
+	close       func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
 	first   *sql.Conn                                // made at the start, until the writer has it
@@ -82,6 +83,10 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	}
 	db.writer = newWriter(db.dialect, db.connect, db.clock.look, db.first, db.published, opts.Log)
 	db.first = nil
+	if db.checkpoints != nil {
+		db.writer.written = db.checkpoints.written
+		go db.checkpoints.run(opts.Log) //nolint:contextcheck,gosec // it lives longer than the call
+	}
 	go db.writer.run() //nolint:contextcheck // it lives longer than the call
 	return nil
 }
@@ -141,6 +146,9 @@ func (db *DB) shut() error {
 	var errs []error
 	if db.writer != nil {
 		db.writer.close()
+	}
+	if db.checkpoints != nil {
+		errs = append(errs, db.checkpoints.close())
 	}
 	if db.first != nil {
 		discard(db.first)

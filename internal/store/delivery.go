@@ -106,7 +106,7 @@ func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id post
 		d, err = scanDelivery(t.one(`UPDATE delivery SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
 			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
-		t.wake(DeliveryDue, string(d.EndpointID))
+		t.wake(RetryDue, string(d.EndpointID))
 		return err
 	}))
 	return d, err

@@ -14,7 +14,8 @@ type dialect struct {
 	begin      string // starts a transaction of the writer
 	list       string // the set of texts in a JSON array, a parameter whose number is %[1]d; "null" is no array and gives none
 	readers    int    // connections that read
-	remote     bool   // a server of its own: connections can be lost, and are pooled by who waits for them
+	turns      turnRules
+	remote     bool // a server of its own: connections can be lost, and are pooled by who waits for them
 }
 
 // inList is the set of texts in the JSON array bound as parameter n.

@@ -9,10 +9,13 @@ const (
 	// Writes that keep nobody waiting gather for so long, or up to so many.
 	patience     = time.Millisecond
 	patientGroup = 64
-	// While several workspaces wrote in the last groups, one has so many writes in
-	// a group.
-	turnMemory = 32
-	turnShare  = 8
+	// With SQLite, a checkpoint is made after so many groups, so that none has much
+	// to do; beyond so many pages the writer makes one by itself.
+	checkpointGroups = 4
+	journalPages     = 10_000
+
+	turnMemory = 32                     // groups for which a workspace counts as one that writes
+	maxRest    = 100 * time.Millisecond // of a workspace's inbound messages, between its groups
 
 	dueGuess  = 32      // the same for deliveries
 	keptBytes = 4 << 20 // of devices that were read lately

@@ -99,7 +99,7 @@ func grouped(db *DB, ops ...op) []error {
 	db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
 	var list []request
 	for _, o := range ops {
-		r := request{o, make(chan error, 1)}
+		r := request{op: o, done: make(chan error, 1)}
 		db.writer.in <- r
 		list = append(list, r)
 	}

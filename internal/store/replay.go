@@ -161,7 +161,7 @@ func (o queueReplay) apply(t *tx) error {
 	if matched == 0 {
 		return nil
 	}
-	t.wake(DeliveryDue, string(r.EndpointID))
+	t.wake(RetryDue, string(r.EndpointID))
 	return t.exec(`UPDATE replay SET matched = matched + $2 WHERE id = $1`, r.ID, matched)
 }
 

@@ -15,7 +15,7 @@ import (
 func sqliteDialect() dialect {
 	return dialect{
 		goose: goose.DialectSQLite3, migrations: "migrations/sqlite", begin: "BEGIN IMMEDIATE",
-		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders,
+		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders, turns: turnRules{share: 2, length: 8, rest: 8},
 	}
 }
 
@@ -29,21 +29,22 @@ func (db *DB) openSQLite(ctx context.Context, dir string) (err error) {
 	if err := db.dialect.migrate(ctx, db.writeDB); err != nil {
 		return err
 	}
-	if db.read, err = openFile(ctx, path, "deferred", db.dialect.readers); err != nil {
+	if db.read, err = openFile(ctx, path, "deferred", db.dialect.readers+1); err != nil {
 		return fmt.Errorf("open the database for reading: %w", err)
 	}
 	db.connect = func(ctx context.Context) (*sql.Conn, error) { return db.writeDB.Conn(ctx) }
 	if db.first, err = db.connect(ctx); err != nil {
 		return fmt.Errorf("open the database for writing: %w", err)
 	}
-	return nil
+	db.checkpoints, err = newCheckpointer(ctx, db.read)
+	return err
 }
 
 // openFile opens a SQLite file with the settings every file of ours has: WAL,
 // an fsync at every commit, and a journal that is cut after a burst.
 func openFile(ctx context.Context, path, txlock string, conns int) (*sql.DB, error) {
 	q := url.Values{"_txlock": {txlock}, "_pragma": {
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "journal_size_limit(67108864)",
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", journalPages),
 	}}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
 	if err != nil {

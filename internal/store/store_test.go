@@ -344,7 +344,7 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 			})
 		}
 		// One group by hand: a small row, one that does not fit, a small row.
-		group := []request{{put("a", 1), make(chan error, 1)}, {put("b", 1<<20), make(chan error, 1)}, {put("c", 1), make(chan error, 1)}}
+		group := []request{{op: put("a", 1), done: make(chan error, 1)}, {op: put("b", 1<<20), done: make(chan error, 1)}, {op: put("c", 1), done: make(chan error, 1)}}
 		if err := db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
 			t.Fatal(err)
 		}

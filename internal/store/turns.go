@@ -2,18 +2,34 @@ package store
 
 import (
 	"maps"
+	"slices"
+	"time"
 
 	"postern/internal/postern"
 )
 
-// turns shares the groups of the writer among workspaces: while several write, a
-// group takes a few writes of each, and the others wait for the next. So one that
-// floods delays nobody by more than a group, and alone it gets all of it.
+// turns shares the groups of the writer among workspaces. One that is alone gets
+// all of a group. While several write, none gets much more of a group than the
+// one with the least to write; whoever comes while a group of others is being
+// written goes next and ends it; and one whose messages arrive in a flood rests
+// between its groups. So a flood delays the others by a write and a commit now
+// and then, however much of it is waiting.
 type turns struct {
-	waiting []request // in the order in which they came
-	group   int       // the number of the group at hand
-	seen    map[postern.WorkspaceID]int
+	turnRules
+
+	waiting []request                   // in the order in which they came
+	queued  map[postern.WorkspaceID]int // of them, those with an owner
 	taken   map[postern.WorkspaceID]int // in the group at hand
+	group   int                         // its number
+	seen    map[postern.WorkspaceID]int // the number of the group before which it last handed over a write
+	resting map[postern.WorkspaceID]time.Time
+}
+
+// turnRules are how much one workspace may have while several write.
+type turnRules struct {
+	share  int // writes in a group beside one of another
+	length int // writes in a group otherwise
+	rest   int // how many times as long as its group took its inbound messages wait
 }
 
 // owned is a write of a workspace whose callers wait for it, so that others may
@@ -23,40 +39,159 @@ type owned interface{ owner() postern.WorkspaceID }
 func (o RecordInbound) owner() postern.WorkspaceID { return o.Message.WorkspaceID }
 func (o QueueMessage) owner() postern.WorkspaceID  { return o.Message.WorkspaceID }
 
-func newTurns() turns {
-	return turns{seen: map[postern.WorkspaceID]int{}, taken: map[postern.WorkspaceID]int{}}
+func newTurns(rules turnRules) turns {
+	return turns{
+		turnRules: rules, queued: map[postern.WorkspaceID]int{}, taken: map[postern.WorkspaceID]int{},
+		seen: map[postern.WorkspaceID]int{}, resting: map[postern.WorkspaceID]time.Time{},
+	}
 }
 
-// next takes from what waits for a new group.
-func (q *turns) next() (group []request) {
+// add has a write wait for its turn.
+func (q *turns) add(r request) {
+	q.waiting = append(q.waiting, r)
+	if o, is := r.op.(owned); is {
+		q.queued[o.owner()]++
+		q.seen[o.owner()] = q.group
+	}
+}
+
+// look says how many writes may be in a group now, whether somebody waits for
+// one of them, and otherwise when the first of the others has rested.
+func (q *turns) look(now time.Time) (ready int, hurry bool, rested time.Time) {
+	for _, r := range q.waiting {
+		if until := q.rests(r, now); until.IsZero() {
+			ready++
+			hurry = hurry || hurried(r)
+		} else if rested.IsZero() || until.Before(rested) {
+			rested = until
+		}
+	}
+	return ready, hurry, rested
+}
+
+// rests says until when a write rests; zero when it does not.
+func (q *turns) rests(r request, now time.Time) time.Time {
+	o, is := r.op.(RecordInbound)
+	if !is || len(q.resting) == 0 {
+		return time.Time{}
+	}
+	until := q.resting[o.owner()]
+	if until.IsZero() || now.Before(until) {
+		return until
+	}
+	delete(q.resting, o.owner())
+	return time.Time{}
+}
+
+// next takes a new group from what waits.
+func (q *turns) next(now time.Time) (group []request) {
 	q.group++
 	clear(q.taken)
 	maps.DeleteFunc(q.seen, func(_ postern.WorkspaceID, group int) bool { return group < q.group-turnMemory })
-	group = make([]request, 0, groupSize)
-	waiting := q.waiting
-	q.waiting = nil
-	for i, r := range waiting {
-		if len(group) == groupSize {
-			q.waiting = append(q.waiting, waiting[i:]...)
-			break
+	most, waiting := q.most(), q.waiting
+	group, q.waiting = make([]request, 0, min(len(waiting), groupSize)), nil
+	for _, r := range waiting {
+		if len(group) < groupSize && q.rests(r, now).IsZero() && q.take(r, most) {
+			group = append(group, r)
+		} else {
+			q.waiting = append(q.waiting, r)
 		}
-		group = q.add(group, r)
 	}
 	return group
 }
 
-// add adds a write to the group, or has it wait.
-func (q *turns) add(group []request, r request) []request {
+// most is how much of a group one workspace may have.
+func (q *turns) most() int {
+	switch {
+	case len(q.queued) > 1:
+		return max(q.share, 2*slices.Min(slices.Collect(maps.Values(q.queued))))
+	case len(q.seen) > 1:
+		return q.length
+	}
+	return groupSize
+}
+
+func (q *turns) take(r request, most int) bool {
 	o, is := r.op.(owned)
 	if !is {
-		return append(group, r)
+		return true
 	}
 	ws := o.owner()
-	q.seen[ws] = q.group
-	if len(q.seen) > 1 && q.taken[ws] >= turnShare {
-		q.waiting = append(q.waiting, r)
-		return group
+	if q.taken[ws] >= most {
+		return false
 	}
 	q.taken[ws]++
-	return append(group, r)
+	if q.queued[ws]--; q.queued[ws] == 0 {
+		delete(q.queued, ws)
+	}
+	return true
+}
+
+// cut looks, between two writes of a group, for workspaces that have just come.
+// They go next, and what they cut off waits for the next group.
+func (q *turns) cut(group []request, written int, in <-chan request) []request {
+	if written == len(group) || !q.long() {
+		return group // there is little to wait for
+	}
+	var first []request
+	for range len(in) {
+		if r := <-in; q.isNew(r) && len(first) < groupSize {
+			ws := r.op.(owned).owner() //nolint:errcheck,forcetypeassert // isNew said so
+			q.taken[ws], q.seen[ws] = 1, q.group
+			first = append(first, r)
+		} else {
+			q.add(r)
+		}
+	}
+	if len(first) == 0 {
+		return group
+	}
+	q.putBack(group[written:])
+	return append(group[:written:written], first...)
+}
+
+// long tells whether one workspace has more of the group than beside another.
+func (q *turns) long() bool {
+	for _, n := range q.taken {
+		if n > q.share {
+			return true
+		}
+	}
+	return false
+}
+
+// isNew tells a write of a workspace that has none in the group and none waiting.
+func (q *turns) isNew(r request) bool {
+	o, is := r.op.(owned)
+	return is && q.taken[o.owner()] == 0 && q.queued[o.owner()] == 0
+}
+
+// putBack has writes wait again, before all others.
+func (q *turns) putBack(list []request) {
+	q.waiting = slices.Concat(list, q.waiting)
+	for _, r := range list {
+		if o, is := r.op.(owned); is {
+			q.taken[o.owner()]--
+			q.queued[o.owner()]++
+		}
+	}
+}
+
+// tire has workspaces rest whose inbound messages were much of a group that took
+// so long, if others have written lately.
+func (q *turns) tire(group []request, now time.Time, took time.Duration) {
+	if len(q.seen) < 2 || q.rest == 0 {
+		return
+	}
+	inbound := map[postern.WorkspaceID]int{}
+	for _, r := range group {
+		if o, is := r.op.(RecordInbound); is {
+			inbound[o.owner()]++
+		}
+	}
+	for ws, n := range inbound {
+		if n > q.share {
+			q.resting[ws] = now.Add(min(time.Duration(q.rest)*took, maxRest))
+		}
+	}
 }

@@ -23,18 +23,23 @@ type tx struct {
 	tallies map[tallyKey]tally              // attempts that were counted and are not written yet
 }
 
-// runGroup applies the ops of a group.
-func (t *tx) runGroup(group []request, errs []error, savepoints bool) error {
+// runGroup applies the ops of the writer's group. The first time, it may become
+// shorter: see turns.
+func (t *tx) runGroup(savepoints bool) error {
 	if t.w.dialect.remote && !savepoints {
-		list := make([]pending, len(group))
-		for i, r := range group {
-			list[i] = pending{r.op, &errs[i]}
+		list := make([]pending, len(t.w.group))
+		for i, r := range t.w.group {
+			list[i] = pending{r.op, &t.w.group[i].outcome}
 		}
 		return t.runTogether(list)
 	}
-	for i, r := range group {
-		if err := t.run(r.op, savepoints, &errs[i]); err != nil {
+	for i := 0; i < len(t.w.group); i++ {
+		r := &t.w.group[i]
+		if err := t.run(r.op, savepoints, &r.outcome); err != nil {
 			return err
+		}
+		if !savepoints {
+			t.w.group = t.w.turns.cut(t.w.group, i+1, t.w.in)
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"postern/internal/postern"
@@ -25,8 +24,9 @@ func (f opFunc) apply(t *tx) error { return f(t) }
 
 // request is an op on its way through the writer; done is nil for Later.
 type request struct {
-	op   op
-	done chan error
+	op      op
+	done    chan error
+	outcome error // of the op itself, whatever becomes of its group
 }
 
 // writer is the one goroutine that writes. It owns one connection with its
@@ -34,12 +34,14 @@ type request struct {
 type writer struct {
 	session
 
-	in    chan request
-	quit  chan struct{}
-	ended chan struct{}
-	wake  func([]Wake)
-	log   *slog.Logger
-	turns turns
+	in      chan request
+	quit    chan struct{}
+	ended   chan struct{}
+	wake    func([]Wake)
+	written func() // a group is on disk; may be nil
+	log     *slog.Logger
+	turns   turns
+	group   []request // that is being written
 
 	kept []request // of Later, from groups whose connection was lost
 	owed []Wake    // of groups of which nobody knows whether they were committed
@@ -49,7 +51,7 @@ type writer struct {
 func newWriter(d dialect, connect func(context.Context) (*sql.Conn, error), look func(context.Context, *sql.Conn) error, conn *sql.Conn, wake func([]Wake), log *slog.Logger) *writer {
 	return &writer{
 		session: session{dialect: d, connect: connect, look: look, conn: conn, stmts: map[string]*sql.Stmt{}, taken: make(chan struct{})},
-		wake:    wake, log: log, turns: newTurns(),
+		wake:    wake, log: log, turns: newTurns(d.turns),
 		in: make(chan request, queueLength), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
@@ -116,7 +118,7 @@ func (w *writer) run() {
 		w.commitWaiting()
 		select {
 		case r := <-w.in:
-			w.turns.waiting = append(w.turns.waiting, r)
+			w.turns.add(r)
 		case <-tick:
 			w.revive()
 		case <-w.quit:
@@ -137,7 +139,7 @@ func (w *writer) finish() {
 	for {
 		select {
 		case r := <-w.in:
-			w.turns.waiting = append(w.turns.waiting, r)
+			w.turns.add(r)
 			w.commitWaiting()
 		default:
 			w.revive()
@@ -174,29 +176,28 @@ func (w *writer) close() {
 // not linger: the fsync of the group before is the time in which a group
 // gathers. A group that keeps nobody waiting gathers a little longer.
 func (w *writer) collect() []request {
-	group := w.turns.next()
-	var wait <-chan time.Time
-	for len(group) < groupSize && len(w.turns.waiting) < queueLength {
+	var enough time.Time
+	for {
+		for len(w.in) > 0 && len(w.turns.waiting) < queueLength {
+			w.turns.add(<-w.in)
+		}
+		now := time.Now()
+		ready, hurry, until := w.turns.look(now)
+		if ready > 0 && enough.IsZero() {
+			enough = now.Add(patience)
+		}
+		if hurry || ready >= patientGroup || ready > 0 && !now.Before(enough) {
+			return w.turns.next(now)
+		}
+		if ready > 0 && (until.IsZero() || enough.Before(until)) {
+			until = enough
+		}
 		select {
 		case r := <-w.in:
-			group = w.turns.add(group, r)
-			continue
-		default:
-		}
-		if len(group) >= patientGroup || len(w.turns.waiting) > 0 || slices.ContainsFunc(group, hurried) {
-			return group
-		}
-		if wait == nil {
-			wait = time.After(patience)
-		}
-		select {
-		case r := <-w.in:
-			group = w.turns.add(group, r)
-		case <-wait:
-			return group
+			w.turns.add(r)
+		case <-time.After(time.Until(until)):
 		}
 	}
-	return group
 }
 
 // hurried tells a write for which something stands still.
@@ -209,12 +210,11 @@ func hurried(r request) bool {
 // again with a savepoint around each op, so that one caller's conflict never
 // fails its neighbours.
 func (w *writer) commit(group []request) {
-	group, w.kept = append(w.kept, group...), nil
-	errs := make([]error, len(group))
-	wakes, err := w.transact(group, errs, false)
+	began := time.Now()
+	w.group, w.kept = append(w.kept, group...), nil
+	wakes, err := w.transact(false)
 	if err != nil && !errors.Is(err, errUnknown) {
-		clear(errs)
-		wakes, err = w.transact(group, errs, true)
+		wakes, err = w.transact(true)
 	}
 	if errors.Is(err, errUnknown) {
 		w.owed = append(w.owed, wakes...)
@@ -222,12 +222,17 @@ func (w *writer) commit(group []request) {
 	if err == nil {
 		w.publish(wakes)
 	}
-	for i, r := range group {
+	for _, r := range w.group {
 		if err != nil && r.done == nil && w.conn == nil && len(w.kept) < queueLength {
-			w.kept = append(w.kept, r) // it keeps its place before all that follows
+			w.kept = append(w.kept, request{op: r.op}) // it keeps its place before all that follows
 			continue
 		}
-		w.answer(r, errors.Join(err, errs[i]))
+		w.answer(r, errors.Join(err, r.outcome))
+	}
+	w.turns.tire(w.group, time.Now(), time.Since(began))
+	w.group = nil
+	if err == nil && w.written != nil {
+		w.written()
 	}
 }
 
@@ -255,9 +260,9 @@ func (w *writer) answer(r request, err error) {
 var errUnknown = errors.New("nobody knows whether it was committed")
 
 // transact runs the group in one transaction. With savepoints each op has its
-// own outcome in errs; without, the first failure is returned, but for a
-// refusal that has changed nothing.
-func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes []Wake, err error) {
+// own outcome; without, the first failure is returned, but for a refusal that
+// has changed nothing.
+func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	if err := w.ready(); err != nil {
 		return nil, err
 	}
@@ -266,7 +271,7 @@ func (w *writer) transact(group []request, errs []error, savepoints bool) (wakes
 	if err := t.exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
-	if err := t.runGroup(group, errs, savepoints); err != nil {
+	if err := t.runGroup(savepoints); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
 	if err := t.writeTallies(); err != nil {

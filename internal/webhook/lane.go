@@ -13,12 +13,13 @@ import (
 // never is the time of what does not happen.
 const never = postern.Time(math.MaxInt64)
 
-// lane works for one endpoint. Only its goroutine touches it, but for nudge.
+// lane works for one endpoint. Only its goroutine touches it, but for the nudges.
 type lane struct {
 	*Dispatcher
 	id      postern.EndpointID
-	wake    chan struct{}
-	done    chan report // of attempts; it has room for all that can be in flight
+	fresh   chan struct{} // a nudge: there is a new event
+	wake    chan struct{} // a nudge: there is anything to do
+	done    chan report   // of attempts; it has room for all that can be in flight
 	changed *store.Listener
 
 	stale    bool // the endpoint must be read
@@ -49,21 +50,21 @@ type lane struct {
 
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
-		Dispatcher: d, id: id, wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
+		Dispatcher: d, id: id, fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
 		stale: true, more: true, lineAt: never, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
 	}
 }
 
-// nudge makes the lane look for work once more.
-func (l *lane) nudge() {
+// nudge makes a lane look once more.
+func nudge(c chan<- struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
 // nudged tells whether a nudge was not seen.
-func (l *lane) nudged() bool { return len(l.wake) > 0 }
+func (l *lane) nudged() bool { return len(l.fresh)+len(l.wake) > 0 }
 
 // run works until nothing is left to do now. Then due says when there will be.
 func (l *lane) run(ctx, work context.Context) {
@@ -101,6 +102,10 @@ func (l *lane) serve(ctx, work context.Context) error {
 			return nil
 		case <-l.changed.C():
 			l.stale = true
+		case <-l.fresh:
+			if l.more = true; l.endpoint.Ordered { // it may wait in a line
+				l.due = 0
+			}
 		case <-l.wake:
 			l.more, l.due = true, 0
 		case r := <-l.done:

@@ -13,7 +13,8 @@ import (
 // run is the state of Dispatcher.Run. Only its goroutine touches it.
 type run struct {
 	*Dispatcher
-	due     *store.Listener // deliveries
+	fresh   *store.Listener // endpoints with a first attempt to make
+	again   *store.Listener // endpoints with another one to make
 	changed *store.Listener // endpoints
 
 	lanes map[postern.EndpointID]*lane
@@ -50,7 +51,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 func (d *Dispatcher) newRun() *run {
 	return &run{
 		Dispatcher: d,
-		due:        d.db.Listen(store.DeliveryDue, ""),
+		fresh:      d.db.Listen(store.DeliveryDue, ""),
+		again:      d.db.Listen(store.RetryDue, ""),
 		changed:    d.db.Listen(store.EndpointChanged, ""),
 		lanes:      map[postern.EndpointID]*lane{},
 		ended:      make(chan *lane),
@@ -63,7 +65,8 @@ func (d *Dispatcher) newRun() *run {
 }
 
 func (r *run) close() {
-	r.due.Close()
+	r.fresh.Close()
+	r.again.Close()
 	r.changed.Close()
 	r.greetAt.Stop()
 }
@@ -84,14 +87,14 @@ func (r *run) start(ctx, work context.Context) error {
 func (r *run) once(ctx, work context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-r.due.C():
-		for _, id := range r.due.Take() {
-			r.rouse(ctx, work, postern.EndpointID(id))
+	case <-r.fresh.C():
+		for _, id := range r.fresh.Take() {
+			r.announce(ctx, work, postern.EndpointID(id))
 		}
+	case <-r.again.C():
+		r.rouseAll(ctx, work, r.again.Take())
 	case <-r.changed.C():
-		for _, id := range r.changed.Take() {
-			r.rouse(ctx, work, postern.EndpointID(id))
-		}
+		r.rouseAll(ctx, work, r.changed.Take())
 		r.greet(ctx, work)
 	case id := <-r.roused:
 		r.rouse(ctx, work, id)
@@ -105,10 +108,25 @@ func (r *run) once(ctx, work context.Context) {
 	}
 }
 
+// announce tells an endpoint's lane of a new event, and starts one if need be.
+func (r *run) announce(ctx, work context.Context, id postern.EndpointID) {
+	if l := r.lanes[id]; l != nil {
+		nudge(l.fresh)
+		return
+	}
+	r.rouse(ctx, work, id)
+}
+
+func (r *run) rouseAll(ctx, work context.Context, ids []string) {
+	for _, id := range ids {
+		r.rouse(ctx, work, postern.EndpointID(id))
+	}
+}
+
 // rouse tells an endpoint's lane to look for work, and starts one if need be.
 func (r *run) rouse(ctx, work context.Context, id postern.EndpointID) {
 	if l := r.lanes[id]; l != nil {
-		l.nudge()
+		nudge(l.wake)
 		return
 	}
 	r.disarm(id)
