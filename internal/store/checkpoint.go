@@ -30,9 +30,14 @@ func newCheckpointer(ctx context.Context, pool *sql.DB) (*checkpointer, error) {
 	return &checkpointer{conn: conn, dirty: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{})}, nil
 }
 
-// written says that the writer has committed a group.
-func (c *checkpointer) written() {
-	if c.groups++; c.groups < checkpointGroups {
+// written says that the writer has committed a group. While several workspaces
+// write, checkpoints are small, so that none of them meets a long fsync; for one
+// alone they are few, since each page is then written less often.
+func (c *checkpointer) written(several bool) {
+	if c.groups++; several {
+		c.groups += checkpointGroups/checkpointOften - 1
+	}
+	if c.groups < checkpointGroups {
 		return
 	}
 	c.groups = 0

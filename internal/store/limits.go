@@ -9,9 +9,11 @@ const (
 	// Writes that keep nobody waiting gather for so long, or up to so many.
 	patience     = time.Millisecond
 	patientGroup = 64
-	// With SQLite, a checkpoint is made after so many groups, so that none has much
-	// to do; beyond so many pages the writer makes one by itself.
-	checkpointGroups = 4
+	// With SQLite, a checkpoint is made after so many groups, while several
+	// workspaces write after so many; beyond so many pages the writer makes one by
+	// itself.
+	checkpointGroups = 32
+	checkpointOften  = 4
 	journalPages     = 10_000
 
 	turnMemory = 32                     // groups for which a workspace counts as one that writes

@@ -38,7 +38,7 @@ type writer struct {
 	quit    chan struct{}
 	ended   chan struct{}
 	wake    func([]Wake)
-	written func() // a group is on disk; may be nil
+	written func(several bool) // a group is on disk; may be nil
 	log     *slog.Logger
 	turns   turns
 	group   []request // that is being written
@@ -130,7 +130,9 @@ func (w *writer) run() {
 
 func (w *writer) commitWaiting() {
 	for len(w.turns.waiting) > 0 {
-		w.commit(w.collect())
+		if group := w.collect(); len(group) > 0 {
+			w.commit(group)
+		}
 	}
 }
 
@@ -176,26 +178,42 @@ func (w *writer) close() {
 // not linger: the fsync of the group before is the time in which a group
 // gathers. A group that keeps nobody waiting gathers a little longer.
 func (w *writer) collect() []request {
-	var enough time.Time
-	for {
-		for len(w.in) > 0 && len(w.turns.waiting) < queueLength {
-			w.turns.add(<-w.in)
-		}
-		now := time.Now()
-		ready, hurry, until := w.turns.look(now)
-		if ready > 0 && enough.IsZero() {
-			enough = now.Add(patience)
-		}
-		if hurry || ready >= patientGroup || ready > 0 && !now.Before(enough) {
-			return w.turns.next(now)
-		}
-		if ready > 0 && (until.IsZero() || enough.Before(until)) {
-			until = enough
-		}
+	for len(w.in) > 0 && len(w.turns.waiting) < queueLength {
+		w.turns.add(<-w.in)
+	}
+	now := time.Now()
+	ready, hurry, rested := w.turns.look(now)
+	if hurry {
+		return w.turns.next(now)
+	}
+	w.linger(ready, rested)
+	return w.turns.next(time.Now())
+}
+
+// linger waits for more, or until somebody has rested; not once somebody waits
+// for the group.
+func (w *writer) linger(ready int, rested time.Time) {
+	wait := patience
+	if ready == 0 {
+		wait = time.Until(rested)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for ready < patientGroup {
 		select {
+		case <-timer.C:
+			return
 		case r := <-w.in:
 			w.turns.add(r)
-		case <-time.After(time.Until(until)):
+			if !w.turns.rests(r, time.Now()).IsZero() {
+				continue
+			}
+			if hurried(r) {
+				return
+			}
+			if ready++; ready == 1 {
+				timer.Reset(min(patience, time.Until(rested)))
+			}
 		}
 	}
 }
@@ -232,7 +250,7 @@ func (w *writer) commit(group []request) {
 	w.turns.tire(w.group, time.Now(), time.Since(began))
 	w.group = nil
 	if err == nil && w.written != nil {
-		w.written()
+		w.written(len(w.turns.seen) > 1)
 	}
 }
 
