@@ -42,7 +42,7 @@ func main() {
 	syscall.Umask(0o077) // what we write holds keys and conversations: for its owner only
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	config.SpareProcessors()
+	config.SpareProcessor()
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // stop has nothing left to do
 }
 

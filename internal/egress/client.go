@@ -6,7 +6,6 @@
 package egress
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/netip"
 	"strconv"
 	"time"
@@ -47,7 +45,7 @@ type Client struct {
 	opts      Options
 	guard     guard
 	dialer    dialer
-	transport http.RoundTripper
+	transport *transport
 }
 
 // NewClient makes a client with connections of its own.
@@ -66,23 +64,6 @@ func NewClient(opts Options) *Client {
 	return &Client{opts: opts, guard: g, dialer: d, transport: newTransport(d, opts.MaxIdlePerHost)}
 }
 
-// newTransport speaks HTTP/1.1 only: an exchange has its connection to itself,
-// so that no user of a shared host can slow another one down.
-func newTransport(d dialer, idle int) *http.Transport {
-	t := &http.Transport{
-		DialContext:            d.dial,
-		DialTLSContext:         d.dialTLS,
-		Protocols:              new(http.Protocols),
-		DisableCompression:     true,
-		MaxIdleConns:           maxIdle,
-		MaxIdleConnsPerHost:    idle,
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxHeader,
-	}
-	t.Protocols.SetHTTP1(true)
-	return t
-}
-
 // Answer is what a host answered.
 type Answer struct {
 	Status     int           // 0 when there was no answer
@@ -98,56 +79,37 @@ var identity = []string{"identity"} //nolint:gochecknoglobals // made once, neve
 // a [*Error]; the Answer holds what there is of it. When ctx is canceled the
 // error is that of ctx.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (Answer, error) {
-	bounded, cancel := context.WithTimeout(ctx, c.opts.Timeout)
-	defer cancel()
-	var used net.Conn
-	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { used = i.Conn }}
-	req, err := c.request(httptrace.WithClientTrace(bounded, &trace), url, header, body)
+	p, err := c.prepare(url, header, body)
 	if err != nil {
 		return Answer{}, &Error{Blocked, err}
 	}
-	answer, err := c.exchange(req)
+	answer, err := c.exchange(ctx, p)
 	switch {
 	case err == nil:
 		return answer, judge(answer.Status)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return answer, ctx.Err()
 	}
-	f := failureOf(err)
-	if l, ok := used.(*line); ok && l.ended.Load() && f.Reason == Body && answer.Status == 0 {
-		f = &Error{Reset, err}
-	}
-	return answer, f
+	return answer, failureOf(err)
 }
 
-// request checks the URL again: the rules may have changed since it was
+// prepare checks the URL again: the rules may have changed since it was
 // registered.
-func (c *Client) request(ctx context.Context, url string, header http.Header, body []byte) (*http.Request, error) {
+func (c *Client) prepare(url string, header http.Header, body []byte) (post, error) {
 	u, err := c.allowed(url)
 	if err != nil {
-		return nil, err
+		return post{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
+	if header == nil {
+		header = http.Header{}
 	}
-	req.URL, req.Host = u, u.Host
-	if header != nil {
-		req.Header = header
-	}
-	req.Header["Accept-Encoding"] = identity
-	if _, set := req.Header["Idempotency-Key"]; !set {
-		// Present but empty, it is not sent and lets net/http repeat a POST that
-		// met a kept connection in the moment the host closed it.
-		req.Header["Idempotency-Key"] = nil
-	}
-	return req, nil
+	header["Accept-Encoding"] = identity
+	return post{u, header, body, time.Now().Add(c.opts.Timeout)}, nil
 }
 
-// exchange goes through the transport and not through an http.Client, which
-// would follow redirects.
-func (c *Client) exchange(req *http.Request) (a Answer, err error) {
-	res, err := c.transport.RoundTrip(req)
+// exchange posts and reads the answer. Redirects are not followed.
+func (c *Client) exchange(ctx context.Context, p post) (a Answer, err error) {
+	res, err := c.transport.post(ctx, p)
 	if err != nil {
 		return a, err
 	}
@@ -195,8 +157,4 @@ func RetryAfter(text string, now time.Time) time.Duration {
 }
 
 // Close ends the connections that are kept open. The client stays usable.
-func (c *Client) Close() {
-	if t, ok := c.transport.(*http.Transport); ok {
-		t.CloseIdleConnections()
-	}
-}
+func (c *Client) Close() { c.transport.kept.close() }

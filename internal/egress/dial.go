@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"sync/atomic"
 )
 
 // dialer makes connections; every one passes the guard in net's hook.
@@ -22,17 +21,20 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return &line{Conn: conn}, nil
 }
 
-// line is a connection that remembers that the host ended it: net/http takes
-// half a line of a head for a malformed one.
+// line is a connection that remembers what came on it, for whoever reads.
 type line struct {
 	net.Conn
-	ended atomic.Bool
+
+	heard  bool  // anything, in this exchange
+	failed error // what ended it
 }
 
+// Read reads, and notes what came.
 func (l *line) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
-	if err != nil && isReset(err) {
-		l.ended.Store(true)
+	l.heard = l.heard || n > 0
+	if err != nil {
+		l.failed = err
 	}
 	return n, err
 }

@@ -56,7 +56,7 @@ func FuzzCheckURL(f *testing.F) {
 		if c.CheckURL(raw) != nil {
 			return
 		}
-		if _, err := c.request(t.Context(), raw, nil, nil); err != nil {
+		if _, err := c.prepare(raw, nil, nil); err != nil {
 			t.Errorf("%q is allowed but makes no request: %v", raw, err)
 		}
 	})

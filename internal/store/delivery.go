@@ -378,3 +378,7 @@ func (o Attempt) health(t *tx) error {
 
 // FinishAttempt records one attempt and what follows from it.
 func (db *DB) FinishAttempt(ctx context.Context, o Attempt) error { return db.do(ctx, o) }
+
+// FinishAttemptThen is FinishAttempt for a caller that does not wait: then is
+// called with the outcome, must not block, and must have been before Close.
+func (db *DB) FinishAttemptThen(o Attempt, then func(error)) { db.writer.after(o, then) }

@@ -12,7 +12,7 @@ const (
 	// With SQLite, a checkpoint is made after so many groups, while several
 	// workspaces write after so many; beyond so many pages the writer makes one by
 	// itself.
-	checkpointGroups = 32
+	checkpointGroups = 128
 	checkpointOften  = 4
 	journalPages     = 10_000
 

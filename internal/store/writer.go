@@ -26,7 +26,8 @@ func (f opFunc) apply(t *tx) error { return f(t) }
 type request struct {
 	op      op
 	done    chan error
-	outcome error // of the op itself, whatever becomes of its group
+	then    func(error) // called in place of done, from the writer; must not block
+	outcome error       // of the op itself, whatever becomes of its group
 }
 
 // writer is the one goroutine that writes. It owns one connection with its
@@ -99,6 +100,16 @@ func (w *writer) later(o op) {
 	select {
 	case w.in <- request{op: o}:
 	case <-w.quit:
+	}
+}
+
+// after hands an op over and has then called with its outcome, from the writer,
+// so that nobody need wait. The writer must not be closed before that.
+func (w *writer) after(o op, then func(error)) {
+	select {
+	case w.in <- request{op: o, then: then}:
+	case <-w.quit:
+		then(errClosed())
 	}
 }
 
@@ -241,7 +252,7 @@ func (w *writer) commit(group []request) {
 		w.publish(wakes)
 	}
 	for _, r := range w.group {
-		if err != nil && r.done == nil && w.conn == nil && len(w.kept) < queueLength {
+		if err != nil && r.done == nil && r.then == nil && w.conn == nil && len(w.kept) < queueLength {
 			w.kept = append(w.kept, request{op: r.op}) // it keeps its place before all that follows
 			continue
 		}
@@ -268,6 +279,8 @@ func (w *writer) answer(r request, err error) {
 	switch {
 	case r.done != nil:
 		r.done <- err
+	case r.then != nil:
+		r.then(err)
 	case err != nil:
 		w.log.Error("a write that nobody waits for failed", "op", fmt.Sprintf("%T", r.op), "error", err)
 	}

@@ -16,8 +16,8 @@ import (
 // attempt is one POST of one delivery, to the endpoint as it was at its start.
 type attempt struct {
 	*Dispatcher
-	endpoint postern.Endpoint
-	signer   signer
+	endpoint *postern.Endpoint
+	signer   *signer
 	delivery store.DueDelivery
 }
 
@@ -54,23 +54,32 @@ func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
 	return unwell
 }
 
-// run posts, tells the outcome, and returns when it is durable. When ctx ends
-// before, there is no outcome: the delivery stays due.
-func (a attempt) run(ctx context.Context, answered func(verdict)) (failed bool) {
+// run posts and tells the outcome, first when there is one, and again when it is
+// durable. When ctx ends before, there is none: the delivery stays due.
+func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(failed bool)) {
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID, "event", l.id, "attempt", l.number)
 		answered(unwell)
-		return false
+		recorded(false)
+		return
 	}
 	reason := reasonOf(err)
 	o := a.outcome(began, now(), answer, reason)
 	answered(verdictOf(answer, reason))
 	a.observe(ctx, o)
-	a.record(ctx, o)
-	return o.Reason != ""
+	a.db.FinishAttemptThen(o, func(err error) {
+		if err == nil {
+			recorded(o.Reason != "")
+			return
+		}
+		go func() {
+			a.record(ctx, o, err)
+			recorded(o.Reason != "")
+		}()
+	})
 }
 
 // reasonOf gives an error of the client its reason. Any other error means that
@@ -135,17 +144,15 @@ func (a attempt) observe(ctx context.Context, o store.Attempt) {
 		"attempt", o.Number, "status", o.HTTPStatus, "reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
 }
 
-// record makes the outcome durable. While the storage refuses it, the attempt
-// stays in flight, so that the receiver is not sent the same event in a circle.
-func (a attempt) record(ctx context.Context, o store.Attempt) {
-	for gap := time.Second; ; gap = min(2*gap, maxRest) {
-		err := a.db.FinishAttempt(ctx, o)
-		if err == nil {
-			return
-		}
+// record makes the outcome durable that the storage has refused. Until then the
+// attempt stays in flight, so that the receiver is not sent the same event in a
+// circle.
+func (a attempt) record(ctx context.Context, o store.Attempt, err error) {
+	for gap := time.Second; err != nil; gap = min(2*gap, maxRest) {
 		a.log.ErrorContext(ctx, "webhook attempt not recorded", "delivery", o.DeliveryID, "attempt", o.Number, "error", err)
 		if postern.Sleep(ctx, gap) != nil {
 			return
 		}
+		err = a.db.FinishAttempt(ctx, o)
 	}
 }

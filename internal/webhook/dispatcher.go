@@ -79,7 +79,7 @@ func New(opts Options) *Dispatcher {
 }
 
 // send signs and posts one letter.
-func (d *Dispatcher) send(ctx context.Context, e postern.Endpoint, s signer, l letter) (egress.Answer, error) {
+func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
 	return d.post(ctx, e.URL, s.header(e, l, d.agent, time.Now()), l.body)

@@ -153,7 +153,7 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 
 func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
-	l := &lane{endpoint: postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100, held: map[postern.DeliveryID]struct{}{}}
+	l := &lane{endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100, held: map[postern.DeliveryID]struct{}{}}
 	for _, tt := range []struct {
 		status int
 		reason egress.Reason

@@ -112,7 +112,7 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egres
 	}
 	bounded, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	a, err = d.send(bounded, e, s, letter{v.EventID, e.Attempts + 1, body})
+	a, err = d.send(bounded, &e, &s, letter{v.EventID, e.Attempts + 1, body})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return a, "", ctx.Err()

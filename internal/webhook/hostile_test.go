@@ -166,7 +166,7 @@ func TestForbiddenAddressIsNeverPostedTo(t *testing.T) {
 			t.Errorf("url %s: %s (%q), want blocked", ip, got.Status, got.StatusReason)
 		}
 		w.must(w.db.Activate(t.Context(), e.ID, now()))
-		_, err := d.send(t.Context(), w.get(e), signer{}, letter{body: []byte("{}")})
+		_, err := d.send(t.Context(), new(w.get(e)), &signer{}, letter{body: []byte("{}")})
 		if reasonOf(err) != egress.Blocked {
 			t.Errorf("a delivery to %s: %v, want blocked", ip, err)
 		}

@@ -24,9 +24,9 @@ type lane struct {
 
 	stale    bool // the endpoint must be read
 	read     time.Time
-	perMin   int // first attempts a minute that its workspace may make
-	endpoint postern.Endpoint
-	signer   signer
+	perMin   int               // first attempts a minute that its workspace may make
+	endpoint *postern.Endpoint // replaced, never changed
+	signer   *signer
 
 	held    map[postern.DeliveryID]struct{} // read or in flight
 	firsts  []store.DueDelivery             // read: not attempted yet
@@ -51,7 +51,7 @@ type lane struct {
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
 		Dispatcher: d, id: id, fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
-		stale: true, more: true, lineAt: never, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
+		endpoint: &postern.Endpoint{}, stale: true, more: true, lineAt: never, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
 	}
 }
 
@@ -198,13 +198,14 @@ func (l *lane) outdated() bool {
 }
 
 // refresh reads the endpoint if it has changed.
-func (l *lane) refresh(ctx context.Context) (err error) {
+func (l *lane) refresh(ctx context.Context) error {
 	if !l.outdated() && time.Since(l.read) < planLook {
 		return nil
 	}
 	l.changed.Take()
 	l.read = time.Now()
-	l.endpoint, err = l.db.EndpointForDelivery(ctx, l.id)
+	endpoint, err := l.db.EndpointForDelivery(ctx, l.id)
+	l.endpoint = &endpoint
 	if postern.ReasonOf(err) == postern.NotFound {
 		return nil // deleted: its status is not active
 	}
@@ -212,7 +213,8 @@ func (l *lane) refresh(ctx context.Context) (err error) {
 		return err
 	}
 	l.width = min(l.width, l.bound())
-	l.signer, err = newSigner(l.box, l.endpoint)
+	signer, err := newSigner(l.box, endpoint)
+	l.signer = &signer
 	l.stale = err != nil
 	return errors.Join(err, l.readPlan(ctx))
 }
@@ -385,8 +387,8 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	go func() {
-		failed := a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} })
-		l.done <- report{id: d.ID, chat: d.Chat, failed: failed}
+		a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} },
+			func(failed bool) { l.done <- report{id: d.ID, chat: d.Chat, failed: failed} })
 	}()
 }
 

@@ -107,7 +107,7 @@ type letter struct {
 
 // header signs a letter. The endpoint's own headers come first: none replaces
 // one of ours.
-func (s signer) header(e postern.Endpoint, l letter, agent string, now time.Time) http.Header {
+func (s signer) header(e *postern.Endpoint, l letter, agent string, now time.Time) http.Header {
 	v := []string{s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10), strconv.Itoa(l.number)}
 	h := make(http.Header, len(e.Headers)+headerRoom)
 	for name, value := range e.Headers {
