@@ -386,10 +386,9 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 		l.retries = l.retries[1:]
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
-	go func() {
-		a.run(work, func(v verdict) { l.done <- report{id: d.ID, verdict: v, shared: shared, answered: true} },
-			func(failed bool) { l.done <- report{id: d.ID, chat: d.Chat, failed: failed} })
-	}()
+	id, chat := d.ID, d.Chat
+	go a.run(work, func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, answered: true} },
+		func(failed bool) { l.done <- report{id: id, chat: chat, failed: failed} })
 }
 
 // land hears of an attempt: that it was answered, and later that it is on disk.
