@@ -381,4 +381,4 @@ func (db *DB) FinishAttempt(ctx context.Context, o Attempt) error { return db.do
 
 // FinishAttemptThen is FinishAttempt for a caller that does not wait: then is
 // called with the outcome, must not block, and must have been before Close.
-func (db *DB) FinishAttemptThen(o Attempt, then func(error)) { db.writer.after(o, then) }
+func (db *DB) FinishAttemptThen(o Attempt, then func(error)) { db.after(o, then) }

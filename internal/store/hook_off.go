@@ -6,3 +6,6 @@ import "context"
 
 // do hands an op to the writer and waits until it is durable or refused.
 func (db *DB) do(ctx context.Context, o op) error { return db.writer.do(ctx, o) }
+
+// after hands an op to the writer and does not wait; see writer.after.
+func (db *DB) after(o op, then func(error)) { db.writer.after(o, then) }

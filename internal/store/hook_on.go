@@ -34,6 +34,11 @@ func (db *DB) do(ctx context.Context, o op) error {
 	return failed(after)
 }
 
+// after is do for a caller that does not wait.
+func (db *DB) after(o op, then func(error)) {
+	go func() { then(db.do(context.Background(), o)) }()
+}
+
 // places are the fail points before an op, in its transaction and after it.
 func places(o op) (before, inside, after failpoint.Point) {
 	switch o.(type) {
