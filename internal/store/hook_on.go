@@ -36,7 +36,16 @@ func (db *DB) do(ctx context.Context, o op) error {
 
 // after is do for a caller that does not wait.
 func (db *DB) after(o op, then func(error)) {
-	go func() { then(db.do(context.Background(), o)) }()
+	before, inside, _ := places(o)
+	err := failed(before)
+	if err == nil {
+		o, err = db.sabotaged(o)
+	}
+	if err != nil {
+		then(err)
+		return
+	}
+	db.writer.after(&hooked{op: o, point: inside}, then)
 }
 
 // places are the fail points before an op, in its transaction and after it.
