@@ -96,20 +96,36 @@ func (w *writer) outcome(r request) error {
 
 // later hands an op over without waiting for it. After a lost connection it may
 // be written twice: it must do no harm then.
-func (w *writer) later(o op) {
+func (w *writer) later(o op) { w.hand(request{op: o}) }
+
+// after hands an op over and has then called once with its outcome, mostly from
+// the writer, so that nobody need wait.
+func (w *writer) after(o op, then func(error)) { w.hand(request{op: o, then: then}) }
+
+// hand gives the writer a request that nobody waits for.
+func (w *writer) hand(r request) {
 	select {
-	case w.in <- request{op: o}:
+	case w.in <- r:
 	case <-w.quit:
+		w.answer(r, errClosed())
+		return
+	}
+	select {
+	case <-w.ended: // perhaps before it had the request
+		w.refuse()
+	default: // it takes the request, or refuses it at its end
 	}
 }
 
-// after hands an op over and has then called with its outcome, from the writer,
-// so that nobody need wait. The writer must not be closed before that.
-func (w *writer) after(o op, then func(error)) {
-	select {
-	case w.in <- request{op: o, then: then}:
-	case <-w.quit:
-		then(errClosed())
+// refuse answers what was handed over after the last group was taken.
+func (w *writer) refuse() {
+	for {
+		select {
+		case r := <-w.in:
+			w.answer(r, errClosed())
+		default:
+			return
+		}
 	}
 }
 
@@ -117,6 +133,7 @@ func errClosed() error { return postern.Errorf(postern.Unavailable, "the server 
 
 // run commits groups until close, then what is still waiting.
 func (w *writer) run() {
+	defer w.refuse()
 	defer close(w.ended)
 	defer w.drop()
 	var tick <-chan time.Time
