@@ -17,17 +17,21 @@ type checkpointer struct {
 	conn   *sql.Conn
 	groups int // since the last one was asked for; the writer's
 	dirty  chan struct{}
-	quit   chan struct{}
-	ended  chan struct{} // nil until it runs
+	stop   context.CancelFunc
+	ended  chan struct{}
 }
 
-// newCheckpointer takes a connection of the pool for good.
-func newCheckpointer(ctx context.Context, pool *sql.DB) (*checkpointer, error) {
+// newCheckpointer takes a connection of the pool, and works until close; ctx is
+// for the start alone.
+func newCheckpointer(ctx context.Context, pool *sql.DB, log *slog.Logger) (*checkpointer, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the database for checkpoints: %w", err)
 	}
-	return &checkpointer{conn: conn, dirty: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{})}, nil
+	c := &checkpointer{conn: conn, dirty: make(chan struct{}, 1), ended: make(chan struct{})}
+	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go c.run(ctx, log)
+	return c, nil
 }
 
 // written says that the writer has committed a group. While several workspaces
@@ -47,23 +51,27 @@ func (c *checkpointer) written(several bool) {
 	}
 }
 
-func (c *checkpointer) run(log *slog.Logger) {
+// run makes checkpoints until ctx ends. A disk that is full is told once, and the
+// journal keeps what is committed meanwhile.
+func (c *checkpointer) run(ctx context.Context, log *slog.Logger) {
 	defer close(c.ended)
-	for {
+	for failing := false; ; {
 		select {
 		case <-c.dirty:
-		case <-c.quit:
+		case <-ctx.Done():
 			return
 		}
-		if _, err := c.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
-			log.Error("the journal could not be moved into the database", "error", err)
+		_, err := c.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		if err != nil && !failing && ctx.Err() == nil {
+			log.ErrorContext(ctx, "the journal cannot be moved into the database; it is tried again", "error", err)
 		}
+		failing = err != nil
 	}
 }
 
 // close ends run and gives the connection back.
 func (c *checkpointer) close() error {
-	close(c.quit)
+	c.stop()
 	<-c.ended
 	return c.conn.Close()
 }

@@ -76,7 +76,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	if opts.URL != "" {
 		err = db.openPostgres(ctx, opts)
 	} else {
-		err = db.openSQLite(ctx, opts.Dir)
+		err = db.openSQLite(ctx, opts)
 	}
 	if err != nil {
 		return err
@@ -85,7 +85,6 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	db.first = nil
 	if db.checkpoints != nil {
 		db.writer.written = db.checkpoints.written
-		go db.checkpoints.run(opts.Log) //nolint:contextcheck,gosec // it lives longer than the call
 	}
 	go db.writer.run() //nolint:contextcheck // it lives longer than the call
 	return nil

@@ -20,9 +20,9 @@ func sqliteDialect() dialect {
 }
 
 // openSQLite opens the database file of a data directory.
-func (db *DB) openSQLite(ctx context.Context, dir string) (err error) {
+func (db *DB) openSQLite(ctx context.Context, opts Options) (err error) {
 	db.dialect = sqliteDialect()
-	path := filepath.Join(dir, "postern.db")
+	path := filepath.Join(opts.Dir, "postern.db")
 	if db.writeDB, err = openFile(ctx, path, "immediate", 1); err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}
@@ -36,7 +36,7 @@ func (db *DB) openSQLite(ctx context.Context, dir string) (err error) {
 	if db.first, err = db.connect(ctx); err != nil {
 		return fmt.Errorf("open the database for writing: %w", err)
 	}
-	db.checkpoints, err = newCheckpointer(ctx, db.read)
+	db.checkpoints, err = newCheckpointer(ctx, db.read, opts.Log)
 	return err
 }
 

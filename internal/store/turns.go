@@ -88,7 +88,7 @@ func (q *turns) next(now time.Time) (group []request) {
 	q.group++
 	clear(q.taken)
 	maps.DeleteFunc(q.seen, func(_ postern.WorkspaceID, group int) bool { return group < q.group-turnMemory })
-	most, waiting := q.most(), q.waiting
+	most, waiting := q.most(now), q.waiting
 	group, q.waiting = make([]request, 0, min(len(waiting), groupSize)), nil
 	for _, r := range waiting {
 		if len(group) < groupSize && q.rests(r, now).IsZero() && q.take(r, most) {
@@ -100,11 +100,18 @@ func (q *turns) next(now time.Time) (group []request) {
 	return group
 }
 
-// most is how much of a group one workspace may have.
-func (q *turns) most() int {
+// most is how much of a group one workspace may have. Who rests is not beside
+// the others.
+func (q *turns) most(now time.Time) int {
+	least, beside := groupSize, 0
+	for ws, n := range q.queued {
+		if !now.Before(q.resting[ws]) {
+			least, beside = min(least, n), beside+1
+		}
+	}
 	switch {
-	case len(q.queued) > 1:
-		return max(q.share, 2*slices.Min(slices.Collect(maps.Values(q.queued))))
+	case beside > 1:
+		return max(q.share, 2*least)
 	case len(q.seen) > 1:
 		return q.length
 	}
@@ -135,8 +142,8 @@ func (q *turns) cut(group []request, written int, in <-chan request) []request {
 	}
 	var first []request
 	for range len(in) {
-		if r := <-in; q.isNew(r) && len(first) < groupSize {
-			ws := r.op.(owned).owner() //nolint:errcheck,forcetypeassert // isNew said so
+		r := <-in
+		if ws, is := q.newcomer(r); is && len(first) < groupSize {
 			q.taken[ws], q.seen[ws] = 1, q.group
 			first = append(first, r)
 		} else {
@@ -160,10 +167,15 @@ func (q *turns) long() bool {
 	return false
 }
 
-// isNew tells a write of a workspace that has none in the group and none waiting.
-func (q *turns) isNew(r request) bool {
+// newcomer is the workspace of a write, if it has none in the group and none
+// waiting.
+func (q *turns) newcomer(r request) (ws postern.WorkspaceID, is bool) {
 	o, is := r.op.(owned)
-	return is && q.taken[o.owner()] == 0 && q.queued[o.owner()] == 0
+	if !is {
+		return "", false
+	}
+	ws = o.owner()
+	return ws, q.taken[ws] == 0 && q.queued[ws] == 0
 }
 
 // putBack has writes wait again, before all others.

@@ -155,3 +155,14 @@ func TestWhoIsAloneNeverRests(t *testing.T) {
 		t.Errorf("%d are ready", ready)
 	}
 }
+
+// Two that write much have a long group, though a flood that rests has a few
+// waiting.
+func TestWhoRestsMakesNobodysShareSmall(t *testing.T) {
+	t.Parallel()
+	q, now := turnsWith(localRules, map[string]int{"a": 32, "b": 40, "flood": 3}), time.Now()
+	q.resting["flood"] = now.Add(time.Millisecond)
+	if n := ownersOf(q.next(now)); n["a"] != 32 || n["b"] != 40 || n["flood"] != 0 {
+		t.Errorf("the group has %v", n)
+	}
+}
