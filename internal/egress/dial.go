@@ -18,25 +18,7 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, &Error{dialReason(err), err}
 	}
-	return &line{Conn: conn}, nil
-}
-
-// line is a connection that remembers what came on it, for whoever reads.
-type line struct {
-	net.Conn
-
-	heard  bool  // anything, in this exchange
-	failed error // what ended it
-}
-
-// Read reads, and notes what came.
-func (l *line) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	l.heard = l.heard || n > 0
-	if err != nil {
-		l.failed = err
-	}
-	return n, err
+	return conn, nil
 }
 
 // dialTLS makes the handshake itself, so that what goes wrong in it is known
@@ -63,5 +45,5 @@ func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn,
 		}
 		return nil, &Error{reason, errors.Join(err, raw.Close())}
 	}
-	return &line{Conn: conn}, nil
+	return conn, nil
 }

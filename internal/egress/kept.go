@@ -107,17 +107,18 @@ func (k *kept) close() {
 
 // quiet tells whether a connection is open and nothing has come on it.
 func (c *wire) quiet() bool {
-	under := c.Conn
-	if t, ok := under.(*tls.Conn); ok {
-		if under = t.NetConn(); under == nil {
-			return false
-		}
-	}
-	if l, ok := under.(*line); ok {
-		under = l.Conn
-	}
-	s, ok := under.(syscall.Conn)
+	s, ok := c.socket()
 	return ok && c.r.Buffered() == 0 && silent(s)
+}
+
+// socket is what lies under the connection, and under TLS.
+func (c *wire) socket() (s syscall.Conn, ok bool) {
+	conn := c.Conn
+	if t, is := conn.(*tls.Conn); is {
+		conn = t.NetConn()
+	}
+	s, ok = conn.(syscall.Conn)
+	return s, ok
 }
 
 // silent looks at a socket without waiting and without taking anything.

@@ -1,9 +1,8 @@
 package egress
 
 import (
-	"bufio"
 	"net"
-	"net/http"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -22,26 +21,49 @@ func (c *Client) aged(by time.Duration) (n int) {
 	return n
 }
 
+// hears waits until something has come on the connection that is kept.
+func (c *Client) hears(t *testing.T) {
+	t.Helper()
+	c.transport.kept.mu.Lock()
+	defer c.transport.kept.mu.Unlock()
+	for _, list := range c.transport.kept.idle {
+		s, _ := list[0].socket()
+		raw, err := s.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = raw.Read(func(fd uintptr) bool { // called again when there is something to read
+			n, _, _ := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			return n > 0 || list[0].r.Buffered() > 0
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A host that says something unasked must not have it taken for the answer to
 // the next request.
 func TestWhatAHostSaysUnaskedIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	const ok, late = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 408 Late\r\nContent-Length: 0\r\n\r\n"
-	said := make(chan struct{}, 2)
-	url := rawServer(t, func(c net.Conn) {
-		say(ok)(c)
-		say(late)(c)
-		said <- struct{}{}
-		http.ReadRequest(bufio.NewReader(c)) // until the client leaves
-	})
-	c := newTestClient(t, Options{})
-	for range 2 {
-		if a, err := c.Post(t.Context(), url, nil, []byte("{}")); err != nil {
-			t.Fatalf("status %d, %v", a.Status, err)
+	for name, part := range map[string]func(chan struct{}){"with the answer": func(chan struct{}) {}, "later": func(read chan struct{}) { <-read }} {
+		read := make(chan struct{}, 3)
+		url := rawServer(t, func(c net.Conn) {
+			say(ok)(c)
+			part(read)
+			say(late)(c)
+			hold(c)
+		})
+		c := newTestClient(t, Options{})
+		for range 3 {
+			if a, err := c.Post(t.Context(), url, nil, []byte("{}")); err != nil {
+				t.Fatalf("%s: status %d, %v", name, a.Status, err)
+			}
+			read <- struct{}{}
+			c.hears(t)
+			c.aged(lookAfter)
 		}
-		<-said
-		time.Sleep(short / 10)
-		c.aged(lookAfter)
 	}
 }
 
@@ -74,7 +96,7 @@ func TestNoMoreConnectionsAreKeptThanAllowed(t *testing.T) {
 	for range 3 {
 		near, far := net.Pipe()
 		defer far.Close()
-		if err := k.put(newWire(&line{Conn: near}, "http x:80")); err != nil {
+		if err := k.put(newWire(near, "http x:80")); err != nil {
 			t.Fatal(err)
 		}
 	}

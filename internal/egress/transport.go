@@ -26,22 +26,34 @@ func newTransport(d dialer, idle int) *transport {
 	return &transport{dialer: d, kept: kept{perHost: idle, idle: map[string][]*wire{}}}
 }
 
-// wire is a connection with its buffers.
+// wire is a connection with its buffers, that remembers what came on it.
 type wire struct {
-	*line
+	net.Conn
 
-	host string // it leads to
-	r    *bufio.Reader
-	w    *bufio.Writer
-	head io.LimitedReader // r reads from it
-	at   time.Time        // it was kept at
+	host   string // it leads to
+	r      *bufio.Reader
+	w      *bufio.Writer
+	head   io.LimitedReader // r reads from it
+	heard  bool             // anything, in this exchange
+	failed error            // what ended the reading
+	at     time.Time        // it was kept at
 }
 
-func newWire(l *line, host string) *wire {
-	c := &wire{line: l, host: host, w: bufio.NewWriter(l)}
-	c.head = io.LimitedReader{R: l, N: math.MaxInt64}
+func newWire(conn net.Conn, host string) *wire {
+	c := &wire{Conn: conn, host: host, w: bufio.NewWriter(conn)}
+	c.head = io.LimitedReader{R: c, N: math.MaxInt64}
 	c.r = bufio.NewReader(&c.head)
 	return c
+}
+
+// Read reads from the connection, and notes what came.
+func (c *wire) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.heard = c.heard || n > 0
+	if err != nil {
+		c.failed = err
+	}
+	return n, err
 }
 
 // post is a request that can be sent again.
@@ -100,7 +112,7 @@ func (t *transport) dial(ctx context.Context, p post, host string) (*wire, error
 	if err != nil {
 		return nil, err
 	}
-	return newWire(conn.(*line), host), nil //nolint:errcheck,forcetypeassert // the dialer makes no others
+	return newWire(conn, host), nil
 }
 
 // exchange sends a request on a connection and reads the head of the answer. The
