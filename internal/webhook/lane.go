@@ -103,7 +103,8 @@ func (l *lane) serve(ctx, work context.Context) error {
 		case <-l.changed.C():
 			l.stale = true
 		case <-l.fresh:
-			if l.more = true; l.endpoint.Ordered { // it may wait in a line
+			l.more = true
+			if l.endpoint.Ordered { // it may wait in a line
 				l.due = 0
 			}
 		case <-l.wake:
