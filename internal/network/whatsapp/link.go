@@ -110,7 +110,7 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	defer func() {
 		if recover() != nil || !accepted {
 			accepted = false
-			a.refuse()
+			a.note("refused") // whatsmeow tells the phone; its PairError ends the attempt
 		}
 	}()
 	if err := a.update(ctx, network.Scanned{Account: jid.String(), Number: "+" + jid.User}); err != nil {
@@ -126,13 +126,12 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	return true
 }
 
-// refuse notes why the attempt fails. The connection stays for the moment in
-// which whatsmeow tells the phone; its PairError ends it.
-func (a *attempt) refuse() {
+// note notes why the attempt fails, before the connection ends.
+func (a *attempt) note(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.failure == nil {
-		a.failure = &network.LinkError{Reason: "refused"}
+		a.failure = &network.LinkError{Reason: reason}
 	}
 }
 

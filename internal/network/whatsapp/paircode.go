@@ -54,7 +54,9 @@ func (a *attempt) sawBundle(node *waBinary.Node) {
 }
 
 // sawAnswer ends the attempt when the vendor refuses that stanza: the phone
-// could not open it, because the code was another one. whatsmeow logs it only.
+// could not open it, because the code was another one. whatsmeow logs it only. The
+// socket stays for the moment in which whatsmeow takes the answer in
+// (docs/decisions/0003).
 func (a *attempt) sawAnswer(node *waBinary.Node) {
 	ag := node.AttrGetter()
 	if node.Tag != "iq" || ag.OptionalString("type") != "error" {
@@ -64,7 +66,8 @@ func (a *attempt) sawAnswer(node *waBinary.Node) {
 	wrong := a.bundle != "" && ag.OptionalString("id") == a.bundle
 	a.mu.Unlock()
 	if wrong {
-		a.fail("wrong-code", false)
+		a.note("wrong-code")
+		time.AfterFunc(lastWords, func() { a.end(disconnected("wrong-code")) })
 	}
 }
 
