@@ -37,6 +37,7 @@ type lane struct {
 	pages   int                             // full reads so far
 	chats   []string                        // in order: the next of each may have its turn
 	due     postern.Time                    // when to look for retries
+	early   bool                            // some were due already, whose attempt had not landed
 	lineAt  postern.Time                    // when a chat has waited long enough for its first
 	notYet  postern.Time                    // fair use: no first before
 
@@ -122,7 +123,8 @@ func (l *lane) serve(ctx, work context.Context) error {
 				return nil
 			}
 			last = true
-			l.lookAgain() // for what was written later than anybody thought
+			l.lookAgain() // for what was written later than anybody thought,
+			l.due = 0     // and for what is due later
 			continue
 		}
 		last = false
@@ -205,14 +207,16 @@ func (l *lane) refresh(ctx context.Context) error {
 	}
 	l.changed.Take()
 	l.read = time.Now()
+	l.lookAgain() // now and then, for what was committed long after its time
 	endpoint, err := l.db.EndpointForDelivery(ctx, l.id)
-	l.endpoint = &endpoint
-	if postern.ReasonOf(err) == postern.NotFound {
-		return nil // deleted: its status is not active
+	if postern.ReasonOf(err) == postern.NotFound { // deleted; what is in flight gives its slots back
+		l.endpoint = &postern.Endpoint{WorkspaceID: l.endpoint.WorkspaceID}
+		return nil
 	}
 	if err != nil {
 		return err
 	}
+	l.endpoint = &endpoint
 	l.width = min(l.width, l.bound())
 	signer, err := newSigner(l.box, endpoint)
 	l.signer = &signer
@@ -329,6 +333,7 @@ func (l *lane) readRetries(ctx context.Context) error {
 	if l.retries = l.hold(list); len(l.retries) > 0 {
 		return nil
 	}
+	l.early = len(list) > 0
 	next, ok, err := l.db.NextDue(ctx, l.id, at)
 	if l.due = next; !ok {
 		l.due = never
@@ -399,8 +404,8 @@ func (l *lane) land(r report) {
 		delete(l.held, r.id)
 		l.recording--
 		l.halted = l.halted && l.recording > 0
-		if r.failed { // it has a time, or one that somebody asked for meanwhile
-			l.due = 0
+		if r.failed || l.early { // it has a time, or one that somebody asked for meanwhile
+			l.due, l.early = 0, false
 		}
 		if r.chat != "" { // whoever waited for this one may go on
 			l.chats = append(l.chats, r.chat)
