@@ -90,6 +90,14 @@ func (h *hooked) apply(t *tx) error {
 	return h.err
 }
 
+// bare is an op without what fail points wrap around it.
+func bare(o op) op {
+	if h, is := o.(*hooked); is {
+		return h.op
+	}
+	return o
+}
+
 func answersEarly(o op) bool {
 	switch o.(type) {
 	case QueueMessage:

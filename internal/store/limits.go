@@ -16,10 +16,11 @@ const (
 	checkpointOften  = 4
 	journalPages     = 10_000
 
-	turnMemory = 32                     // groups for which a workspace counts as one that writes
+	turnMemory = 32                     // groups for which a workspace counts as one that writes,
+	turnTime   = time.Second            // and no longer than this
 	maxRest    = 100 * time.Millisecond // of a workspace's inbound messages, between its groups
 
-	dueGuess  = 32      // the same for deliveries
+	dueGuess  = 32      // like listGuess, for deliveries
 	keptBytes = 4 << 20 // of devices that were read lately
 
 	// Read connections. With SQLite the machine's cores bound what they give;

@@ -86,7 +86,9 @@ func (t *tx) writeSessionKey(account string, k SessionKey) error {
 func (db *DB) WriteSessionKeys(ctx context.Context, o WriteSessionKeys) error { return db.do(ctx, o) }
 
 // StartSessionKeys hands keys over to be written before whatever is handed over
-// after them. The function it returns waits, once, until they are on disk.
+// after them, as a rule in one commit with it; a message that cuts a flood of
+// others short may be a commit ahead of its keys. The function it returns waits,
+// once, until they are on disk.
 func (db *DB) StartSessionKeys(ctx context.Context, o WriteSessionKeys) (wait func() error, err error) {
 	return db.writer.start(ctx, o)
 }

@@ -21,8 +21,15 @@ type turns struct {
 	queued  map[postern.WorkspaceID]int // of them, those with an owner
 	taken   map[postern.WorkspaceID]int // in the group at hand
 	group   int                         // its number
-	seen    map[postern.WorkspaceID]int // the number of the group before which it last handed over a write
+	whole   bool                        // nobody has cut it
+	seen    map[postern.WorkspaceID]visit
 	resting map[postern.WorkspaceID]time.Time
+}
+
+// visit is when a workspace last handed over a write.
+type visit struct {
+	group int // the number of the group before
+	at    time.Time
 }
 
 // turnRules are how much one workspace may have while several write.
@@ -42,16 +49,16 @@ func (o QueueMessage) owner() postern.WorkspaceID  { return o.Message.WorkspaceI
 func newTurns(rules turnRules) turns {
 	return turns{
 		turnRules: rules, queued: map[postern.WorkspaceID]int{}, taken: map[postern.WorkspaceID]int{},
-		seen: map[postern.WorkspaceID]int{}, resting: map[postern.WorkspaceID]time.Time{},
+		seen: map[postern.WorkspaceID]visit{}, resting: map[postern.WorkspaceID]time.Time{},
 	}
 }
 
 // add has a write wait for its turn.
 func (q *turns) add(r request) {
 	q.waiting = append(q.waiting, r)
-	if o, is := r.op.(owned); is {
+	if o, is := bare(r.op).(owned); is {
 		q.queued[o.owner()]++
-		q.seen[o.owner()] = q.group
+		q.seen[o.owner()] = visit{q.group, time.Now()}
 	}
 }
 
@@ -71,7 +78,7 @@ func (q *turns) look(now time.Time) (ready int, hurry bool, rested time.Time) {
 
 // rests says until when a write rests; zero when it does not.
 func (q *turns) rests(r request, now time.Time) time.Time {
-	o, is := r.op.(RecordInbound)
+	o, is := bare(r.op).(RecordInbound)
 	if !is || len(q.resting) == 0 {
 		return time.Time{}
 	}
@@ -86,8 +93,11 @@ func (q *turns) rests(r request, now time.Time) time.Time {
 // next takes a new group from what waits.
 func (q *turns) next(now time.Time) (group []request) {
 	q.group++
+	q.whole = true
 	clear(q.taken)
-	maps.DeleteFunc(q.seen, func(_ postern.WorkspaceID, group int) bool { return group < q.group-turnMemory })
+	maps.DeleteFunc(q.seen, func(_ postern.WorkspaceID, v visit) bool {
+		return v.group < q.group-turnMemory || now.Sub(v.at) > turnTime
+	})
 	most, waiting := q.most(now), q.waiting
 	group, q.waiting = make([]request, 0, min(len(waiting), groupSize)), nil
 	for _, r := range waiting {
@@ -119,7 +129,7 @@ func (q *turns) most(now time.Time) int {
 }
 
 func (q *turns) take(r request, most int) bool {
-	o, is := r.op.(owned)
+	o, is := bare(r.op).(owned)
 	if !is {
 		return true
 	}
@@ -135,16 +145,17 @@ func (q *turns) take(r request, most int) bool {
 }
 
 // cut looks, between two writes of a group, for workspaces that have just come.
-// They go next, and what they cut off waits for the next group.
+// They go next, and what they cut off waits for the next group. A group is cut
+// once: who comes then has not long to wait.
 func (q *turns) cut(group []request, written int, in <-chan request) []request {
-	if written == len(group) || !q.long() {
+	if written == len(group) || !q.whole || !q.long() {
 		return group // there is little to wait for
 	}
 	var first []request
 	for range len(in) {
 		r := <-in
 		if ws, is := q.newcomer(r); is && len(first) < groupSize {
-			q.taken[ws], q.seen[ws] = 1, q.group
+			q.taken[ws], q.seen[ws] = 1, visit{q.group, time.Now()}
 			first = append(first, r)
 		} else {
 			q.add(r)
@@ -153,6 +164,7 @@ func (q *turns) cut(group []request, written int, in <-chan request) []request {
 	if len(first) == 0 {
 		return group
 	}
+	q.whole = false
 	q.putBack(group[written:])
 	return append(group[:written:written], first...)
 }
@@ -170,7 +182,7 @@ func (q *turns) long() bool {
 // newcomer is the workspace of a write, if it has none in the group and none
 // waiting.
 func (q *turns) newcomer(r request) (ws postern.WorkspaceID, is bool) {
-	o, is := r.op.(owned)
+	o, is := bare(r.op).(owned)
 	if !is {
 		return "", false
 	}
@@ -182,7 +194,7 @@ func (q *turns) newcomer(r request) (ws postern.WorkspaceID, is bool) {
 func (q *turns) putBack(list []request) {
 	q.waiting = slices.Concat(list, q.waiting)
 	for _, r := range list {
-		if o, is := r.op.(owned); is {
+		if o, is := bare(r.op).(owned); is {
 			q.taken[o.owner()]--
 			q.queued[o.owner()]++
 		}
@@ -197,7 +209,7 @@ func (q *turns) tire(group []request, now time.Time, took time.Duration) {
 	}
 	inbound := map[postern.WorkspaceID]int{}
 	for _, r := range group {
-		if o, is := r.op.(RecordInbound); is {
+		if o, is := bare(r.op).(RecordInbound); is {
 			inbound[o.owner()]++
 		}
 	}

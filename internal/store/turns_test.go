@@ -79,7 +79,7 @@ func TestTwoThatWriteMuchShareALongGroup(t *testing.T) {
 func TestAWorkspaceAloneHasTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	q := turnsWith(localRules, map[string]int{"alone": groupSize + 5})
-	q.seen["gone"] = q.group - turnMemory
+	q.seen["gone"] = visit{q.group - turnMemory, time.Now()}
 	if got := q.next(time.Now()); len(got) != groupSize || len(q.waiting) != 5 {
 		t.Errorf("the group has %d, %d wait", len(got), len(q.waiting))
 	}
@@ -164,5 +164,41 @@ func TestWhoRestsMakesNobodysShareSmall(t *testing.T) {
 	q.resting["flood"] = now.Add(time.Millisecond)
 	if n := ownersOf(q.next(now)); n["a"] != 32 || n["b"] != 40 || n["flood"] != 0 {
 		t.Errorf("the group has %v", n)
+	}
+}
+
+// Whoever has cut a group is not cut off by those that come after.
+func TestAGroupIsCutOnce(t *testing.T) {
+	t.Parallel()
+	q := turnsWith(localRules, map[string]int{"flood": 20})
+	in := make(chan request, 4)
+	in <- writeOf("n1", 0)
+	in <- writeOf("n2", 0)
+	group := q.cut(q.next(time.Now()), 5, in)
+	in <- writeOf("n3", 0)
+	group = q.cut(group, 6, in)
+	if n := ownersOf(group); n["flood"] != 5 || n["n1"] != 1 || n["n2"] != 1 || n["n3"] != 0 {
+		t.Errorf("the group has %v", n)
+	}
+	if len(in) != 1 {
+		t.Error("n3 is not left for the next group")
+	}
+}
+
+// What others wrote a second ago gives nobody small groups.
+func TestWhoHasBeenAloneForASecondIsAlone(t *testing.T) {
+	t.Parallel()
+	q := turnsWith(localRules, map[string]int{"other": 1})
+	q.next(time.Now())
+	later := time.Now().Add(turnTime + time.Second)
+	for i := range 300 {
+		q.add(writeOf("flood", i))
+	}
+	if n := len(q.next(later)); n != groupSize {
+		t.Errorf("the group has %d", n)
+	}
+	q.tire(nil, later, time.Second)
+	if ready, _, _ := q.look(later); ready != 300-groupSize {
+		t.Errorf("%d are ready", ready)
 	}
 }

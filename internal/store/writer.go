@@ -22,10 +22,10 @@ type opFunc func(t *tx) error
 
 func (f opFunc) apply(t *tx) error { return f(t) }
 
-// request is an op on its way through the writer; done is nil for Later.
+// request is an op on its way through the writer.
 type request struct {
 	op      op
-	done    chan error
+	done    chan error  // nil when nobody waits
 	then    func(error) // called in place of done, from the writer; must not block
 	outcome error       // of the op itself, whatever becomes of its group
 }
@@ -248,7 +248,7 @@ func (w *writer) linger(ready int, rested time.Time) {
 
 // hurried tells a write for which something stands still.
 func hurried(r request) bool {
-	_, is := r.op.(Attempt)
+	_, is := bare(r.op).(Attempt)
 	return !is && r.done != nil
 }
 

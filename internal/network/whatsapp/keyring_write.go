@@ -222,8 +222,8 @@ func (r *keyring) noteOne(ctx context.Context, k ref, rec record) error {
 	})
 }
 
-// ahead hands what was noted to the writer, so that it is written before the
-// host's update, in the same transaction as a rule.
+// ahead hands what was noted to the writer, so that it is written with the host's
+// update, in the same transaction as a rule.
 func (r *keyring) ahead(ctx context.Context) error {
 	return tell(ctx, r, func() error {
 		_, err := r.startFlush(ctx)
