@@ -75,9 +75,8 @@ type Answer struct {
 var identity = []string{"identity"} //nolint:gochecknoglobals // made once, never changed
 
 // Post sends a body and reads the answer. The header is the client's from then
-// on. An answer other than 2xx, or none, is
-// a [*Error]; the Answer holds what there is of it. When ctx is canceled the
-// error is that of ctx.
+// on. An answer other than 2xx, or none, is a [*Error]; the Answer holds what
+// there is of it. When ctx is canceled the error is that of ctx.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (Answer, error) {
 	p, err := c.prepare(url, header, body)
 	if err != nil {

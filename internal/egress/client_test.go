@@ -128,6 +128,7 @@ func TestMisbehavingReceiverHasAReason(t *testing.T) {
 		{"reset", func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }, 0, Reset},
 		{"close in the body", say("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), 200, Body},
 		{"broken chunks", say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), 200, Body},
+		{"a status of two digits", say("HTTP/1.1 099 Odd\r\nContent-Length: 38\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), 99, Status},
 		{"not HTTP", say("SSH-2.0-OpenSSH_9.9\r\n\r\n"), 0, Body},
 		{"flood of headers", flood("HTTP/1.1 200 OK\r\n", "X-A: "+strings.Repeat("a", 1000)+"\r\n"), 0, Body},
 		{"flood of early answers", flood("", "HTTP/1.1 102 Processing\r\nX-A: "+strings.Repeat("a", 1000)+"\r\n\r\n"), 0, Body},

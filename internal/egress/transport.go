@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"container/list"
 	"context"
 	"errors"
 	"io"
@@ -37,6 +38,7 @@ type wire struct {
 	heard  bool             // anything, in this exchange
 	failed error            // what ended the reading
 	at     time.Time        // it was kept at
+	place  *list.Element    // among those that are kept
 }
 
 func newWire(conn net.Conn, host string) *wire {
@@ -118,22 +120,23 @@ func (t *transport) dial(ctx context.Context, p post, host string) (*wire, error
 // exchange sends a request on a connection and reads the head of the answer. The
 // connection is the answer's until its body is closed.
 func (t *transport) exchange(ctx context.Context, c *wire, p post) (*http.Response, error) {
-	c.heard = false
-	stop := func() bool { return true }
-	res, err := (*http.Response)(nil), c.SetDeadline(p.deadline)
-	if err == nil {
-		stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // it can only be closed already
-		res, err = c.send(p.request())
+	if err := c.SetDeadline(p.deadline); err != nil {
+		c.drop()
+		return nil, err
 	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // it can only be closed already
+	res, err := c.send(p.request())
 	if err != nil {
 		stop()
-		return nil, errors.Join(err, c.Close())
+		c.drop()
+		return nil, err
 	}
-	res.Body = &answerBody{ReadCloser: res.Body, read: res.Body == http.NoBody, done: func(read bool) error {
+	res.Body = &answerBody{ReadCloser: res.Body, read: res.Body == http.NoBody, done: func(read bool) {
 		if !stop() || !read || res.Close || res.StatusCode == http.StatusSwitchingProtocols {
-			return c.Close()
+			c.drop()
+			return
 		}
-		return t.kept.put(c)
+		t.kept.put(c)
 	}}
 	return res, nil
 }
@@ -141,6 +144,7 @@ func (t *transport) exchange(ctx context.Context, c *wire, p post) (*http.Respon
 // send writes a request and reads the head of its answer. A host may answer
 // before it has read all of the request, and close.
 func (c *wire) send(req *http.Request) (*http.Response, error) {
+	c.heard = false
 	wrote := req.Write(c.w)
 	if wrote == nil {
 		wrote = c.w.Flush()
@@ -149,10 +153,11 @@ func (c *wire) send(req *http.Request) (*http.Response, error) {
 	defer func() { c.head.N = math.MaxInt64 }()
 	for {
 		res, err := http.ReadResponse(c.r, req)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, c.why(err, wrote)
-		case res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols:
+		}
+		if informs := res.StatusCode >= 100 && res.StatusCode < 200; !informs || res.StatusCode == http.StatusSwitchingProtocols {
+			res.Close = res.Close || wrote != nil
 			return res, nil
 		}
 	}
@@ -175,7 +180,7 @@ type answerBody struct {
 	io.ReadCloser
 
 	read bool // to its end
-	done func(read bool) error
+	done func(read bool)
 }
 
 func (b *answerBody) Read(p []byte) (int, error) {
@@ -184,4 +189,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *answerBody) Close() error { return b.done(b.read) }
+func (b *answerBody) Close() error {
+	b.done(b.read)
+	return nil
+}

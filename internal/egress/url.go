@@ -47,7 +47,13 @@ func (c *Client) checkURL(u *url.URL, raw string) error {
 	case !validPort(u):
 		return errors.New("the URL's port is a number from 1 to 65535")
 	}
-	return c.checkHost(u.Hostname())
+	if err := c.checkHost(u.Hostname()); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("a URL holds no spaces and nothing beyond ASCII; write such a byte as % and two hexadecimal digits")
+	}
+	return nil
 }
 
 func validPort(u *url.URL) bool {

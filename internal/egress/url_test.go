@@ -14,7 +14,7 @@ func TestCheckURLRefusesWhatMayNotBeRegistered(t *testing.T) {
 		"https://example.com:0", "https://example.com:65536", "https://example.com:-1", "https://example.com:", "https://example.com:http", "https://exa mple.com", "https://example..com", "https://.example.com",
 		"https://localhost", "https://LOCALHOST", "https://localhost.", "https://localhost:8443/x", "https://app.localhost",
 		"https://2130706433", "https://0x7f000001", "https://0x7f.1", "https://0x7f.0x0.0x0.0x1", "https://0177.0.0.1", "https://017700000001", "https://127.1", "https://127.0.1", "https://127.0.0.1.", "https://0", "https://example.0x",
-		"https://①②⑦.0.0.1", "https://127。0。0。1", "https://ⓔxample.com", "https://bücher.example", "https://127.0.0.1%2f@example.com", "https://%31%32%37.0.0.1", "https://[fe80::1%25eth0]", "https://[::1", "https://[::1]x", "https://[127.0.0.1]", "https://[example.com]", "https://[1:2]",
+		"https://①②⑦.0.0.1", "https://127。0。0。1", "https://ⓔxample.com", "https://bücher.example", "https://example.com/?a b", "https://example.com/?x HTTP/1.1", "https://example.com/?q=é", "https://example.com/ü", "https://127.0.0.1%2f@example.com", "https://%31%32%37.0.0.1", "https://[fe80::1%25eth0]", "https://[::1", "https://[::1]x", "https://[127.0.0.1]", "https://[example.com]", "https://[1:2]",
 		"https://exam\tple.com", "https://example.com/\x00", "https://example.com\\@evil.com", "https://" + strings.Repeat("a", maxURL),
 	} {
 		err := c.CheckURL(url)

@@ -96,7 +96,7 @@ func TestRetryIsNotForgottenWhileItsDeliveryIsHeld(t *testing.T) {
 			t.Fatalf("a delivery that is held was taken: %v, %v", ok, err)
 		}
 		l.land(report{id: d.ID}) // and then of the record
-		if d, ok, err = l.take(t.Context()); err != nil || !ok {
+		if _, ok, err = l.take(t.Context()); err != nil || !ok {
 			t.Errorf("the retry is not taken (%v), the next look is at %d", err, l.due)
 		}
 	})
