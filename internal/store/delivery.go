@@ -151,8 +151,10 @@ type DueDelivery struct {
 	Body           []byte       // the bytes to post
 }
 
-const dueDeliveries = `SELECT d.id, d.event_id, d.replay_id, d.n, d.attempts, d.earlier, d.due_at, d.created_at, d.first_attempt_at, d.chat, coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
-	WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL)`
+const (
+	ofAFirst = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, coalesce(d.notice, e.body)`
+	ofAny    = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at` // which are nothing before the first attempt
+)
 
 // DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
 // Without firsts it leaves out those that FirstDeliveries gives.
@@ -161,7 +163,7 @@ func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, no
 	if !firsts {
 		which = again
 	}
-	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
+	return db.dueDeliveries(ctx, ofAny, `d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
 }
 
 // again are the words of the index delivery_again.
@@ -170,7 +172,7 @@ const again = ` AND (d.attempts > 0 OR d.replay_id <> '')`
 // NextOfChat gives the delivery of a chat in order whose turn it is; ok is false
 // when there is none, or it is not due.
 func (db *DB) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string, now postern.Time) (d DueDelivery, ok bool, err error) {
-	list, err := db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
+	list, err := db.dueDeliveries(ctx, ofAny, `d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
 		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now, now.Add(-lineWait))
 	if err != nil || len(list) == 0 || list[0].DueAt > now {
 		return d, false, err
@@ -192,15 +194,20 @@ func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
 // yet and became due behind a place, until now, oldest first; those of replays
 // are none. A later place spares it the walk over older ones.
 func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, dueDeliveries+` AND d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
+	return db.dueDeliveries(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
 		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
 }
 
-func (db *DB) dueDeliveries(ctx context.Context, query string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
+func (db *DB) dueDeliveries(ctx context.Context, columns, where string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
+	query := `SELECT ` + columns + ` FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL) AND ` + where
 	list = make([]DueDelivery, 0, dueGuess)
+	d := DueDelivery{EndpointID: endpoint}
+	dst := []any{(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), &d.Chat, &d.Body}
+	if columns == ofAny {
+		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))
+	}
 	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
-		d := DueDelivery{EndpointID: endpoint}
-		err := r.Scan((*string)(&d.ID), (*string)(&d.EventID), (*string)(&d.Replay), &d.Row, &d.Attempts, &d.Earlier, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), (*int64)(&d.FirstAttemptAt), &d.Chat, &d.Body)
+		err := r.Scan(dst...)
 		list = append(list, d)
 		return err
 	})

@@ -393,8 +393,10 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	id, chat := d.ID, d.Chat
-	go a.run(work, func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, answered: true} },
-		func(failed bool) { l.done <- report{id: id, chat: chat, failed: failed} })
+	l.crew.do(func() {
+		a.run(work, func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, answered: true} },
+			func(failed bool) { l.done <- report{id: id, chat: chat, failed: failed} })
+	})
 }
 
 // land hears of an attempt: that it was answered, and later that it is on disk.

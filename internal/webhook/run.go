@@ -31,10 +31,11 @@ type run struct {
 
 // Run delivers until ctx is done. Then it starts nothing new, gives what is in
 // flight the time of the drain, and returns when all has ended. What is cut off
-// is delivered after the next start.
+// is delivered after the next start. It is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx)) // attempts outlive ctx by the drain
 	defer abandon()
+	defer d.crew.close() // all lanes have ended
 	defer d.startReplays(ctx)()
 	r := d.newRun()
 	defer r.close()
