@@ -35,7 +35,6 @@ type run struct {
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx)) // attempts outlive ctx by the drain
 	defer abandon()
-	defer d.crew.close() // all lanes have ended
 	defer d.startReplays(ctx)()
 	r := d.newRun()
 	defer r.close()
@@ -70,6 +69,7 @@ func (r *run) close() {
 	r.again.Close()
 	r.changed.Close()
 	r.greetAt.Stop()
+	r.crew.close() // all lanes have ended
 }
 
 // start takes up what the last process left.
