@@ -7,7 +7,7 @@ const (
 	groupSize   = 256  // ops that share one fsync; more only lengthen the wait of the first
 	listGuess   = 8    // rows of a list for which there is room from the start
 	// Writes that keep nobody waiting gather for so long, or up to so many.
-	patience     = time.Millisecond
+	patience     = 3 * time.Millisecond
 	patientGroup = 64
 	// With SQLite, a checkpoint is made after so many groups, while several
 	// workspaces write after so many; beyond so many pages the writer makes one by

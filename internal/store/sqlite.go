@@ -15,7 +15,7 @@ import (
 func sqliteDialect() dialect {
 	return dialect{
 		goose: goose.DialectSQLite3, migrations: "migrations/sqlite", begin: "BEGIN IMMEDIATE",
-		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders, turns: turnRules{share: 2, length: 8, rest: 8},
+		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders, turns: turnRules{share: 2, length: 8, rest: 12},
 	}
 }
 

@@ -39,6 +39,11 @@ type turnRules struct {
 	rest   int // how many times as long as its group took its inbound messages wait
 }
 
+// rested is how long the messages of a flood wait after a group that took so long.
+func (r turnRules) rested(took time.Duration) time.Duration {
+	return min(time.Duration(r.rest)*took, maxRest)
+}
+
 // owned is a write of a workspace whose callers wait for it, so that others may
 // go first.
 type owned interface{ owner() postern.WorkspaceID }
@@ -215,7 +220,7 @@ func (q *turns) tire(group []request, now time.Time, took time.Duration) {
 	}
 	for ws, n := range inbound {
 		if n > q.share {
-			q.resting[ws] = now.Add(min(time.Duration(q.rest)*took, maxRest))
+			q.resting[ws] = now.Add(q.rested(took))
 		}
 	}
 }

@@ -41,7 +41,7 @@ func orderOf(group []request, ws string) (list []string) {
 	return list
 }
 
-var localRules = turnRules{share: 2, length: 8, rest: 8}
+var localRules = turnRules{share: 2, length: 8, rest: 12}
 
 // Whoever has little to write is in the next group, which a flood does not make
 // long, and each workspace's writes keep their order.
@@ -131,17 +131,17 @@ func TestAFloodRests(t *testing.T) {
 	q, now := turnsWith(localRules, map[string]int{"flood": 20, "other": 1}), time.Now()
 	q.next(now)
 	q.tire(q.next(now), now, time.Millisecond)
-	if ready, _, rested := q.look(now); ready != 0 || !rested.Equal(now.Add(8*time.Millisecond)) {
+	if ready, _, rested := q.look(now); ready != 0 || !rested.Equal(now.Add(localRules.rested(time.Millisecond))) {
 		t.Fatalf("%d are ready, the others in %v", ready, rested.Sub(now))
 	}
 	q.add(request{op: QueueMessage{Message: postern.Message{WorkspaceID: "flood"}}, done: make(chan error, 1)})
 	if group := q.next(now); len(group) != 1 || len(q.waiting) != 10 {
 		t.Errorf("while it rests %d are written and %d wait", len(group), len(q.waiting))
 	}
-	if ready, hurry, _ := q.look(now.Add(8 * time.Millisecond)); ready != 10 || !hurry {
+	if ready, hurry, _ := q.look(now.Add(localRules.rested(time.Millisecond))); ready != 10 || !hurry {
 		t.Errorf("rested: %d are ready, hurry %v", ready, hurry)
 	}
-	q.tire(q.next(now.Add(8*time.Millisecond)), now, time.Hour)
+	q.tire(q.next(now.Add(localRules.rested(time.Millisecond))), now, time.Hour)
 	if _, _, rested := q.look(now); rested.Sub(now) != maxRest {
 		t.Errorf("after a slow group it rests %v", rested.Sub(now))
 	}
