@@ -18,7 +18,7 @@ const module = "postern/"
 // package is a decision and not an accident.
 var floors = map[string]string{
 	".":                            "",
-	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/postern internal/seal",
+	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/postern internal/qrcode internal/seal",
 	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",

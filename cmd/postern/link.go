@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"postern/internal/app"
 	"postern/internal/gateway"
 	"postern/internal/postern"
-
-	"github.com/mdp/qrterminal/v3"
+	"postern/internal/qrcode"
 )
 
 type deviceLinkCmd struct {
@@ -84,12 +84,22 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 		case l.QR != "" && l.QR != shown:
 			shown = l.QR
 			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
-			qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, std.err)
+			if err := showQR(std.err, l.QR); err != nil {
+				return err
+			}
 		}
 		if err := postern.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
+}
+
+func showQR(w io.Writer, code postern.Maybe) error {
+	text, err := qrcode.Text(string(code))
+	if err == nil {
+		_, err = io.WriteString(w, text)
+	}
+	return err
 }
 
 func (c *deviceLinkCmd) connected(ctx context.Context, s *app.Commands, id string) (postern.Device, error) {

@@ -242,7 +242,7 @@ func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, targe
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.g.RevokeKey(t.Context(), mine.ws, caller.Key.ID); err != nil {
+	if err := s.g.RevokeKey(t.Context(), gateway.Operator(), mine.ws, caller.Key.ID); err != nil {
 		t.Fatal(err)
 	}
 	sep := "?"

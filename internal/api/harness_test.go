@@ -174,7 +174,7 @@ func (s *server) tenant(plan string) *tenant {
 func (t *tenant) newKey(k gateway.NewKey) string {
 	t.t.Helper()
 	k.Name = "test"
-	_, secret, err := t.g.CreateKey(t.t.Context(), t.ws, k)
+	_, secret, err := t.g.CreateKey(t.t.Context(), gateway.Operator(), t.ws, k)
 	if err != nil {
 		t.t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func TestStreamEnds(t *testing.T) {
 		srv, mine, id := serveTest(t)
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		f := follow(t, other, srv, id)
-		if err := mine.g.RevokeKey(t.Context(), mine.ws, other.caller().Key.ID); err != nil {
+		if err := mine.g.RevokeKey(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
 		f.wantsEnd()

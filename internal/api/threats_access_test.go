@@ -293,7 +293,7 @@ func TestT4RevokedKeysEndAtOnce(t *testing.T) {
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		id := other.caller().Key.ID
 		other.do("GET", "/v1/usage", "").want(http.StatusOK, "")
-		if err := s.g.RevokeKey(t.Context(), mine.ws, id); err != nil {
+		if err := s.g.RevokeKey(t.Context(), gateway.Operator(), mine.ws, id); err != nil {
 			t.Fatal(err)
 		}
 		other.do("GET", "/v1/usage", "").want(http.StatusUnauthorized, postern.Unauthorized)

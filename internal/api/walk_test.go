@@ -125,7 +125,7 @@ func actorsAt(owner, stranger *tenant, id string, want statuses) []actor {
 	limited := owner.newKey(gateway.NewKey{Devices: []postern.DeviceID{owner.device("another", postern.Unlinked)}})
 	caller, err := owner.g.Authenticate(owner.t.Context(), "Bearer "+revoked)
 	if err == nil {
-		err = owner.g.RevokeKey(owner.t.Context(), owner.ws, caller.Key.ID)
+		err = owner.g.RevokeKey(owner.t.Context(), gateway.Operator(), owner.ws, caller.Key.ID)
 	}
 	if err != nil {
 		owner.t.Fatal(err)

@@ -56,18 +56,18 @@ func adminHandler(g *gateway.Gateway) http.Handler {
 		return g.ChangeLimits(r.Context(), workspaceOf(r), in)
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(func(r *http.Request, in gateway.Rotation) (any, error) {
-		key, secret, err := g.RotateKey(r.Context(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
+		key, secret, err := g.RotateKey(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
-		key, secret, err := g.CreateKey(r.Context(), workspaceOf(r), in)
+		key, secret, err := g.CreateKey(r.Context(), gateway.Operator(), workspaceOf(r), in)
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/keys", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Keys(r.Context(), workspaceOf(r))
+		return g.Keys(r.Context(), gateway.Operator(), workspaceOf(r))
 	}))
 	mux.HandleFunc("DELETE /workspaces/{ws}/keys/{key}", admin(func(r *http.Request, _ none) (any, error) {
-		return none{}, g.RevokeKey(r.Context(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
+		return none{}, g.RevokeKey(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
 		return g.WorkspaceDevices(r.Context(), workspaceOf(r))

@@ -29,8 +29,6 @@ import (
 	"postern/internal/store"
 	"postern/internal/webhook"
 	"postern/vendorsim"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -251,7 +249,7 @@ func (a *App) Gateway() *gateway.Gateway { return a.gateway }
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
-	group, failed := errgroup.WithContext(work)
+	group, failed := postern.NewParts(work)
 	group.Go(func() error { return a.keepDatabase(work) })
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
@@ -303,7 +301,7 @@ func serveUntilShutdown(s *server) error {
 func (a *App) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	var group errgroup.Group
+	group, _ := postern.NewParts(ctx) // one that is late ends no other
 	for _, s := range a.servers {
 		s.http.RegisterOnShutdown(func() { time.AfterFunc(streamGrace, a.streams) })
 		group.Go(func() error { return s.http.Shutdown(ctx) })

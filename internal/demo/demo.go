@@ -18,8 +18,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/obs"
 	"postern/internal/postern"
-
-	"github.com/mdp/qrterminal/v3"
+	"postern/internal/qrcode"
 )
 
 // Options say how the demo runs.
@@ -110,18 +109,18 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	keys, err := d.gateway.Keys(ctx, ws.ID)
+	keys, err := d.gateway.Keys(ctx, gateway.Operator(), ws.ID)
 	if err != nil {
 		return err
 	}
 	for _, k := range keys { // of earlier showings: their secrets are gone
 		if k.RevokedAt == 0 {
-			if err := d.gateway.RevokeKey(ctx, ws.ID, k.ID); err != nil {
+			if err := d.gateway.RevokeKey(ctx, gateway.Operator(), ws.ID, k.ID); err != nil {
 				return err
 			}
 		}
 	}
-	_, secret, err := d.gateway.CreateKey(ctx, ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
+	_, secret, err := d.gateway.CreateKey(ctx, gateway.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
 	d.client = &client{base: a.URL(), key: secret}
 	d.say("\n1. A workspace on the plan %s, and an API key:\n   %s", ws.Plan, secret)
 	return err
@@ -210,7 +209,11 @@ func (d *demo) linkAnew(ctx context.Context, have []postern.Device) error {
 		return err
 	}
 	d.say("\n3. A device, %s. POST /v1/devices/{id}/link gives the code a phone scans:\n", d.device.ID)
-	qrterminal.GenerateHalfBlock(string(l.QR), qrterminal.L, d.out)
+	code, err := qrcode.Text(string(l.QR))
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(d.out, code)
 	d.say("   The simulated phone %s scans it.", phone)
 	if err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/scan", map[string]any{"phoneNumber": phone}, nil); err != nil {
 		return err

@@ -31,6 +31,8 @@ type Gateway struct {
 
 	keys    keyCache
 	running inProgress
+	hashing *hashing
+	guesses *guesses
 }
 
 // Options configure a Gateway.
@@ -57,6 +59,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
+		hashing: newHashing(), guesses: newGuesses(),
 	}
 }
 

@@ -12,10 +12,13 @@ import (
 	"postern/internal/store"
 )
 
-// Caller is who makes a request: a key and what its workspace is entitled to.
+// Caller is who makes a request: a key and what its workspace is entitled to. A
+// member in the dashboard is one too, with a key that has the scopes of the role
+// and no secret.
 type Caller struct {
-	Key  postern.Key
-	Plan postern.Plan
+	Key    postern.Key
+	Plan   postern.Plan
+	Member postern.Member // zero for an API key
 }
 
 // Workspace is the tenant the caller belongs to.
@@ -127,22 +130,29 @@ func (g *Gateway) loadKey(ctx context.Context, hash [32]byte, version int) (Call
 	if !ok || !known || key.RevokedAt != 0 || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
 		return Caller{}, unauthorized()
 	}
-	c := Caller{key, plan}
+	c := Caller{Key: key, Plan: plan}
 	g.keys.put(hash, c, version)
 	return c, nil
 }
 
 // Permit checks the plan, then the scopes.
 func (c Caller) Permit(scopes ...postern.Scope) error {
-	if !c.Plan.API {
+	if !c.Plan.API && c.Member.UserID == "" {
 		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan has no API access; change the plan")
 	}
 	for _, s := range scopes {
 		if !c.Key.Has(s) {
-			return postern.Errorf(postern.MissingScope, "this key lacks the scope %s; make a key that has it", s)
+			return c.lacks(s)
 		}
 	}
 	return nil
+}
+
+func (c Caller) lacks(s postern.Scope) error {
+	if c.Member.UserID != "" {
+		return postern.Errorf(postern.MissingScope, "your role in this workspace, %s, does not allow this; ask an admin", c.Member.Role)
+	}
+	return postern.Errorf(postern.MissingScope, "this key lacks the scope %s; make a key that has it", s)
 }
 
 // allow checks the key's list of devices.
@@ -163,9 +173,12 @@ type NewKey struct {
 	ExpiresAt   postern.Time       `json:"expiresAt"`
 }
 
-// CreateKey makes a key and returns its secret, which is kept nowhere. For the
-// operator and the dashboard.
-func (g *Gateway) CreateKey(ctx context.Context, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
+// CreateKey makes a key and returns its secret, which is kept nowhere. A member
+// needs the role of a developer.
+func (g *Gateway) CreateKey(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
+	if err := by.needs(ws, postern.Developer); err != nil {
+		return postern.Key{}, "", err
+	}
 	if err := g.checkKey(ctx, ws, in); err != nil {
 		return postern.Key{}, "", err
 	}
@@ -177,7 +190,7 @@ func (g *Gateway) CreateKey(ctx context.Context, ws postern.WorkspaceID, in NewK
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
 	})
-	return key, secret, g.db.CreateKey(ctx, key)
+	return key, secret, g.db.CreateKey(ctx, key, by.act(key.CreatedAt, ws, "key.created", string(key.ID)))
 }
 
 // withSecret chooses the secret of a key. Only its hash and its last four
@@ -195,8 +208,11 @@ type Rotation struct {
 }
 
 // RotateKey makes a successor with the same name, environment, scopes and
-// devices and returns its secret. For the operator and the dashboard.
-func (g *Gateway) RotateKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
+// devices and returns its secret. A member needs the role of a developer.
+func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
+	if err := by.needs(ws, postern.Developer); err != nil {
+		return key, "", err
+	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
 		return key, "", postern.Invalid("/overlap", "the old key lives on for 0 to %d hours", int(maxOverlap.Hours()))
 	}
@@ -207,7 +223,7 @@ func (g *Gateway) RotateKey(ctx context.Context, ws postern.WorkspaceID, id post
 	next := old
 	next.ID, next.CreatedAt, next.LastUsedAt, next.ExpiresAt = postern.NewKeyID(), g.time(), 0, in.ExpiresAt
 	key, secret = withSecret(next)
-	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key)
+	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
 	if err == nil && !ok {
 		err = postern.Invalid("/key", "the key has ended already; create a new one")
 	}
@@ -248,15 +264,22 @@ func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKe
 	return nil
 }
 
-// Keys lists a workspace's keys.
-func (g *Gateway) Keys(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
+// Keys lists a workspace's keys, the newest first. A member needs the role of a
+// developer.
+func (g *Gateway) Keys(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Key, error) {
+	if err := by.needs(ws, postern.Developer); err != nil {
+		return nil, err
+	}
 	if _, err := g.db.Workspace(ctx, ws); err != nil {
 		return nil, err
 	}
 	return g.db.Keys(ctx, ws)
 }
 
-// RevokeKey ends a key at once.
-func (g *Gateway) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) error {
-	return g.db.RevokeKey(ctx, ws, id, g.time())
+// RevokeKey ends a key at once. A member needs the role of a developer.
+func (g *Gateway) RevokeKey(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID) error {
+	if err := by.needs(ws, postern.Developer); err != nil {
+		return err
+	}
+	return g.db.RevokeKey(ctx, ws, id, by.act(g.time(), ws, "key.revoked", string(id)))
 }

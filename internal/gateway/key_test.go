@@ -52,7 +52,7 @@ func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
 		t.Fatal(err)
 	}
 	in.Name = "k"
-	key, secret, err := g.CreateKey(t.Context(), ws.ID, in)
+	key, secret, err := g.CreateKey(t.Context(), Operator(), ws.ID, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRevokedKeyIsRefusedAtOnceAlsoWhenItWasJustRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.RevokeKey(t.Context(), key.WorkspaceID, key.ID); err != nil {
+		if err := g.RevokeKey(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
 		g.keys.put(hash, stale, version) // a request that had read the key before it was revoked

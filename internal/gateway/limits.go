@@ -52,6 +52,20 @@ const (
 	defaultOverlap = 24 * time.Hour
 	maxOldSecrets  = 9 // that sign beside the newest: more only make the header longer
 
+	minPassword    = 10 // bytes
+	maxPassword    = 256
+	maxEmail       = 254 // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
+	maxHashing     = 4   // passwords that are hashed at once, with 64 MiB each
+	maxMemberships = 100 // of a user that are shown
+	maxSessions    = 100 // of a user that are shown
+	maxActs        = 100 // of a workspace that are shown
+
+	// Passwords that may be tried in an hour: of an account from one network, and
+	// of an account in all; and for how many accounts that is remembered.
+	guessesNear     = 10
+	guessesAll      = 20
+	guessedAccounts = 1 << 16
+
 	// usedEvery bounds how often a key's last use is written.
 	usedEvery = time.Minute
 	// keysCached bounds the keys remembered in memory.

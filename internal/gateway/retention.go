@@ -63,10 +63,15 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 				return g.db.RemoveMessages(ctx, ws.ID, now.Add(-k.Messages), from)
 			}))
 	}
-	return errors.Join(err, inChunks(ctx, func(int64) (int64, bool, error) {
-		more, err := g.db.RemoveEndpointHours(ctx, now.Add(-keep.Events))
-		return 0, more, err
-	}))
+	return errors.Join(err,
+		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := g.db.RemoveEndpointHours(ctx, now.Add(-keep.Events))
+			return 0, more, err
+		}),
+		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := g.db.RemoveSignIns(ctx, now)
+			return 0, more, err
+		}))
 }
 
 // inChunks removes chunk after chunk. It rests after each for as long as the

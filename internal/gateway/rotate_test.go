@@ -22,7 +22,7 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, oldSecret, err := g.CreateKey(ctx, all.WorkspaceID, NewKey{Name: "ci", Environment: "staging", Scopes: []postern.Scope{postern.EventsRead}, Devices: []postern.DeviceID{d.Value.ID}})
+		old, oldSecret, err := g.CreateKey(ctx, Operator(), all.WorkspaceID, NewKey{Name: "ci", Environment: "staging", Scopes: []postern.Scope{postern.EventsRead}, Devices: []postern.DeviceID{d.Value.ID}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if !good(oldSecret) { // it is remembered from now on
 			t.Fatal("a new key is refused")
 		}
-		next, nextSecret, err := g.RotateKey(ctx, old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour})
+		next, nextSecret, err := g.RotateKey(ctx, Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,26 +46,26 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if now = now.Add(time.Millisecond); good(oldSecret) || !good(nextSecret) {
 			t.Error("after the overlap the old key holds, or the new one does not")
 		}
-		if _, _, err := g.RotateKey(ctx, old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.RotateKey(ctx, Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a key that has ended = %v", err)
 		}
 		// Without an overlap the old key ends at once, and a shorter life is kept.
-		last, lastSecret, err := g.RotateKey(ctx, next.WorkspaceID, next.ID, Rotation{ExpiresAt: postern.TimeOf(now.Add(time.Minute))})
+		last, lastSecret, err := g.RotateKey(ctx, Operator(), next.WorkspaceID, next.ID, Rotation{ExpiresAt: postern.TimeOf(now.Add(time.Minute))})
 		if err != nil || good(nextSecret) || !good(lastSecret) {
 			t.Errorf("without an overlap: %v", err)
 		}
-		if _, _, err := g.RotateKey(ctx, last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour}); err != nil {
+		if _, _, err := g.RotateKey(ctx, Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		if now = now.Add(time.Minute); good(lastSecret) {
 			t.Error("an overlap made a key live longer")
 		}
 		for _, overlap := range []time.Duration{-1, 30*24*time.Hour + 1} {
-			if _, _, err := g.RotateKey(ctx, last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.RotateKey(ctx, Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("an overlap of %s = %v", overlap, err)
 			}
 		}
-		if _, _, err := g.RotateKey(ctx, postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.RotateKey(ctx, Operator(), postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a key of another workspace = %v", err)
 		}
 	})
@@ -74,13 +74,13 @@ func TestSuccessorOfAKey(t *testing.T) {
 func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, _ := newKey(t, g, NewKey{})
-		if err := g.RevokeKey(t.Context(), key.WorkspaceID, key.ID); err != nil {
+		if err := g.RevokeKey(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.RotateKey(t.Context(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.RotateKey(t.Context(), Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a revoked key = %v", err)
 		}
-		list, err := g.Keys(t.Context(), key.WorkspaceID)
+		list, err := g.Keys(t.Context(), Operator(), key.WorkspaceID)
 		if err != nil || len(list) != 1 {
 			t.Errorf("keys = %+v, %v", list, err)
 		}
@@ -90,7 +90,7 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, secret := newKey(t, g, NewKey{})
-		list, err := g.Keys(t.Context(), key.WorkspaceID)
+		list, err := g.Keys(t.Context(), Operator(), key.WorkspaceID)
 		if err != nil || !slices.Equal(list[0].Scopes, postern.Scopes()) || list[0].LastFour != secret[len(secret)-4:] || list[0].Devices != nil {
 			t.Errorf("a key made without scopes is listed as %+v, %v", list, err)
 		}
@@ -98,7 +98,7 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 			"no scopes": {Name: "k", Scopes: []postern.Scope{}}, "unknown scope": {Name: "k", Scopes: []postern.Scope{"all"}}, "no devices": {Name: "k", Devices: []postern.DeviceID{}},
 			"bad label": {Name: "k", Environment: "a\nb"}, "no name": {},
 		} {
-			if _, _, err := g.CreateKey(t.Context(), key.WorkspaceID, in); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.CreateKey(t.Context(), Operator(), key.WorkspaceID, in); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%s = %v, want validation-failed", name, err)
 			}
 		}
@@ -111,7 +111,7 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.CreateKey(t.Context(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, _, err := g.CreateKey(t.Context(), Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("a device of another workspace = %v", err)
 		}
 	})

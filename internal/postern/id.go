@@ -30,6 +30,8 @@ type (
 	DeliveryID string
 	// ReplayID names a replay.
 	ReplayID string
+	// UserID names a person who signs in.
+	UserID string
 )
 
 // NewWorkspaceID makes a fresh id.
@@ -58,6 +60,9 @@ func NewDeliveryID() DeliveryID { return DeliveryID(newID("dlv_")) }
 
 // NewReplayID makes a fresh id.
 func NewReplayID() ReplayID { return ReplayID(newID("rpl_")) }
+
+// NewUserID makes a fresh id.
+func NewUserID() UserID { return UserID(newID("usr_")) }
 
 // NewRequestID makes a fresh id for one API request.
 func NewRequestID() string { return newID("req_") }

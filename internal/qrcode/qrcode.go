@@ -4,6 +4,7 @@ package qrcode
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"rsc.io/qr"
 )
@@ -46,6 +47,30 @@ func SVG(text string) ([]byte, error) {
 	}
 	b.WriteString(`"/></svg>`)
 	return b.Bytes(), nil
+}
+
+// Text draws a text for a terminal, two rows of squares in a line. Light squares
+// are drawn, as on a dark screen.
+func Text(text string) (string, error) {
+	c, err := encode(text)
+	if err != nil {
+		return "", err
+	}
+	light := func(x, y int) int {
+		if y >= c.Size+quietZone || c.Black(x, y) {
+			return 0
+		}
+		return 1
+	}
+	halves := []string{" ", "▀", "▄", "█"}
+	var b strings.Builder
+	for y := -quietZone; y < c.Size+quietZone; y += 2 {
+		for x := -quietZone; x < c.Size+quietZone; x++ {
+			b.WriteString(halves[light(x, y)+2*light(x, y+1)])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
 }
 
 // encode takes the lowest redundancy: it makes the largest squares, which

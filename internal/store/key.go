@@ -19,8 +19,8 @@ func scanKey(s scanner) (k postern.Key, err error) {
 }
 
 // CreateKey adds an API key. Only its hash is kept.
-func (db *DB) CreateKey(ctx context.Context, k postern.Key) error {
-	return db.do(ctx, opFunc(func(t *tx) error { return t.insertKey(k) }))
+func (db *DB) CreateKey(ctx context.Context, k postern.Key, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error { return errors.Join(t.insertKey(k), act.record(t)) }))
 }
 
 func (t *tx) insertKey(k postern.Key) error {
@@ -40,7 +40,7 @@ func (db *DB) Key(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID)
 
 // RotateKey adds the successor of a key and lets the old one end at a time, if
 // it does not end before. ok is false when the old key has ended already.
-func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key) (ok bool, err error) {
+func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, act Act) (ok bool, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
 			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old, ends, k.CreatedAt)
@@ -48,7 +48,7 @@ func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Tim
 			return err
 		}
 		t.wake(KeyChanged, string(k.WorkspaceID))
-		return t.insertKey(k)
+		return errors.Join(t.insertKey(k), act.record(t))
 	}))
 	return ok, err
 }
@@ -84,14 +84,17 @@ type withTail struct {
 func (s withTail) Scan(dst ...any) error { return s.scanner.Scan(append(dst, s.tail...)...) }
 
 // RevokeKey ends a key at once. Revoking twice keeps the first time.
-func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, at postern.Time) error {
+func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, act Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE api_key SET revoked_at = CASE WHEN revoked_at = 0 THEN $3 ELSE revoked_at END WHERE workspace_id = $1 AND id = $2`, ws, id, at)
-		if err == nil && n == 0 {
+		n, err := t.changed(`UPDATE api_key SET revoked_at = CASE WHEN revoked_at = 0 THEN $3 ELSE revoked_at END WHERE workspace_id = $1 AND id = $2`, ws, id, act.At)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
 			return postern.Errorf(postern.NotFound, "there is no such key")
 		}
 		t.wake(KeyChanged, string(ws))
-		return err
+		return act.record(t)
 	}))
 }
 

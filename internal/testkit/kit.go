@@ -199,7 +199,7 @@ func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 // Key makes a key.
 func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	k.t.Helper()
-	_, secret, err := k.app.Gateway().CreateKey(k.t.Context(), ws, in)
+	_, secret, err := k.app.Gateway().CreateKey(k.t.Context(), gateway.Operator(), ws, in)
 	if err != nil {
 		k.t.Fatal(err)
 	}

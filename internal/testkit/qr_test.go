@@ -1,6 +1,10 @@
 package testkit_test
 
 import (
+	"bytes"
+	"image"
+	"image/draw"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +12,7 @@ import (
 	"testing"
 
 	"postern/internal/postern"
+	"postern/internal/qrcode"
 	"postern/internal/testkit"
 )
 
@@ -39,10 +44,43 @@ func TestQRCodesCanBeScanned(t *testing.T) {
 	}
 }
 
-func scan(t *testing.T, kind string, image []byte) string {
+// The code that a terminal shows is read from a picture of the screen.
+func TestQRCodeInATerminalCanBeScanned(t *testing.T) {
+	t.Parallel()
+	const want = "2@abc,def,ghi,jkl"
+	text, err := qrcode.Text(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, screen(strings.Split(strings.TrimRight(text, "\n"), "\n"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := scan(t, "png", b.Bytes()); got != want {
+		t.Errorf("the reader saw %q, want %q", got, want)
+	}
+}
+
+// screen draws lines of half blocks, white on black.
+func screen(lines []string) image.Image {
+	const size = 8
+	img := image.NewGray(image.Rect(0, 0, size*len([]rune(lines[0])), 2*size*len(lines)))
+	for y, line := range lines {
+		for x, r := range []rune(line) {
+			for half, lit := range []bool{r == '▀' || r == '█', r == '▄' || r == '█'} {
+				if lit {
+					draw.Draw(img, image.Rect(x*size, (2*y+half)*size, (x+1)*size, (2*y+half+1)*size), image.White, image.Point{}, draw.Src)
+				}
+			}
+		}
+	}
+	return img
+}
+
+func scan(t *testing.T, kind string, picture []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "qr."+kind)
-	if err := os.WriteFile(file, image, 0o600); err != nil {
+	if err := os.WriteFile(file, picture, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if kind == "svg" {

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"postern/internal/postern"
+
+	"github.com/alexedwards/argon2id"
+)
+
+// hashing is how passwords are hashed: argon2id with 64 MiB and three passes
+// (RFC 9106 recommends that for where memory is scarce). A few at a time, so that
+// many sign-ins at once take time and not memory.
+type hashing struct {
+	params argon2id.Params
+	turn   chan struct{}
+	none   string // the hash of nobody's password, so that an unknown address takes as long
+}
+
+func newHashing() *hashing {
+	return &hashing{
+		params: argon2id.Params{Memory: 64 << 10, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
+		turn:   make(chan struct{}, min(runtime.NumCPU(), maxHashing)),
+		none:   "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+	}
+}
+
+func (h *hashing) wait(ctx context.Context) (done func(), err error) {
+	select {
+	case h.turn <- struct{}{}:
+		return func() { <-h.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *hashing) hash(ctx context.Context, password string) (string, error) {
+	done, err := h.wait(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	hash, err := argon2id.CreateHash(password, &h.params)
+	if err != nil {
+		return "", fmt.Errorf("hash a password: %w", err)
+	}
+	return hash, nil
+}
+
+// matches tells whether a password has a hash; "" is nobody's.
+func (h *hashing) matches(ctx context.Context, password, hash string) (bool, error) {
+	done, err := h.wait(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	known := hash != ""
+	if !known {
+		hash = h.none
+	}
+	same, err := argon2id.ComparePasswordAndHash(password, hash)
+	if err != nil {
+		return false, fmt.Errorf("compare a password: %w", err)
+	}
+	return same && known, nil
+}
+
+// checkPassword follows NIST SP 800-63B, 3.1.1: length is what counts, no kinds of
+// characters are asked for, and what is easily guessed of the user is refused.
+func checkPassword(pointer, password, email string) error {
+	name, _, _ := strings.Cut(email, "@")
+	switch {
+	case len(password) < minPassword || len(password) > maxPassword:
+		return postern.Invalid(pointer, "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword)
+	case strings.EqualFold(password, email) || strings.EqualFold(password, name):
+		return postern.Invalid(pointer, "the password must not be the e-mail address")
+	case strings.Count(password, password[:1]) == len(password):
+		return postern.Invalid(pointer, "the password must not be one character again and again")
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// PutSession writes the session of a browser; the token is a hash of the one that
+// the browser has. User is "" before somebody has signed in.
+func (g *Gateway) PutSession(ctx context.Context, token string, user postern.UserID, data []byte, expires postern.Time) error {
+	return g.db.PutSignIn(ctx, store.SignIn{TokenHash: token, UserID: user, Data: data, ExpiresAt: expires})
+}
+
+// Session finds the session of a browser; ok is false when it has ended.
+func (g *Gateway) Session(ctx context.Context, token string) (data []byte, ok bool, err error) {
+	s, ok, err := g.db.SignIn(ctx, token, g.time())
+	return s.Data, ok, err
+}
+
+// EndSession ends the session of a browser.
+func (g *Gateway) EndSession(ctx context.Context, token string) error {
+	return g.db.EndSignIn(ctx, token)
+}
+
+// Sessions lists the sessions of a user by their tokens' hashes.
+func (g *Gateway) Sessions(ctx context.Context, user postern.UserID) (list []store.SignIn, err error) {
+	return g.db.SignIns(ctx, user, g.time(), maxSessions)
+}
+
+// EndSessions ends all sessions of a user but the one with a token, "" for none.
+func (g *Gateway) EndSessions(ctx context.Context, address string, user postern.UserID, but string) error {
+	return g.db.EndSignIns(ctx, user, but, store.Act{At: g.time(), UserID: user, Act: "user.signed-out-everywhere", Subject: string(user), Address: address})
+}

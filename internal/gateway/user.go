@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/mail"
+	"strings"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// OpenSetUp makes the token of a set-up link, in place of an earlier one; "" when
+// somebody can sign in already.
+func (g *Gateway) OpenSetUp(ctx context.Context) (token string, err error) {
+	token = randomToken()
+	ok, err := g.db.SetSetUpToken(ctx, hashToken(token))
+	if err != nil || !ok {
+		return "", err
+	}
+	return token, nil
+}
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// IsSetUpOpen tells whether a token is that of the set-up link.
+func (g *Gateway) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
+	hash, err := g.db.SetUpToken(ctx)
+	return hash != "" && hash == hashToken(token), err
+}
+
+// SetUp is what the first user says.
+type SetUp struct {
+	Workspace string // its name
+	Email     string
+	Password  string
+}
+
+// SetUp makes the first user, who owns a first workspace on the largest plan:
+// whoever has the link runs the server. A token is used once.
+func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
+	email, err := checkEmail("/email", in.Email)
+	if err != nil {
+		return postern.User{}, err
+	}
+	if err := checkName("/workspace", in.Workspace); err != nil {
+		return postern.User{}, err
+	}
+	if err := checkPassword("/password", in.Password, email); err != nil {
+		return postern.User{}, err
+	}
+	hash, err := g.hashing.hash(ctx, in.Password)
+	if err != nil {
+		return postern.User{}, err
+	}
+	now := g.time()
+	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}
+	names := postern.PlanNames()
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: in.Workspace, Plan: names[len(names)-1], CreatedAt: now}
+	act := store.Act{At: now, WorkspaceID: ws.ID, UserID: u.ID, Act: "user.set-up", Subject: string(u.ID), Address: address}
+	return u, g.db.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
+}
+
+// checkEmail gives an address as it is kept: in lower case, without a name.
+func checkEmail(pointer, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	a, err := mail.ParseAddress(text)
+	if err != nil || a.Address != text || len(text) > maxEmail || !cleanText(text) {
+		return "", postern.Invalid(pointer, "write an e-mail address such as ada@example.com")
+	}
+	return strings.ToLower(text), nil
+}
+
+// errSignIn is the same for whatever is wrong, so that nobody learns who has an
+// account.
+var errSignIn = postern.Errorf(postern.Unauthorized, "the e-mail address or the password is wrong")
+
+// SignIn finds the user with an e-mail address and a password. Guesses are few,
+// for each account and for each account and network.
+func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	if len(email) > maxEmail || len(password) > maxPassword {
+		return postern.User{}, errSignIn
+	}
+	if err := g.guesses.take(ctx, address, email); err != nil {
+		return postern.User{}, err
+	}
+	u, hash, _, err := g.db.UserByEmail(ctx, email)
+	if err != nil {
+		return postern.User{}, err
+	}
+	same, err := g.hashing.matches(ctx, password, hash)
+	if err != nil {
+		return postern.User{}, err
+	}
+	if !same {
+		return postern.User{}, errSignIn
+	}
+	return u, g.db.RecordAct(ctx, store.Act{At: g.time(), UserID: u.ID, Act: "user.signed-in", Subject: string(u.ID), Address: address})
+}
+
+// ChangePassword replaces a user's password and ends all sessions of the user.
+func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) error {
+	u, hash, ok, err := g.db.User(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := g.guesses.take(ctx, address, u.Email); err != nil {
+		return err
+	}
+	same, err := g.hashing.matches(ctx, before, hash)
+	if err != nil {
+		return err
+	}
+	if !ok || !same {
+		return postern.Invalid("/before", "this is not your password")
+	}
+	return g.setPassword(ctx, u, password, address)
+}
+
+func (g *Gateway) setPassword(ctx context.Context, u postern.User, password, address string) error {
+	if err := checkPassword("/password", password, u.Email); err != nil {
+		return err
+	}
+	hash, err := g.hashing.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	return g.db.SetPassword(ctx, u.ID, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+}
+
+// Memberships lists the workspaces of a user.
+func (g *Gateway) Memberships(ctx context.Context, id postern.UserID) ([]postern.Member, error) {
+	return g.db.Memberships(ctx, id, maxMemberships)
+}
+
+// AsMember is the caller that a user is in a workspace.
+func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
+	m, err := g.db.Member(ctx, ws, id)
+	if err != nil {
+		return Caller{}, err
+	}
+	w, err := g.db.Workspace(ctx, ws)
+	if err != nil {
+		return Caller{}, err
+	}
+	plan, ok := w.Entitlement()
+	if !ok {
+		return Caller{}, unauthorized()
+	}
+	return Caller{Key: postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()}, Plan: plan, Member: m}, nil
+}

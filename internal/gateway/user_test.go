@@ -1,0 +1,252 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"postern/internal/postern"
+)
+
+const goodPassword = "four plain words here"
+
+// first sets the server up.
+func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
+	t.Helper()
+	token, err := g.OpenSetUp(t.Context())
+	if err != nil || token == "" {
+		t.Fatalf("no set-up link: %v", err)
+	}
+	u, err := g.SetUp(t.Context(), token, "192.0.2.1", SetUp{Workspace: "acme", Email: " Ada@Example.com", Password: goodPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := g.Memberships(t.Context(), u.ID)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("memberships = %v, %v", list, err)
+	}
+	return u, list[0]
+}
+
+func TestSetUpLinkMakesOneOwner(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		older, err := g.OpenSetUp(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := g.OpenSetUp(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword}
+		for _, wrong := range []string{"", "x", older, hashToken(token)} {
+			if open, err := g.IsSetUpOpen(t.Context(), wrong); open || err != nil {
+				t.Errorf("%q is open: %v, %v", wrong, open, err)
+			}
+			if _, err := g.SetUp(t.Context(), wrong, "", in); postern.ReasonOf(err) != postern.NotFound {
+				t.Errorf("%q: %v", wrong, err)
+			}
+		}
+		var made sync.Map
+		var race sync.WaitGroup
+		for i := range 8 { // many browsers with the same link
+			race.Go(func() {
+				in := in
+				in.Email = fmt.Sprintf("u%d@example.com", i)
+				if u, err := g.SetUp(t.Context(), token, "", in); err == nil {
+					made.Store(u.ID, true)
+				} else if postern.ReasonOf(err) != postern.NotFound {
+					t.Errorf("set up: %v", err)
+				}
+			})
+		}
+		race.Wait()
+		n := 0
+		made.Range(func(any, any) bool { n++; return true })
+		if n != 1 {
+			t.Errorf("%d users were made with one link", n)
+		}
+		if again, err := g.OpenSetUp(t.Context()); again != "" || err != nil {
+			t.Errorf("there is a user, and a new set-up link: %v", err)
+		}
+	})
+}
+
+func TestSetUpSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	token, err := g.OpenSetUp(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword}
+	for pointer, change := range map[string]func(*SetUp){
+		"/workspace": func(s *SetUp) { s.Workspace = "" },
+		"/email":     func(s *SetUp) { s.Email = "Ada <ada@example.com>" },
+		"/password":  func(s *SetUp) { s.Password = "short" },
+	} {
+		in := good
+		change(&in)
+		_, err := g.SetUp(t.Context(), token, "", in)
+		if e, ok := errors.AsType[*postern.Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != pointer {
+			t.Errorf("%s: %v", pointer, err)
+		}
+	}
+	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n", strings.Repeat("a", 250) + "@example.com"} {
+		if got, err := checkEmail("/email", email); err == nil && strings.TrimSpace(email) != got {
+			t.Errorf("%q is taken as %q", email, got)
+		}
+	}
+	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200)} {
+		if checkPassword("/password", password, "ada@example.com") == nil {
+			t.Errorf("the password %q is taken", password)
+		}
+	}
+	if open, err := g.IsSetUpOpen(t.Context(), token); !open || err != nil {
+		t.Errorf("what was wrong has used the link up: %v", err)
+	}
+}
+
+func TestSignInTellsNobodyWhoHasAnAccount(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		u, _ := first(t, g)
+		got, err := g.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
+		if err != nil || got.ID != u.ID {
+			t.Errorf("sign in = %v, %v", got, err)
+		}
+		_, wrong := g.SignIn(t.Context(), "192.0.2.1", "ada@example.com", "another password")
+		_, unknown := g.SignIn(t.Context(), "192.0.2.1", "eve@example.com", goodPassword)
+		if postern.ReasonOf(wrong) != postern.Unauthorized || !errors.Is(unknown, wrong) || unknown.Error() != wrong.Error() {
+			t.Errorf("a wrong password is told %v, an unknown account %v", wrong, unknown)
+		}
+	})
+}
+
+func TestGuessesAreFewAndLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	q := newGuesses()
+	tried := 0
+	for range 1000 { // from one network, in one moment
+		if q.take(t.Context(), "2001:db8::"+fmt.Sprintf("%x", tried+1), "ada@example.com") == nil {
+			tried++
+		}
+	}
+	if tried > guessesNear {
+		t.Errorf("%d guesses were tried from one network, want at most %d", tried, guessesNear)
+	}
+	if err := q.take(t.Context(), "192.0.2.7", "ada@example.com"); err != nil {
+		t.Errorf("the user at home cannot sign in: %v", err)
+	}
+	for i := range 1000 { // from a thousand
+		if q.take(t.Context(), fmt.Sprintf("198.51.%d.%d", i/250, i%250), "ada@example.com") == nil {
+			tried++
+		}
+	}
+	if tried > guessesAll {
+		t.Errorf("%d guesses were tried, want at most %d", tried, guessesAll)
+	}
+	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil || e.Reason != postern.RateLimited || e.RetryAfter <= 0 {
+		t.Errorf("one too many is told %v", e)
+	}
+}
+
+func TestNewPasswordEndsAllSessions(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		u, _ := first(t, g)
+		if err := g.PutSession(t.Context(), "token", u.ID, []byte("x"), g.time().Add(1e12)); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+			t.Errorf("with a wrong one: %v", err)
+		}
+		if _, ok, err := g.Session(t.Context(), "token"); !ok || err != nil {
+			t.Errorf("the session has ended: %v", err)
+		}
+		if err := g.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := g.Session(t.Context(), "token"); ok || err != nil {
+			t.Errorf("the session goes on: %v", err)
+		}
+		if _, err := g.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("the old password: %v", err)
+		}
+		if _, err := g.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
+			t.Errorf("the new password: %v", err)
+		}
+	})
+}
+
+func TestMemberMayWhatTheRoleAllows(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		u, m := first(t, g)
+		other, err := g.CreateWorkspace(t.Context(), "other", "growth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.AsMember(t.Context(), u.ID, other.ID); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("a workspace of others: %v", err)
+		}
+		c, err := g.AsMember(t.Context(), u.ID, m.WorkspaceID)
+		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
+			t.Errorf("caller = %+v, %v", c, err)
+		}
+		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
+			by := Actor{Member: m}
+			by.Member.Role = role
+			if _, _, err := g.CreateKey(t.Context(), by, m.WorkspaceID, NewKey{Name: "k"}); reasonOrNone(err) != want {
+				t.Errorf("%s makes a key: %v", role, err)
+			}
+			if _, _, err := g.CreateKey(t.Context(), by, other.ID, NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
+				t.Errorf("%s makes a key of others: %v", role, err)
+			}
+		}
+		if _, err := g.Keys(t.Context(), Actor{}, m.WorkspaceID); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("nobody reads the keys: %v", err)
+		}
+		developer := Actor{Member: m}
+		developer.Member.Role = postern.Developer
+		if _, err := g.Acts(t.Context(), developer, m.WorkspaceID); postern.ReasonOf(err) != postern.MissingScope {
+			t.Errorf("a developer reads the audit log: %v", err)
+		}
+		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID)
+		if err != nil || len(acts) != 3 || acts[0].Act != "key.created" || acts[0].UserID != u.ID || acts[2].Act != "user.set-up" || acts[2].Address != "192.0.2.1" {
+			t.Errorf("the audit log has %+v, %v", acts, err)
+		}
+	})
+}
+
+func reasonOrNone(err error) postern.Reason {
+	if err == nil {
+		return ""
+	}
+	return postern.ReasonOf(err)
+}
+
+func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
+			if err := g.PutSession(t.Context(), token, "usr_1", []byte(token), g.time()+postern.Time(life)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if data, ok, err := g.Session(t.Context(), "ended"); ok || err != nil {
+			t.Errorf("a session that has ended gives %q, %v", data, err)
+		}
+		if err := g.RemoveOld(t.Context(), Retention{Events: day, Messages: day}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := g.db.SignIns(t.Context(), "usr_1", 0, 10)
+		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
+			t.Errorf("kept are %+v, %v", list, err)
+		}
+		if err := g.EndSessions(t.Context(), "", "usr_1", ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := g.Session(t.Context(), "open"); ok || err != nil {
+			t.Errorf("it goes on: %v", err)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package postern
+
+import "slices"
+
+// User is a person who signs in to the dashboard.
+type User struct {
+	ID        UserID `json:"id"`
+	Email     string `json:"email"` // in lower case
+	CreatedAt Time   `json:"createdAt"`
+}
+
+// Role is what a user may do in a workspace.
+type Role string
+
+// The roles, each with all that those behind it may do.
+const (
+	Owner     Role = "owner"     // also makes owners
+	Admin     Role = "admin"     // also invites and removes users
+	Developer Role = "developer" // changes what the API can change, and manages its keys
+	Viewer    Role = "viewer"    // reads
+)
+
+// Roles lists the roles, the mightiest first.
+func Roles() []Role { return []Role{Owner, Admin, Developer, Viewer} }
+
+// Covers tells whether a role may do all that the other may. An unknown role
+// covers nothing.
+func (r Role) Covers(other Role) bool {
+	mine, others := slices.Index(Roles(), r), slices.Index(Roles(), other)
+	return mine >= 0 && others >= mine
+}
+
+// Scopes are what the role may do of what an API key can do.
+func (r Role) Scopes() []Scope {
+	switch {
+	case r.Covers(Developer):
+		return Scopes()
+	case r.Covers(Viewer):
+		return []Scope{DevicesRead, MessagesRead, ContactsRead, WebhooksRead, EventsRead, UsageRead}
+	}
+	return nil
+}
+
+// Member is a user in a workspace.
+type Member struct {
+	UserID      UserID      `json:"userId"`
+	Email       string      `json:"email"`
+	WorkspaceID WorkspaceID `json:"workspaceId"`
+	Workspace   string      `json:"workspace"` // its name
+	Role        Role        `json:"role"`
+	JoinedAt    Time        `json:"joinedAt"`
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+const setUpToken = "set_up_token" // the setting: the hash of the token, in hexadecimal
+
+// SetUp makes the first user, its workspace and its membership, and uses the
+// set-up token up.
+type SetUp struct {
+	TokenHash    string
+	User         postern.User
+	PasswordHash string
+	Workspace    postern.Workspace
+	Act          Act
+}
+
+func (o SetUp) apply(t *tx) error {
+	n, err := t.changed(`DELETE FROM setting WHERE name = $1 AND value = $2 AND NOT EXISTS (SELECT 1 FROM users)`, setUpToken, o.TokenHash)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
+	}
+	return errors.Join(
+		t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name, o.Workspace.Plan, o.Workspace.CreatedAt),
+		t.exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, o.User.ID, o.User.Email, o.PasswordHash, o.User.CreatedAt),
+		t.exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, o.User.ID, o.Workspace.ID, postern.Owner, o.User.CreatedAt),
+		o.Act.record(t),
+	)
+}
+
+// SetUp makes the first user.
+func (db *DB) SetUp(ctx context.Context, o SetUp) error { return db.do(ctx, o) }
+
+// SetSetUpToken replaces the token of the set-up link; ok is false when there is
+// a user already.
+func (db *DB) SetSetUpToken(ctx context.Context, hash string) (ok bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		var users int
+		if err := t.row(`SELECT count(*) FROM users`, nil, &users); err != nil || users > 0 {
+			return err
+		}
+		ok = true
+		return t.exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, setUpToken, hash)
+	}))
+	return ok, err
+}
+
+// SetUpToken is the hash of the token of the set-up link; "" when none is open.
+func (db *DB) SetUpToken(ctx context.Context) (hash string, err error) {
+	return db.Setting(ctx, setUpToken)
+}
+
+// UserByEmail finds a user and the hash of the password; ok is false when there
+// is none.
+func (db *DB) UserByEmail(ctx context.Context, email string) (u postern.User, passwordHash string, ok bool, err error) {
+	return found(db.user(ctx, `email = $1`, email))
+}
+
+// User finds a user and the hash of the password; ok is false when there is none.
+func (db *DB) User(ctx context.Context, id postern.UserID) (u postern.User, passwordHash string, ok bool, err error) {
+	return found(db.user(ctx, `id = $1`, id))
+}
+
+func (db *DB) user(ctx context.Context, where string, arg any) (u postern.User, passwordHash string, err error) {
+	err = db.row(ctx, `SELECT id, email, created_at, password_hash FROM users WHERE `+where, []any{arg}, &u.ID, &u.Email, &u.CreatedAt, &passwordHash)
+	return u, passwordHash, err
+}
+
+func found(u postern.User, passwordHash string, err error) (postern.User, string, bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return u, "", false, nil
+	}
+	return u, passwordHash, err == nil, err
+}
+
+// SetPassword replaces the password of a user, and ends all sign-ins.
+func (db *DB) SetPassword(ctx context.Context, id postern.UserID, passwordHash string, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return postern.Errorf(postern.NotFound, "there is no such user")
+		}
+		return errors.Join(t.exec(`DELETE FROM sign_in WHERE user_id = $1`, id), act.record(t))
+	}))
+}
+
+const memberColumns = `m.user_id, u.email, m.workspace_id, w.name, m.role, m.joined_at
+	FROM member m JOIN users u ON u.id = m.user_id JOIN workspace w ON w.id = m.workspace_id`
+
+func scanMember(s scanner) (m postern.Member, err error) {
+	err = s.Scan(&m.UserID, &m.Email, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
+	return m, err
+}
+
+// Memberships lists the workspaces of a user, at most limit, the oldest first.
+func (db *DB) Memberships(ctx context.Context, id postern.UserID, limit int) (list []postern.Member, err error) {
+	err = db.rows(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 ORDER BY m.workspace_id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
+		m, err := scanMember(r)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// Member finds a user in a workspace.
+func (db *DB) Member(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
+	m, err := scanMember(db.one(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, postern.Errorf(postern.NotFound, "there is no such workspace")
+	}
+	return m, err
+}
+
+// SignIn is a browser that has a session of the dashboard.
+type SignIn struct {
+	TokenHash string
+	UserID    postern.UserID // "" before somebody has signed in
+	Data      []byte
+	ExpiresAt postern.Time
+}
+
+// PutSignIn writes the session of a browser.
+func (db *DB) PutSignIn(ctx context.Context, s SignIn) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (token_hash) DO UPDATE SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
+	}))
+}
+
+// SignIn finds the session of a browser; ok is false when it has ended.
+func (db *DB) SignIn(ctx context.Context, tokenHash string, now postern.Time) (s SignIn, ok bool, err error) {
+	s.TokenHash = tokenHash
+	err = db.row(ctx, `SELECT user_id, data, expires_at FROM sign_in WHERE token_hash = $1 AND expires_at > $2`, []any{tokenHash, now}, &s.UserID, &s.Data, &s.ExpiresAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, false, nil
+	}
+	return s, err == nil, err
+}
+
+// SignIns lists the sessions of a user that have not ended, at most limit, those
+// that last longest first.
+func (db *DB) SignIns(ctx context.Context, id postern.UserID, now postern.Time, limit int) (list []SignIn, err error) {
+	err = db.rows(ctx, `SELECT token_hash, user_id, data, expires_at FROM sign_in WHERE user_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3 + 0`, []any{id, now, limit}, func(r *sql.Rows) error {
+		var s SignIn
+		err := r.Scan(&s.TokenHash, &s.UserID, &s.Data, &s.ExpiresAt)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+}
+
+// EndSignIn ends the session of a browser.
+func (db *DB) EndSignIn(ctx context.Context, tokenHash string) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`DELETE FROM sign_in WHERE token_hash = $1`, tokenHash)
+	}))
+}
+
+// EndSignIns ends all sessions of a user, but for one.
+func (db *DB) EndSignIns(ctx context.Context, id postern.UserID, but string, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return errors.Join(t.exec(`DELETE FROM sign_in WHERE user_id = $1 AND token_hash <> $2`, id, but), act.record(t))
+	}))
+}
+
+// RemoveSignIns removes a chunk of the sessions that have ended; more says that
+// there may be others.
+func (db *DB) RemoveSignIns(ctx context.Context, now postern.Time) (more bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE expires_at <= $1 LIMIT $2 + 0)`, now, purgeChunk)
+		more = n == purgeChunk
+		return err
+	}))
+	return more, err
+}
+
+// Act is one privileged act.
+type Act struct {
+	At          postern.Time
+	WorkspaceID postern.WorkspaceID // "" for what belongs to none
+	UserID      postern.UserID      // "" for the operator
+	Act         string              // such as key.created
+	Subject     string              // the id of what it was done to
+	Address     string              // the browser's
+}
+
+func (a Act) record(t *tx) error {
+	return t.exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address) VALUES ($1, $2, $3, $4, $5, $6)`, a.At, a.WorkspaceID, a.UserID, a.Act, a.Subject, a.Address)
+}
+
+// RecordAct writes an act into the audit log.
+func (db *DB) RecordAct(ctx context.Context, a Act) error { return db.do(ctx, opFunc(a.record)) }
+
+// Acts lists the acts in a workspace, the newest first.
+func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, limit int) (list []Act, err error) {
+	err = db.rows(ctx, `SELECT at, workspace_id, user_id, act, subject, address FROM audit WHERE workspace_id = $1 ORDER BY n DESC LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
+		var a Act
+		err := r.Scan(&a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address)
+		list = append(list, a)
+		return err
+	})
+	return list, err
+}
