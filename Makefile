@@ -34,7 +34,7 @@ test: deps ## run every test, with the race detector on our packages
 	$(GO) vet -tags failpoints ./...
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
 	./scripts/fuzz 20s FuzzDocument
-	$(MAKE) --no-print-directory verify-webhooks demo-check
+	$(MAKE) --no-print-directory verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
 
 .PHONY: openapi docs-assets lint-api
@@ -48,6 +48,13 @@ lint-api: build ## read the API's document with Redocly and Spectral (npm, pinne
 
 docs-assets: ## copy the script of /docs from its npm package
 	@./scripts/docs-assets
+
+.PHONY: web web-check
+web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)
+	@./scripts/web
+
+web-check: ## fail when what "make web" builds is not what is committed
+	@./scripts/web-check
 
 .PHONY: demo-check
 demo-check: build

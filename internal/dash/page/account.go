@@ -1,0 +1,24 @@
+package page
+
+import "time"
+
+// AccountView is the person's own page.
+type AccountView struct {
+	Sessions     []Session
+	Current      Field  // the present password; its value is never shown
+	Password     Field  // the new one; its value is never shown
+	PasswordHint string // what a password must be, as a sentence
+	Problem      string // what is wrong with the change of the password; "": nothing
+}
+
+// Session is a browser that is signed in.
+type Session struct {
+	Browser  string // "Firefox on Linux"
+	Address  string // where it came from last
+	LastSeen time.Time
+	Current  bool // it is the one that asks
+}
+
+func (v AccountView) faults() []fault {
+	return faults(fault{"current", v.Current.Error}, fault{"password", v.Password.Error})
+}

@@ -1,0 +1,108 @@
+// What the pages do beyond HTML. Everything works on attributes, so that parts
+// which htmx brings later need no set-up:
+//   data-copies="id"             copies the text of #id
+//   data-shows="id"              shows and hides the password in #id
+//   command, commandfor          as in HTML, for browsers that lack it
+//   details[data-drop]           closes on Escape and on a click elsewhere
+//   time[data-local]             is written in the reader's own time
+(() => {
+  'use strict'
+
+  const say = (text) => {
+    const to = document.getElementById('said')
+    if (!to) return
+    to.textContent = ''
+    setTimeout(() => { to.textContent = text }, 50) // a change is read aloud, the same text is not
+  }
+
+  const copy = async (button) => {
+    const from = document.getElementById(button.dataset.copies)
+    if (!from) return
+    let done = true
+    try {
+      await navigator.clipboard.writeText(from.textContent)
+    } catch { // plain http, or not allowed: what is selected can be copied by hand
+      const range = document.createRange()
+      range.selectNodeContents(from)
+      const s = getSelection()
+      s.removeAllRanges()
+      s.addRange(range)
+      done = document.execCommand('copy')
+    }
+    const was = button.dataset.label ?? (button.dataset.label = button.textContent)
+    button.textContent = done ? 'Copied' : 'Selected'
+    say(done ? 'Copied' : 'Selected: copy it by hand')
+    clearTimeout(button.restore)
+    button.restore = setTimeout(() => { button.textContent = was }, 2000)
+  }
+
+  const reveal = (button) => {
+    const input = document.getElementById(button.dataset.shows)
+    if (!input) return
+    const shown = input.type === 'password'
+    input.type = shown ? 'text' : 'password'
+    button.setAttribute('aria-pressed', String(shown))
+  }
+
+  const command = (button) => {
+    const dialog = document.getElementById(button.getAttribute('commandfor'))
+    if (!(dialog instanceof HTMLDialogElement)) return
+    if (button.getAttribute('command') === 'close') dialog.close()
+    else if (!dialog.open) dialog.showModal()
+  }
+  const native = 'command' in HTMLButtonElement.prototype
+
+  document.addEventListener('click', (e) => {
+    const at = e.target instanceof Element ? e.target : document.body
+    const button = at.closest('button')
+    if (button?.dataset.copies) copy(button)
+    if (button?.dataset.shows) reveal(button)
+    if (button?.hasAttribute('commandfor') && !native) command(button)
+    if (at instanceof HTMLDialogElement) at.close() // the ground around the box
+    for (const d of document.querySelectorAll('details[data-drop][open]')) if (!d.contains(at)) d.open = false
+  })
+
+  document.addEventListener('keydown', (e) => {
+    if (e.key !== 'Escape') return
+    for (const d of document.querySelectorAll('details[data-drop][open]')) {
+      const inside = d.contains(document.activeElement)
+      d.open = false
+      if (inside) d.querySelector('summary').focus()
+    }
+  })
+
+  // A form that is on its way is not sent twice by a double click; it is usable
+  // again after a while, and at once for who comes back.
+  document.addEventListener('submit', (e) => {
+    if (e.target.method === 'dialog') return
+    if (e.target.dataset.sent) return e.preventDefault()
+    e.target.dataset.sent = '1'
+    setTimeout(() => { delete e.target.dataset.sent }, 3000)
+  })
+  addEventListener('pageshow', () => {
+    for (const f of document.querySelectorAll('form[data-sent]')) delete f.dataset.sent
+  })
+
+  const written = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+  const localize = () => {
+    for (const t of document.querySelectorAll('time[data-local]')) {
+      const when = new Date(t.dateTime)
+      if (Number.isNaN(when.getTime())) continue
+      const text = written.format(when)
+      if (t.textContent === text) continue
+      t.title = t.dateTime
+      t.textContent = text
+    }
+  }
+  localize()
+  document.addEventListener('htmx:after:swap', localize)
+
+  // Nobody looks: nothing is asked.
+  document.addEventListener('htmx:before:request', (e) => { if (document.hidden) e.preventDefault() })
+  // The session ended, or the server is ill: what is shown stays, and the page is loaded anew when it must be.
+  document.addEventListener('htmx:before:response', (e) => {
+    const { raw, status } = e.detail.ctx.response
+    if (raw.redirected || status === 401) location.reload()
+    if (raw.redirected || status >= 400) e.preventDefault()
+  })
+})()

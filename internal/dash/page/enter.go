@@ -1,0 +1,35 @@
+package page
+
+import "github.com/a-h/templ"
+
+// SetUpView is the form that makes the first workspace and its owner.
+type SetUpView struct {
+	Token        string // of the address: the form goes to /setup/{token}
+	Workspace    Field
+	Email        Field
+	Password     Field  // its value is never shown
+	PasswordHint string // what a password must be, as a sentence
+	Problem      string // what is wrong with the whole; "": nothing
+}
+
+func (v SetUpView) faults() []fault {
+	return faults(fault{"workspace", v.Workspace.Error}, fault{"email", v.Email.Error}, fault{"password", v.Password.Error})
+}
+
+// SignInView is the form to sign in.
+type SignInView struct {
+	Next    string          // where the person wanted to go, sent back as it is
+	Email   string          // as it was entered
+	Problem string          // the same whatever was wrong; "": nothing
+	Second  templ.Component // fields of a second step, instead of e-mail and password; nil: the first step
+}
+
+// ProblemView is a page that could not be shown.
+type ProblemView struct {
+	Status int
+	Title  string
+	Text   string // what to do
+	Home   string // where the way out leads; "": "/"
+	Go     string // its text; "": "Go to the overview"
+	Ref    string // the request's id, for those who look into the log; "": none
+}

@@ -1,0 +1,320 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/a-h/templ"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// full is a T whose every text is s: strings, lists of two, structs in structs.
+func full[T any](s string) T {
+	var v T
+	fill(reflect.ValueOf(&v).Elem(), s)
+	return v
+}
+
+func fill(v reflect.Value, s string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int:
+		v.SetInt(500)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), s)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), s)
+		}
+	default: // components stay nil
+	}
+}
+
+// hostilePages are all pages, with s wherever a text can be.
+func hostilePages(s string) []sample {
+	f := full[Frame](s)
+	f.Workspace.ID = "another" // so that there is one to switch to
+	return []sample{
+		{"SetUp", SetUp(full[SetUpView](s))},
+		{"SignIn", SignIn(full[SignInView](s))},
+		{"Problem", Problem(full[ProblemView](s))},
+		{"Overview", Overview(f, full[OverviewView](s))},
+		{"Overview to do", Overview(f, OverviewView{Steps: []Step{{Title: s, Text: s, Href: s}}})},
+		{"Devices", Devices(f, full[DevicesView](s))},
+		{"Devices none", Devices(f, DevicesView{Add: s, More: s})},
+		{"Keys", Keys(f, full[KeysView](s))},
+		{"Keys none", Keys(f, KeysView{})},
+		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
+		{"KeyShown", KeyShown(f, full[KeyShownView](s))},
+		{"Account", Account(f, full[AccountView](s))},
+	}
+}
+
+func render(t *testing.T, c templ.Component) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Render(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func parse(t *testing.T, text string) *html.Node {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func has(n *html.Node, name string) bool {
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
+}
+
+func isolated(n *html.Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n.DataAtom == atom.Bdi {
+			return true
+		}
+	}
+	return false
+}
+
+// turns tells whether s holds a character that turns text around.
+func turns(s string) bool { return straight(s) != s }
+
+func TestHostileTextStaysText(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]string{
+		"script":    `</script><script>alert(1)</script>`,
+		"title":     `</title></textarea></option></select></dialog><script>alert(1)</script>`,
+		"attribute": `" onmouseover="alert(1)`,
+		"single":    `' onmouseover='alert(1)`,
+		"url":       `javascript:alert(1)`,
+		"url space": " \tjAvA\nscript:alert(1)",
+		"data":      `data:text/html,<script>alert(1)</script>`,
+		"turned":    "\u202egnp.exe\u2066",
+		"long":      strings.Repeat("long ", 1<<10),
+		"unbroken":  strings.Repeat("W", 1<<14),
+		"bytes":     "\x00\xff\xfe<!--",
+		"elsewhere": "//evil.example/",
+		"backslash": `/\evil.example`,
+		"empty":     "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range hostilePages(s) {
+				text := render(t, p.page)
+				for n := range parse(t, text).Descendants() {
+					judge(t, p.name, n)
+				}
+			}
+		})
+	}
+}
+
+func TestMegabyteIsCarried(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("<b>", 1<<20/3)
+	text := render(t, Devices(full[Frame]("x"), DevicesView{Devices: []Device{{Name: name}}}))
+	if !strings.Contains(text, html.EscapeString(name)) {
+		t.Error("the name is not in the page in full")
+	}
+	for n := range parse(t, text).Descendants() {
+		judge(t, "Devices", n)
+	}
+}
+
+// judge reports what must not be in a page.
+func judge(t *testing.T, page string, n *html.Node) {
+	t.Helper()
+	if n.Type == html.TextNode && turns(n.Data) && !isolated(n) {
+		t.Errorf("%s: text that turns around stands outside of <bdi>, in <%s>", page, n.Parent.Data)
+	}
+	if n.Type == html.CommentNode {
+		t.Errorf("%s holds a comment", page)
+	}
+	if n.Type != html.ElementNode {
+		return
+	}
+	switch n.DataAtom {
+	case atom.Script:
+		if !slices.Contains([]string{Asset("theme.js"), Asset("htmx.min.js"), Asset("app.js")}, attr(n, "src")) || n.FirstChild != nil {
+			t.Errorf("%s holds a script that is not ours: %q", page, attr(n, "src"))
+		}
+	case atom.Style, atom.Iframe, atom.Object, atom.Embed, atom.Base:
+		t.Errorf("%s holds <%s>", page, n.Data)
+	}
+	for _, a := range n.Attr {
+		switch {
+		case strings.HasPrefix(a.Key, "on"), strings.HasPrefix(a.Key, "hx-on"), a.Key == "style", a.Key == "srcdoc":
+			t.Errorf("%s: <%s> has the attribute %s", page, n.Data, a.Key)
+		case turns(a.Val) && a.Key != "value" && a.Key != "data-label":
+			t.Errorf("%s: <%s %s> turns text around", page, n.Data, a.Key)
+		case slices.Contains([]string{"href", "action", "src", "formaction", "hx-get", "hx-post"}, a.Key):
+			u, err := url.Parse(strings.TrimSpace(a.Val))
+			if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(a.Val, "//") || strings.Contains(a.Val, `\`) {
+				t.Errorf("%s: <%s %s=%.60q> leaves this server", page, n.Data, a.Key, a.Val)
+			}
+		}
+	}
+}
+
+// Every page is complete for those who do not see it: fields have labels,
+// tables say what they hold, ids are there once and lead somewhere.
+func TestPagesCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			ids, labels := map[string]bool{}, map[string]bool{}
+			doc := parse(t, render(t, s.page))
+			for n := range doc.Descendants() {
+				if id := attr(n, "id"); id != "" {
+					if ids[id] {
+						t.Errorf("the id %q is there twice", id)
+					}
+					ids[id] = true
+				}
+				labels[attr(n, "for")] = true
+			}
+			focused, headings := 0, 0
+			for n := range doc.Descendants() {
+				readable(t, n, ids, labels)
+				if has(n, "autofocus") {
+					focused++
+				}
+				if n.DataAtom == atom.H1 {
+					headings++
+				}
+			}
+			if focused > 1 || headings != 1 {
+				t.Errorf("%d fields take the focus and there are %d first headings, want at most 1 and exactly 1", focused, headings)
+			}
+		})
+	}
+}
+
+func readable(t *testing.T, n *html.Node, ids, labels map[string]bool) {
+	t.Helper()
+	switch n.DataAtom {
+	case atom.Input, atom.Select, atom.Textarea:
+		wrapped := false
+		for p := n.Parent; p != nil; p = p.Parent {
+			wrapped = wrapped || p.DataAtom == atom.Label
+		}
+		if attr(n, "type") != "hidden" && !wrapped && attr(n, "aria-label") == "" && !labels[attr(n, "id")] {
+			t.Errorf("the field %q has no label", attr(n, "name"))
+		}
+	case atom.Table:
+		if n.FirstChild == nil || n.FirstChild.DataAtom != atom.Caption {
+			t.Error("a table has no caption")
+		}
+	case atom.Th:
+		if attr(n, "scope") == "" {
+			t.Error("a <th> has no scope")
+		}
+	}
+	for _, a := range n.Attr {
+		switch a.Key {
+		case "aria-labelledby", "aria-describedby", "commandfor", "data-copies", "data-shows", "for":
+			for id := range strings.FieldsSeq(a.Val) {
+				if !ids[id] {
+					t.Errorf("<%s %s=%q> leads nowhere", n.Data, a.Key, id)
+				}
+			}
+		case "href":
+			if id, local := strings.CutPrefix(a.Val, "#"); local && !ids[id] {
+				t.Errorf("<a href=%q> leads nowhere", a.Val)
+			}
+		}
+	}
+}
+
+func TestAssetsAreKeptAndCompressed(t *testing.T) {
+	t.Parallel()
+	get := func(path, accept string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept-Encoding", accept)
+		w := httptest.NewRecorder()
+		Assets().ServeHTTP(w, r)
+		return w
+	}
+	for name, a := range assets() {
+		plain, small := get(a.path, ""), get(a.path, "br, gzip;q=0.8")
+		if plain.Code != http.StatusOK || plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || plain.Header().Get("Content-Encoding") != "" {
+			t.Errorf("%s: %d %v", name, plain.Code, plain.Header())
+		}
+		if small.Header().Get("Content-Encoding") != "gzip" {
+			continue
+		}
+		z, err := gzip.NewReader(small.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(z)
+		if err != nil || !bytes.Equal(got, a.raw) {
+			t.Errorf("%s does not unpack to itself: %v", name, err)
+		}
+	}
+	for _, path := range []string{"/assets/", "/assets/app.css", "/assets/../page.go", "/assets/app-000000000000.css"} {
+		if got := get(path, "").Code; got != http.StatusNotFound {
+			t.Errorf("GET %s = %d, want 404", path, got)
+		}
+	}
+	for accept, want := range map[string]bool{"": false, "gzip": true, "GZIP": true, "br": false, "gzip;q=0": false, "gzip; q=0.0": false, "deflate, gzip;q=1.0": true, "xgzip": false} {
+		if got := takesGzip(accept); got != want {
+			t.Errorf("takesGzip(%q) = %t, want %t", accept, got, want)
+		}
+	}
+}
+
+// maxFirstLoad bounds what a browser fetches for its first page, compressed.
+const maxFirstLoad = 150_000
+
+func TestFirstLoadIsSmall(t *testing.T) {
+	t.Parallel()
+	shared := 0
+	for _, name := range []string{"app.css", "theme.js", "htmx.min.js", "app.js", "icon.svg"} {
+		n := min(len(assets()[name].raw), len(assets()[name].small))
+		t.Logf("%-12s %6d bytes compressed", name, n)
+		shared += n
+	}
+	for _, s := range samples() {
+		n := len(squeeze([]byte(render(t, s.page))))
+		t.Logf("%-16s %6d bytes compressed, first load %d", s.name, n, shared+n)
+		if shared+n > maxFirstLoad {
+			t.Errorf("the first load of %s is %d bytes, want at most %d", s.name, shared+n, maxFirstLoad)
+		}
+	}
+}

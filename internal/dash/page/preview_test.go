@@ -1,0 +1,111 @@
+package page
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+var preview = flag.String("preview", "", "write every page with example data into this directory")
+
+// sample is one page with example data.
+type sample struct {
+	name string
+	page templ.Component
+}
+
+func samples() []sample {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	f := func(title, current string) Frame {
+		return Frame{
+			Title: title, Current: current, Email: "ada@example.com", Role: "Owner",
+			Workspace: Workspace{"ws_1", "Acme"}, Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}, {"ws_3", "A workspace with quite a long name that somebody gave it"}},
+		}
+	}
+	said := f("API keys", "/keys")
+	said.Notice = "The key “ci” is revoked."
+	alone := f("Devices", "/devices")
+	alone.Workspaces = alone.Workspaces[:1]
+	scopes := []ScopeChoice{
+		{"devices:read", "See devices and their state.", true},
+		{"devices:write", "Add, link, pause and delete devices.", true},
+		{"messages:read", "Read messages.", false},
+		{"messages:write", "Send messages.", true},
+		{"webhooks:read", "See webhook endpoints and deliveries.", false},
+		{"webhooks:write", "Create and change webhook endpoints.", false},
+		{"events:read", "Follow the log of events.", false},
+		{"usage:read", "See what the plan has left.", false},
+	}
+	return []sample{
+		{"setup", SetUp(SetUpView{Token: "t", PasswordHint: "At least 12 characters."})},
+		{"setup-refused", SetUp(SetUpView{Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."}, Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters."})},
+		{"signin", SignIn(SignInView{Next: "/devices"})},
+		{"signin-refused", SignIn(SignInView{Email: "ada@example.com", Problem: "The e-mail or the password is wrong."})},
+		{"problem", Problem(ProblemView{Status: 404, Title: "There is no such page", Text: "The address may be wrong, or what was here is gone.", Ref: "req_01JD8Z3NDEKTSV4RRFFQ69G5FA"})},
+		{"overview", Overview(f("Overview", "/"), OverviewView{
+			Steps: []Step{
+				{"Create the workspace", "It holds your devices, keys and webhooks.", "", true},
+				{"Create an API key", "Your program uses it to call Postern.", "/keys/new", true},
+				{"Link a device", "Scan a code with the phone that shall send and receive.", "/devices", false},
+				{"Send the first message", "One call, and it is on its way.", "/docs", false},
+				{"Receive a webhook", "Postern posts what comes in to your program, signed.", "/docs", false},
+			},
+			Tiles: []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8 %", "2 wait for another try"}, {"API keys", "4", ""}},
+		})},
+		{"devices-none", Devices(alone, DevicesView{})},
+		{"devices", Devices(f("Devices", "/devices"), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
+			{"dev_1", "Support", "+15550001111", "connected", "", "live", at},
+			{"dev_2", "Sales", "+4915550002222", "disconnected", "socket-closed", "live", at.Add(-time.Hour)},
+			{"dev_3", "A device with a name so long that it takes more than one line in its cell", "", "linking", "", "sandbox", time.Time{}},
+			{"dev_4", "Old phone", "+15550003333", "logged_out", "unlinked-on-phone", "live", at.AddDate(0, -2, 0)},
+			{"dev_5", "Warehouse", "+15550004444", "paused", "", "live", at},
+			{"dev_6", "Marketing", "+15550005555", "banned", "", "live", at},
+			{"dev_7", "دعم العملاء", "+15550006666", "connecting", "", "live", at},
+		}})},
+		{"keys-none", Keys(f("API keys", "/keys"), KeysView{Change: true})},
+		{"keys", Keys(said, KeysView{Change: true, More: "/keys?after=x", Keys: []Key{
+			{"key_1", "Shop backend", "pst_…Ab3d", "production", []string{"messages:write", "devices:read"}, at, at, time.Time{}, "active"},
+			{"key_2", "Shop backend", "pst_…9xQz", "production", []string{"messages:write"}, at, at, at.Add(time.Hour), "expiring"},
+			{"key_3", "ci", "pst_…77aa", "staging", []string{"devices:read"}, at, time.Time{}, time.Time{}, "revoked"},
+			{"key_4", "A key with quite a long name that somebody gave it for a reason", "pst_…0000", "", []string{"devices:read", "devices:write", "messages:read"}, at, time.Time{}, at, "expired"},
+		}})},
+		{"key-form", KeyForm(f("Create an API key", "/keys"), KeyFormView{Environment: Field{"production", ""}, Scopes: scopes, Expiry: "2160h"})},
+		{"key-form-refused", KeyForm(f("Create an API key", "/keys"), KeyFormView{Name: Field{"", "The key needs a name."}, Scopes: scopes, ScopesError: "Choose at least one."})},
+		{"key-shown", KeyShown(f("Your new key", "/keys"), KeyShownView{Name: "Shop backend", Secret: "pst_0123456789abcdefghijklmnopqrstuvABCDEF", BaseURL: "https://gateway.example.com", Old: at})},
+		{"account", Account(f("Account", "/account"), AccountView{PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}, {"Safari on iPhone", "2001:db8:85a3::8a2e:370:7334", at.Add(-26 * time.Hour), false}}})},
+		{"account-refused", Account(f("Account", "/account"), AccountView{Current: Field{"", "This is not your present password."}, PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}}})},
+	}
+}
+
+// TestPreview writes the pages for people to look at, when it is asked to.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples() {
+		var b bytes.Buffer
+		if err := s.page.Render(t.Context(), &b); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if *preview == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(*preview, s.name+".html"), b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *preview == "" {
+		return
+	}
+	if err := os.MkdirAll(filepath.Join(*preview, "assets"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range assets() {
+		if err := os.WriteFile(filepath.Join(*preview, a.path), a.raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

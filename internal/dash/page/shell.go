@@ -1,0 +1,110 @@
+package page
+
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Frame is what Shell shows around a page.
+type Frame struct {
+	Title      string
+	Current    string      // the path of the entry that the page belongs to, such as "/devices"
+	Entries    []Entry     // nil: Entries()
+	Workspace  Workspace   // the one that the page is about
+	Workspaces []Workspace // all that the person may switch to, this one among them
+	Email      string      // the person's
+	Role       string      // the person's in this workspace, as a word: "Owner"
+	Notice     string      // what has just been done, said once; "": nothing
+}
+
+// Entry is a line of the navigation.
+type Entry struct {
+	Path, Label string
+}
+
+// Workspace is one that a person belongs to.
+type Workspace struct {
+	ID, Name string
+}
+
+// Entries is the navigation of the dashboard.
+func Entries() []Entry {
+	return []Entry{
+		{"/", "Overview"},
+		{"/devices", "Devices"},
+		{"/keys", "API keys"},
+		{"/account", "Account"},
+	}
+}
+
+func (f Frame) entries() []Entry {
+	if f.Entries == nil {
+		return Entries()
+	}
+	return f.Entries
+}
+
+// Choice is a value of a form and its text.
+type Choice struct {
+	Value, Label string
+}
+
+// Field is what a form shows again of a field after it was refused.
+type Field struct {
+	Value string
+	Error string // what is wrong with it, as a sentence; "": nothing
+}
+
+// fault is a line of the summary of a refused form.
+type fault struct {
+	id, text string
+}
+
+// faults lists those that have a text.
+func faults(all ...fault) []fault {
+	var list []fault
+	for _, f := range all {
+		if f.text != "" {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// first tells whether the field is the first that is wrong: it gets the focus.
+func first(list []fault, id string) bool { return len(list) > 0 && list[0].id == id }
+
+// straight drops the characters that turn the direction of text around. It is
+// for places that cannot hold a <bdi>: titles, options and attributes.
+func straight(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// local is a path of this server with its query, or "/" when s is anything
+// else.
+func local(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") || strings.Contains(s, `\`) {
+		return "/"
+	}
+	return u.String()
+}
+
+// path joins parts to a path; each part stays one segment.
+func path(parts ...string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString("/" + url.PathEscape(p))
+	}
+	return b.String()
+}
+
+func machineTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func readTime(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
