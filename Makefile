@@ -34,7 +34,7 @@ test: deps ## run every test, with the race detector on our packages
 	$(GO) vet -tags failpoints ./...
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
 	./scripts/fuzz 20s FuzzDocument
-	$(MAKE) --no-print-directory verify-webhooks web-check demo-check
+	$(MAKE) --no-print-directory browser-test verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
 
 .PHONY: openapi docs-assets lint-api
@@ -48,6 +48,10 @@ lint-api: build ## read the API's document with Redocly and Spectral (npm, pinne
 
 docs-assets: ## copy the script of /docs from its npm package
 	@./scripts/docs-assets
+
+.PHONY: browser-test
+browser-test: ## test the dashboard in Chromium (PICTURES=directory for screenshots)
+	cd internal/dash/browsertest && $(GO) vet ./... && $(GO) test ./... -count=1 -timeout 9m -args -pictures "$(PICTURES)"
 
 .PHONY: web web-check
 web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"postern/internal/app"
 	"postern/internal/config"
@@ -18,7 +20,21 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
+	if err := invite(ctx, a, std.out); err != nil {
+		return errors.Join(err, a.Close())
+	}
 	return a.Run(ctx)
+}
+
+// invite tells the operator where to make the first user. Once there is one it
+// says nothing.
+func invite(ctx context.Context, a *app.App, out io.Writer) error {
+	url, err := a.SetUpURL(ctx)
+	if err != nil || url == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Nobody can sign in to the dashboard yet. Open this link, which works once:\n\n    %s\n\n", url)
+	return err
 }
 
 type migrateCmd struct{ config.Data }

@@ -29,6 +29,7 @@ type API struct {
 	throttle  *throttle
 	streams   openStreams
 	transport Transport
+	dashboard http.Handler
 	pulse     time.Duration          // between heartbeats of a stream
 	patience  time.Duration          // with a reader of a stream that takes nothing
 	spec      func() ([]byte, error) // made when somebody asks first
@@ -43,6 +44,7 @@ type Options struct {
 	Sandbox bool         // the simulated network is on; the document says so
 
 	LinkPages http.Handler // serves what is under /link/; nil serves nothing there
+	Dashboard http.Handler // serves what is not the API's; nil serves nothing there
 
 	Transport Transport // which requests may come in plain text; zero: those from this machine
 }
@@ -59,7 +61,7 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, transport: opts.Transport, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
+		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, transport: opts.Transport, dashboard: opts.Dashboard, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
 	}
 	a.huma = humago.New(a.mux, a.config(opts))
 	a.huma.UseMiddleware(a.guard)

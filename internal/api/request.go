@@ -10,6 +10,7 @@ import (
 	"path"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 var noStore, noSniff = []string{"no-store"}, []string{"nosniff"} //nolint:gochecknoglobals // made once, never changed
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request) {
-	q, start := &request{id: postern.NewRequestID(), client: a.transport.client(r)}, time.Now()
+	q, start := &request{id: postern.NewRequestID(), client: a.transport.Client(r)}, time.Now()
 	rec := &recorder{ResponseWriter: w, rates: a.throttle, request: r, client: q.client}
 	h := w.Header()
 	h.Set("Request-Id", q.id)
@@ -136,6 +137,12 @@ func knownMethod(m string) string {
 
 // dispatch finds the route. The mux would redirect odd paths and answer in
 // plain text; both are refused here first.
+// isOurs tells the paths of the API and its documents from those of the dashboard.
+func isOurs(where string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(where, "/"), "/")
+	return slices.Contains([]string{"v1", "docs", "problems", "link"}, first)
+}
+
 func (a *API) dispatch(w http.ResponseWriter, r *http.Request, q *request) {
 	switch {
 	case !a.transport.admits(r, q.client):
@@ -147,6 +154,10 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, q *request) {
 		return
 	case !plainPath(r.URL):
 		a.refuse(w, q, noRoute())
+		return
+	}
+	if a.dashboard != nil && !isOurs(r.URL.Path) {
+		a.dashboard.ServeHTTP(w, r)
 		return
 	}
 	h, pattern := a.mux.Handler(r)

@@ -19,10 +19,10 @@ type Transport struct {
 	Insecure bool           // plain requests may come from anywhere
 }
 
-// client is where a request comes from: the connection's other end, or, behind
+// Client is where a request comes from: the connection's other end, or, behind
 // proxies that are trusted, the last address that is none of theirs. It is
 // invalid when the connection has no address.
-func (t Transport) client(r *http.Request) netip.Addr {
+func (t Transport) Client(r *http.Request) netip.Addr {
 	client := addrOf(r.RemoteAddr)
 	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
 	for _, hop := range slices.Backward(hops) {

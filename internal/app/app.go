@@ -18,6 +18,7 @@ import (
 
 	"postern/internal/api"
 	"postern/internal/config"
+	"postern/internal/dash"
 	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/linkpage"
@@ -180,11 +181,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if a.cfg.BaseURL == "" {
 		a.cfg.BaseURL = a.scheme() + public.Addr().String()
 	}
-	handler, err := api.New(api.Options{
-		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil,
-		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: strings.HasPrefix(a.cfg.BaseURL, "https://")}),
-		Transport: api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)},
-	})
+	handler, err := a.handler()
 	if err != nil {
 		return err
 	}
@@ -197,6 +194,30 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	a.serve(requests, opsL, ops)
 	a.serve(requests, sock, adminHandler(a.gateway))
 	return nil
+}
+
+// handler serves the API, and beside it the pages for people.
+func (a *App) handler() (*api.API, error) {
+	secure, from := strings.HasPrefix(a.cfg.BaseURL, "https://"), api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
+	return api.New(api.Options{
+		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil, Transport: from,
+		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
+		Dashboard: dash.Handler(dash.Options{
+			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure,
+			Address: func(r *http.Request) string { return from.Client(r).String() },
+		}),
+	})
+}
+
+// SetUpURL is where the first user sets the dashboard up, once; "" when somebody
+// has. Whoever knows it owns the server: it belongs to the operator's terminal and
+// not into a log.
+func (a *App) SetUpURL(ctx context.Context) (string, error) {
+	token, err := a.gateway.OpenSetUp(ctx)
+	if err != nil || token == "" {
+		return "", err
+	}
+	return a.URL() + "/setup/" + token, nil
 }
 
 func (a *App) scheme() string {

@@ -7,10 +7,16 @@ import (
 	"postern/internal/store"
 )
 
-// PutSession writes the session of a browser; the token is a hash of the one that
+// CreateSession adds the session of a browser; the token is a hash of the one that
 // the browser has. User is "" before somebody has signed in.
-func (g *Gateway) PutSession(ctx context.Context, token string, user postern.UserID, data []byte, expires postern.Time) error {
-	return g.db.PutSignIn(ctx, store.SignIn{TokenHash: token, UserID: user, Data: data, ExpiresAt: expires})
+func (g *Gateway) CreateSession(ctx context.Context, token string, user postern.UserID, data []byte, expires postern.Time) error {
+	return g.db.CreateSignIn(ctx, store.SignIn{TokenHash: token, UserID: user, Data: data, ExpiresAt: expires})
+}
+
+// UpdateSession writes the session of a browser. One that was ended meanwhile, by
+// another request, stays so.
+func (g *Gateway) UpdateSession(ctx context.Context, token string, user postern.UserID, data []byte, expires postern.Time) error {
+	return g.db.UpdateSignIn(ctx, store.SignIn{TokenHash: token, UserID: user, Data: data, ExpiresAt: expires})
 }
 
 // Session finds the session of a browser; ok is false when it has ended.

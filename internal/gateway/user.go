@@ -117,7 +117,7 @@ func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern
 		return err
 	}
 	if !ok || !same {
-		return postern.Invalid("/before", "this is not your password")
+		return postern.Invalid("/current", "this is not your password")
 	}
 	return g.setPassword(ctx, u, password, address)
 }

@@ -130,11 +130,18 @@ type SignIn struct {
 	ExpiresAt postern.Time
 }
 
-// PutSignIn writes the session of a browser.
-func (db *DB) PutSignIn(ctx context.Context, s SignIn) error {
+// CreateSignIn adds the session of a browser.
+func (db *DB) CreateSignIn(ctx context.Context, s SignIn) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (token_hash) DO UPDATE SET user_id = excluded.user_id, data = excluded.data, expires_at = excluded.expires_at`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
+		return t.exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
+	}))
+}
+
+// UpdateSignIn writes the session of a browser. One that was ended meanwhile stays
+// so.
+func (db *DB) UpdateSignIn(ctx context.Context, s SignIn) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`UPDATE sign_in SET user_id = $2, data = $3, expires_at = $4 WHERE token_hash = $1`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
 	}))
 }
 
@@ -211,4 +218,18 @@ func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, limit int) (list
 		return err
 	})
 	return list, err
+}
+
+// SetRole changes what a user may do in a workspace.
+func (db *DB) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return postern.Errorf(postern.NotFound, "there is no such member")
+		}
+		return act.record(t)
+	}))
 }

@@ -160,6 +160,16 @@ func (k *Kit) SessionAccounts() []string {
 // URL is where the API is. It changes with Boot.
 func (k *Kit) URL() string { return k.app.URL() }
 
+// SetUpURL is where the first user sets the dashboard up.
+func (k *Kit) SetUpURL() string {
+	k.t.Helper()
+	url, err := k.app.SetUpURL(k.t.Context())
+	if err != nil || url == "" {
+		k.t.Fatalf("no set-up link: %v", err)
+	}
+	return url
+}
+
 // OpsURL is where metrics and health are. It changes with Boot.
 func (k *Kit) OpsURL() string { return k.app.OpsURL() }
 

@@ -1,0 +1,90 @@
+package dash
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"postern/internal/dash/page"
+)
+
+func (d *dash) account(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAccount(w, r, v, http.StatusOK, page.AccountView{})
+}
+
+func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
+	list, err := d.g.Sessions(r.Context(), v.user())
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	mine := d.tokenHash(r)
+	for _, s := range list {
+		data, err := decode(s.Data)
+		if err != nil {
+			return err
+		}
+		seen, _ := time.Parse(time.RFC3339, data.Values[keySeen]) // ours; zero is shown as never
+		view.Sessions = append(view.Sessions, page.Session{
+			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen, Current: s.TokenHash == mine,
+		})
+	}
+	view.PasswordHint = passwordHint
+	return d.show(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
+}
+
+// tokenHash is the name of this browser's session in the store, as scs makes it.
+func (d *dash) tokenHash(r *http.Request) string {
+	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// browser names a browser by its User-Agent, roughly: it is for recognising one's
+// own.
+func browser(agent string) string {
+	name, system := "A program", ""
+	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
+		if strings.Contains(agent, b[0]) {
+			name = b[1]
+			break
+		}
+	}
+	for _, s := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(agent, s[0]) {
+			system = " on " + s[1]
+			break
+		}
+	}
+	return name + system
+}
+
+func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
+	err := d.g.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
+	if wrong, ok := faults(err); ok {
+		return d.showAccount(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
+			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]}, Problem: "The password was not changed.",
+		})
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	if err := d.enter(r, v.user()); err != nil { // all sessions have ended, this one too
+		return err
+	}
+	return d.done(w, r, "The password is changed. All other browsers are signed out.", "/account")
+}
+
+func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {
+	but := ""
+	if r.PostFormValue("end") == "others" {
+		but = d.tokenHash(r)
+	}
+	if err := d.g.EndSessions(r.Context(), v.actor.Address, v.user(), but); err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	if but == "" {
+		return d.signOut(w, r)
+	}
+	return d.done(w, r, "All other browsers are signed out.", "/account")
+}

@@ -1,0 +1,187 @@
+package dash
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+
+	"github.com/a-h/templ"
+)
+
+// visit is a request of a member for a page of a workspace.
+type visit struct {
+	caller gateway.Caller
+	actor  gateway.Actor
+	list   []postern.Member // the workspaces of the user
+}
+
+func (v visit) user() postern.UserID           { return v.caller.Member.UserID }
+func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
+
+// open serves a page that everybody may see.
+func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
+	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil {
+			d.fail(w, r, err)
+		}
+	})
+}
+
+// member serves a page to those who are signed in and whose role has the scopes.
+func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
+		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
+		if user == "" {
+			toSignIn(w, r)
+			return nil
+		}
+		v, err := d.visit(r, user)
+		if err == nil {
+			err = v.caller.Permit(scopes...)
+		}
+		if err != nil {
+			return err
+		}
+		return serve(w, r, v)
+	})
+}
+
+// visit finds the workspace that a user looks at: the one chosen last, or the
+// first.
+func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
+	if v.list, err = d.g.Memberships(r.Context(), user); err != nil {
+		return v, err //nolint:wrapcheck // fail looks at it
+	}
+	if len(v.list) == 0 {
+		return v, postern.Errorf(postern.NotFound, "you belong to no workspace; ask an admin to invite you")
+	}
+	ws := v.list[0].WorkspaceID
+	for _, m := range v.list {
+		if string(m.WorkspaceID) == d.sessions.GetString(r.Context(), keyWorkspace) {
+			ws = m.WorkspaceID
+		}
+	}
+	v.caller, err = d.g.AsMember(r.Context(), user, ws)
+	v.actor = gateway.Actor{Member: v.caller.Member, Address: d.address(r)}
+	return v, err //nolint:wrapcheck // as above
+}
+
+// toSignIn sends a browser to the sign-in, and from there back.
+func toSignIn(w http.ResponseWriter, r *http.Request) {
+	to := "/signin"
+	if r.Method == http.MethodGet && r.URL.Path != "/" {
+		to += "?next=" + url.QueryEscape(r.URL.RequestURI())
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// local is where to go after the sign-in: a path of this server, and nothing that
+// a browser might take for another one.
+func local(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
+		return "/"
+	}
+	return next
+}
+
+// frame is what is around a page.
+func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame {
+	f := page.Frame{
+		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
+		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
+		Notice:    d.sessions.PopString(r.Context(), keyNotice),
+	}
+	for _, m := range v.list {
+		f.Workspaces = append(f.Workspaces, page.Workspace{ID: string(m.WorkspaceID), Name: m.Workspace})
+	}
+	return f
+}
+
+func word(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// show writes a page. It is made whole before its first byte is written.
+func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
+	var b bytes.Buffer
+	if err := c.Render(r.Context(), &b); err != nil {
+		return err //nolint:wrapcheck // fail logs it
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the reader may be gone
+	return nil
+}
+
+// done says what was done on the page that follows.
+func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
+	d.sessions.Put(r.Context(), keyNotice, notice)
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// fail shows why a page cannot be shown.
+func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
+	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something failed here", Text: "It is written in the server's log. Try again in a moment."}
+	if e, ok := errors.AsType[*postern.Error](err); ok {
+		v.Status, v.Title = problemOf(e.Reason)
+		v.Text = word(e.Error()) + "."
+		if e.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+		}
+	} else if r.Context().Err() == nil {
+		d.log.ErrorContext(r.Context(), "a page of the dashboard failed", "path", r.Pattern, "error", err)
+	}
+	if err := d.show(w, r, v.Status, page.Problem(v)); err != nil {
+		http.Error(w, v.Title, v.Status)
+	}
+}
+
+func problemOf(reason postern.Reason) (status int, title string) {
+	kinds := map[postern.Reason]struct {
+		status int
+		title  string
+	}{
+		postern.NotFound:           {http.StatusNotFound, "Not found"},
+		postern.MissingScope:       {http.StatusForbidden, "Not allowed"},
+		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
+		postern.RateLimited:        {http.StatusTooManyRequests, "Too many tries"},
+		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
+		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
+	}
+	k, ok := kinds[reason]
+	if !ok {
+		return http.StatusUnprocessableEntity, "That cannot be done"
+	}
+	return k.status, k.title
+}
+
+// faults are what is wrong with the fields of a form; ok is false when the error
+// is another one.
+func faults(err error) (byName map[string]string, ok bool) {
+	e, is := errors.AsType[*postern.Error](err)
+	if !is || e.Reason != postern.ValidationFailed || len(e.Fields) == 0 {
+		return nil, false
+	}
+	byName = map[string]string{}
+	for _, f := range e.Fields {
+		name := strings.TrimPrefix(f.Pointer, "/")
+		byName[name] = cmp.Or(byName[name], word(f.Detail)+".")
+	}
+	return byName, true
+}

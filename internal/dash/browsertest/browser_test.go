@@ -1,0 +1,193 @@
+package browsertest
+
+import (
+	"context"
+	_ "embed"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var pictures = flag.String("pictures", "", "write screenshots to this directory")
+
+const patience = 90 * time.Second // for a visit, on a loaded machine
+
+// axe finds what people with a screen reader or without a mouse cannot use
+// (axe-core, MPL-2.0).
+//
+//go:embed testdata/axe.min.js
+var axe string
+
+// browser is a person's browser, with cookies of its own. Whatever leaves for
+// another host, and whatever a page does wrong, fails the test.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+	url string // of the dashboard
+
+	mu     sync.Mutex
+	wrongs []string
+}
+
+// open starts Chromium for a dashboard.
+func open(t *testing.T, url string) *browser {
+	t.Helper()
+	const path = "/usr/bin/chromium"
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal("there is no chromium; make deps installs it")
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &browser{t: t, ctx: ctx, url: strings.TrimSuffix(url, "/")}
+	b.must(chromedp.Listen(ctx, b.saw))
+	for _, enable := range []func() error{
+		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
+		func() error { _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); return err },
+	} {
+		b.must(enable())
+	}
+	t.Cleanup(b.judge)
+	return b
+}
+
+func (b *browser) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.picture("failed")
+		b.t.Fatalf("%v; the page says: %.500s", err, b.text())
+	}
+}
+
+// saw notes what must not happen.
+func (b *browser) saw(event any) {
+	wrong := ""
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if url := e.Request.URL; !strings.HasPrefix(url, b.url+"/") && !strings.HasPrefix(url, "data:") {
+			wrong = "a request left for " + url
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
+			wrong = "the browser says: " + e.Entry.Text
+		}
+	case *runtime.EventExceptionThrown:
+		wrong = "a script failed: " + e.ExceptionDetails.Text
+	}
+	if wrong != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wrongs = append(b.wrongs, wrong)
+	}
+}
+
+func (b *browser) judge() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.wrongs {
+		b.t.Error(w)
+	}
+}
+
+func (b *browser) goTo(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.url + path))
+}
+
+// press clicks on a button or a link, and waits for the page that follows.
+func (b *browser) press(selector string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
+		b.t.Fatalf("press %s: %v; the page says: %.500s", selector, err, b.text())
+	}
+}
+
+// fill types into fields.
+func (b *browser) fill(fields ...string) {
+	b.t.Helper()
+	for i := 0; i+1 < len(fields); i += 2 {
+		b.do(chromedp.SendKeys(chromedp.CSS(fields[i]), fields[i+1]))
+	}
+}
+
+func (b *browser) text() string {
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// sees fails when the page does not say something.
+func (b *browser) sees(text string) {
+	b.t.Helper()
+	if got := b.text(); !strings.Contains(got, text) {
+		b.picture("unseen")
+		b.t.Errorf("the page does not say %q, but: %.800s", text, got)
+	}
+}
+
+func (b *browser) path() string {
+	url, err := chromedp.Run(b.ctx, chromedp.Location())
+	b.must(err)
+	return strings.TrimPrefix(url, b.url)
+}
+
+// usable fails when the page has what some people cannot use.
+func (b *browser) usable() {
+	b.t.Helper()
+	type violation struct{ ID, Impact, Help, Where string }
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](axe+`;
+		axe.run().then(r => r.violations.map(v => ({ID: v.id, Impact: v.impact, Help: v.help, Where: v.nodes.map(n => n.html).join(" ").slice(0, 300)})))`, chromedp.EvalAwaitPromise))
+	b.must(err)
+	for _, v := range found {
+		b.t.Errorf("%s: %s (%s, %s) at %s", b.path(), v.Help, v.ID, v.Impact, v.Where)
+	}
+}
+
+// picture keeps what the page looks like, light, dark and on a phone.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	if *pictures == "" {
+		return
+	}
+	for _, look := range []struct {
+		name, scheme  string
+		width, height int64
+	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"phone", "light", 390, 844}} {
+		b.do(chromedp.EmulateViewport(look.width, look.height))
+		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}})
+		b.must(err)
+		_, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`Promise.all(document.getAnimations().map(a => a.finished)).then(() => true)`, chromedp.EvalAwaitPromise))
+		b.must(err)
+		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		b.must(err)
+		b.must(os.MkdirAll(*pictures, 0o755))
+		b.must(os.WriteFile(filepath.Join(*pictures, fmt.Sprintf("%s-%s.png", name, look.name)), shot, 0o644))
+	}
+	b.do(chromedp.EmulateViewport(1280, 900))
+}

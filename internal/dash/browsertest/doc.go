@@ -1,0 +1,2 @@
+// Package browsertest tests the dashboard in Chromium, as its users see it.
+package browsertest

@@ -1,0 +1,92 @@
+// Package dash serves the dashboard: people sign in, and do by pages what
+// programs do by the API, under the same rules. What a page shows and changes goes
+// through package gateway as a caller with the scopes of the member's role.
+package dash
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+const (
+	idleTime    = 12 * time.Hour     // a browser that asks for nothing is signed out after it
+	sessionTime = 7 * 24 * time.Hour // and every browser after this
+	maxForm     = 64 << 10           // bytes
+)
+
+// Options configure the dashboard.
+type Options struct {
+	Gateway *gateway.Gateway
+	Log     *slog.Logger
+	BaseURL string                     // where callers reach the API
+	Secure  bool                       // browsers come by HTTPS
+	Address func(*http.Request) string // where a request comes from
+}
+
+// dash is the dashboard.
+type dash struct {
+	g        *gateway.Gateway
+	log      *slog.Logger
+	base     string
+	address  func(*http.Request) string
+	sessions *scs.SessionManager
+	mux      *http.ServeMux
+}
+
+// Handler serves every path of the dashboard, and a page that says so for those
+// that are none.
+func Handler(opts Options) http.Handler {
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, address: opts.Address, sessions: newSessions(opts), mux: http.NewServeMux()}
+	d.routes()
+	h := remembering(d.sessions.LoadAndSave(http.NewCrossOriginProtection().Handler(d.mux)))
+	outer := http.NewServeMux() // files need no session
+	outer.Handle("/assets/", page.Assets())
+	outer.Handle("/", headed(h))
+	return outer
+}
+
+// headed sets the headers of every page.
+func headed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy": page.Policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow",
+			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
+		} {
+			w.Header().Set(name, value)
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// routes names for each page who may see it. What is not named is not served.
+func (d *dash) routes() {
+	d.open("GET /setup/{token}", d.showSetUp)
+	d.open("POST /setup/{token}", d.setUp)
+	d.open("GET /signin", d.showSignIn)
+	d.open("POST /signin", d.signIn)
+	d.open("POST /signout", d.signOut)
+
+	d.member("GET /{$}", d.overview, postern.UsageRead, postern.DevicesRead)
+	d.member("GET /devices", d.devices, postern.DevicesRead)
+	d.member("GET /keys", d.keys) // these ask for a role, not for a scope: see gateway.Keys
+	d.member("GET /keys/new", d.newKey)
+	d.member("POST /keys", d.createKey)
+	d.member("POST /keys/{id}/rotate", d.rotateKey)
+	d.member("POST /keys/{id}/revoke", d.revokeKey)
+	d.member("GET /account", d.account)
+	d.member("POST /account/password", d.changePassword)
+	d.member("POST /account/sessions", d.endSessions)
+	d.member("POST /workspace", d.switchWorkspace)
+
+	d.open("/", func(w http.ResponseWriter, r *http.Request) error {
+		return postern.Errorf(postern.NotFound, "there is no such page")
+	})
+}

@@ -1,0 +1,340 @@
+package dash
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	pages "postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+const (
+	email    = "ada@example.com"
+	password = "four plain words here"
+)
+
+// site is a dashboard over a real store.
+type site struct {
+	t   *testing.T
+	g   *gateway.Gateway
+	db  *store.DB
+	url string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.NewBox(bytes.Repeat([]byte{1}, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler)})}
+	srv := httptest.NewServer(Handler(Options{
+		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Address: func(*http.Request) string { return "192.0.2.1" },
+	}))
+	s.url = srv.URL
+	t.Cleanup(func() {
+		srv.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// client is a browser: it keeps cookies, and stays where it is sent.
+type client struct {
+	*site
+	http *http.Client
+}
+
+func (s *site) browser() *client {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &client{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// answer is what was answered.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (c *client) do(method, path string, form url.Values, header ...string) answer {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if method != http.MethodGet {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+func (c *client) get(path string) answer { return c.do(http.MethodGet, path, nil) }
+
+func (c *client) post(path string, form url.Values) answer { return c.do(http.MethodPost, path, form) }
+
+func (c *client) want(p answer, status int, location string) answer {
+	c.t.Helper()
+	if p.status != status || p.header.Get("Location") != location {
+		c.t.Errorf("answered %d to %q, want %d to %q", p.status, p.header.Get("Location"), status, location)
+	}
+	return p
+}
+
+func (c *client) token() string {
+	u, err := url.Parse(c.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, k := range c.http.Jar.Cookies(u) {
+		return k.Value
+	}
+	return ""
+}
+
+// setUp makes the first user in a browser.
+func (s *site) setUp() *client {
+	s.t.Helper()
+	token, err := s.g.OpenSetUp(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := s.browser()
+	c.want(c.post("/setup/"+token, url.Values{"workspace": {"acme"}, "email": {email}, "password": {password}}), http.StatusSeeOther, "/")
+	return c
+}
+
+func (s *site) signIn() *client {
+	s.t.Helper()
+	c := s.browser()
+	c.want(c.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/")
+	return c
+}
+
+func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	if p := c.want(c.get("/"), http.StatusOK, ""); !strings.Contains(p.body, "acme") {
+		t.Error("the overview does not name the workspace")
+	}
+	p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"24h"}})
+	secret := regexp.MustCompile(`pst_[0-9A-Za-z]{38}`).FindString(p.body)
+	caller, err := s.g.Authenticate(t.Context(), "Bearer "+secret)
+	if p.status != http.StatusCreated || err != nil || caller.Permit(postern.DevicesRead) != nil || caller.Permit(postern.DevicesWrite) == nil {
+		t.Fatalf("status %d, the key has %v, %v", p.status, caller.Key.Scopes, err)
+	}
+	list := c.get("/keys")
+	if strings.Contains(list.body, secret) || !strings.Contains(list.body, secret[len(secret)-4:]) {
+		t.Error("the list shows the whole secret, or not its end")
+	}
+	c.want(c.post("/keys/"+string(caller.Key.ID)+"/revoke", nil), http.StatusSeeOther, "/keys")
+	if _, err := s.g.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
+		t.Errorf("the revoked key is answered %v", err)
+	}
+	if p := c.get("/keys"); !strings.Contains(p.body, "The key is revoked") {
+		t.Error("the page does not say what was done")
+	}
+	if p := c.get("/keys"); strings.Contains(p.body, "The key is revoked") {
+		t.Error("it says so twice")
+	}
+}
+
+func TestAFormWithoutAScopeGivesNone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	if p := c.post("/keys", url.Values{"name": {"ci"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `value="ci"`) {
+		t.Errorf("status %d; the form shows the name again: %v", p.status, strings.Contains(p.body, `value="ci"`))
+	}
+	if p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"-5h"}}); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("a life that is over: status %d", p.status)
+	}
+}
+
+// Every page but those to come in asks for a sign-in, and every change of
+// something is refused without one.
+func TestWithoutASignInNothingIsShown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.setUp()
+	c := s.browser()
+	for _, path := range []string{"/devices", "/keys", "/keys/new", "/account"} {
+		c.want(c.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
+	}
+	c.want(c.get("/"), http.StatusSeeOther, "/signin")
+	for _, path := range []string{"/keys", "/keys/key_1/rotate", "/keys/key_1/revoke", "/account/password", "/account/sessions", "/workspace"} {
+		c.want(c.post(path, url.Values{"name": {"x"}, "scope": {"devices:read"}}), http.StatusSeeOther, "/signin")
+	}
+	c.want(c.get("/nothing"), http.StatusNotFound, "")
+	c.want(c.get("/setup/none"), http.StatusNotFound, "")
+}
+
+func TestViewerIsRefusedWhatTheRoleDoesNotAllow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	s.as(postern.Viewer)
+	c.want(c.get("/devices"), http.StatusOK, "")
+	for _, path := range []string{"/keys", "/keys/new"} {
+		c.want(c.get(path), http.StatusForbidden, "")
+	}
+	c.want(c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}}), http.StatusForbidden, "")
+	s.as("")
+	c.want(c.get("/devices"), http.StatusForbidden, "")
+}
+
+// T14: a page of another site can change nothing.
+func TestT14AnotherSiteChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"}} {
+		for _, path := range []string{"/keys", "/keys/key_1/revoke", "/keys/key_1/rotate", "/account/password", "/account/sessions", "/workspace", "/signout", "/signin", "/setup/x"} {
+			if p := c.do(http.MethodPost, path, url.Values{"name": {"x"}, "scope": {"devices:read"}, "end": {"all"}}, header...); p.status != http.StatusForbidden {
+				t.Errorf("%v: POST %s is answered %d", header, path, p.status)
+			}
+		}
+	}
+	c.want(c.get("/account"), http.StatusOK, "")
+}
+
+// T15: the token is new after a sign-in, and what was ended stays so.
+func TestT15SessionsAreNewAtTheSignInAndEndEverywhere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.setUp()
+	second, third := s.signIn(), s.signIn()
+	before := second.token()
+	second.want(second.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/")
+	if second.token() == before {
+		t.Error("the token is the one from before the sign-in")
+	}
+	old := s.browser()
+	if p := old.do(http.MethodGet, "/account", nil, "Cookie", "postern="+before); p.status != http.StatusSeeOther {
+		t.Errorf("the token from before the sign-in is answered %d", p.status)
+	}
+	first.want(first.post("/account/sessions", url.Values{"end": {"others"}}), http.StatusSeeOther, "/account")
+	first.want(first.get("/account"), http.StatusOK, "")
+	for _, c := range []*client{second, third} {
+		c.want(c.get("/account"), http.StatusSeeOther, "/signin?next=%2Faccount")
+	}
+	fourth := s.signIn()
+	form := url.Values{"current": {password}, "password": {"five plain words are here"}}
+	first.want(first.post("/account/password", form), http.StatusSeeOther, "/account")
+	first.want(first.get("/account"), http.StatusOK, "")
+	fourth.want(fourth.get("/account"), http.StatusSeeOther, "/signin?next=%2Faccount")
+	token := first.token()
+	first.want(first.post("/signout", nil), http.StatusSeeOther, "/signin")
+	if p := old.do(http.MethodGet, "/account", nil, "Cookie", "postern="+token); p.status != http.StatusSeeOther {
+		t.Errorf("the token of a browser that has signed out is answered %d", p.status)
+	}
+}
+
+func TestWrongPasswordChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	p := c.post("/account/password", url.Values{"current": {"not this one"}, "password": {"five plain words are here"}})
+	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "This is not your password") {
+		t.Errorf("status %d", p.status)
+	}
+	s.signIn()
+	if p := s.browser().post("/signin", url.Values{"email": {email}, "password": {"not the right one"}}); p.status != http.StatusUnauthorized || p.header.Get("Set-Cookie") != "" {
+		t.Errorf("status %d, %s", p.status, p.header.Get("Set-Cookie"))
+	}
+}
+
+// T19: after the sign-in a browser stays on this server.
+func TestT19NextLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	for next, want := range map[string]string{
+		"": "/", "/keys?after=x": "/keys?after=x", "//evil.example": "/", `\evil.example`: "/", `/\evil.example`: "/", "/\t/evil.example": "/", "https://evil.example": "/",
+		"javascript:alert(1)": "/", "evil.example": "/", "/ /evil.example": "/", "/%09/evil.example": "/%09/evil.example",
+	} {
+		if got := local(next); got != want {
+			t.Errorf("%q leads to %q, want %q", next, got, want)
+		}
+	}
+	s := newSite(t)
+	s.setUp()
+	c := s.browser()
+	c.want(c.post("/signin", url.Values{"email": {email}, "password": {password}, "next": {"//evil.example"}}), http.StatusSeeOther, "/")
+	p := c.do(http.MethodGet, "/keys", nil, "X-Forwarded-Host", "evil.example")
+	if strings.Contains(p.body, "evil.example") {
+		t.Error("a page repeats the host that a request names")
+	}
+	for name, want := range map[string]string{"Content-Security-Policy": pages.Policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"} {
+		if p.header.Get(name) != want {
+			t.Errorf("%s: %s", name, p.header.Get(name))
+		}
+	}
+	if !strings.Contains(strings.Join(p.header["Cache-Control"], ","), "no-store") {
+		t.Errorf("pages may be kept: %v", p.header["Cache-Control"])
+	}
+}
+
+func TestCookieOfAServerWithTLSIsItsOwn(t *testing.T) {
+	t.Parallel()
+	m := newSessions(Options{Secure: true})
+	if c := m.Cookie; c.Name != "__Host-postern" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode {
+		t.Errorf("the cookie is %+v", c)
+	}
+}
+
+// as gives the first user another role.
+func (s *site) as(role postern.Role) {
+	s.t.Helper()
+	u, _, ok, err := s.db.UserByEmail(s.t.Context(), email)
+	if err != nil || !ok {
+		s.t.Fatal(err)
+	}
+	list, err := s.db.Memberships(s.t.Context(), u.ID, 1)
+	if err != nil || len(list) != 1 {
+		s.t.Fatal(err)
+	}
+	if err := s.db.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, store.Act{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestNumbersHaveTheirThousandsApart(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", -1234: "-1,234", -123: "-123"} {
+		if got := number(n); got != want {
+			t.Errorf("%d is written %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package dash
+
+import (
+	"net/http"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+const passwordHint = "At least ten characters. A few words make a good one." //nolint:gosec // what one must be
+
+// showSetUp is the form for the first user.
+func (d *dash) showSetUp(w http.ResponseWriter, r *http.Request) error {
+	open, err := d.g.IsSetUpOpen(r.Context(), r.PathValue("token"))
+	if err == nil && !open {
+		err = postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.show(w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}))
+}
+
+// setUp makes the first user and signs the browser in.
+func (d *dash) setUp(w http.ResponseWriter, r *http.Request) error {
+	in := gateway.SetUp{Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password")}
+	u, err := d.g.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
+	if wrong, ok := faults(err); ok {
+		return d.show(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
+			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "Something is missing.",
+			Workspace: page.Field{Value: in.Workspace, Error: wrong["workspace"]}, Email: page.Field{Value: in.Email, Error: wrong["email"]}, Password: page.Field{Error: wrong["password"]},
+		}))
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	if err := d.enter(r, u.ID); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+func (d *dash) showSignIn(w http.ResponseWriter, r *http.Request) error {
+	if d.sessions.GetString(r.Context(), keyUser) != "" {
+		http.Redirect(w, r, local(r.FormValue("next")), http.StatusSeeOther) //nolint:gosec // local says so
+		return nil
+	}
+	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next"))}))
+}
+
+func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
+	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
+	u, err := d.g.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
+	if postern.ReasonOf(err) == postern.Unauthorized {
+		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, Problem: "The e-mail address or the password is wrong."}))
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	if err := d.enter(r, u.ID); err != nil {
+		return err
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // local says so
+	return nil
+}
+
+// enter signs the browser in, with a new token: whoever had given it the one
+// before has nothing.
+func (d *dash) enter(r *http.Request, user postern.UserID) error {
+	ctx := r.Context()
+	if err := d.sessions.RenewToken(ctx); err != nil {
+		return err //nolint:wrapcheck // fail logs it
+	}
+	for name, value := range map[string]string{
+		keyUser: string(user), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: time.Now().UTC().Format(time.RFC3339), keyWorkspace: "",
+	} {
+		d.sessions.Put(ctx, name, value)
+	}
+	return nil
+}
+
+func (d *dash) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := d.sessions.Destroy(r.Context()); err != nil {
+		return err //nolint:wrapcheck // fail logs it
+	}
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+	return nil
+}
+
+func (d *dash) switchWorkspace(w http.ResponseWriter, r *http.Request, _ visit) error {
+	d.sessions.Put(r.Context(), keyWorkspace, r.PostFormValue("workspace")) // visit takes it when it is the user's
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,151 @@
+package dash
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
+	list, err := d.g.Keys(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	view := page.KeysView{Change: true} // whoever may see them may change them
+	now := postern.TimeOf(time.Now())
+	for _, k := range list {
+		view.Keys = append(view.Keys, keyOf(k, now))
+	}
+	return d.show(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
+}
+
+func keyOf(k postern.Key, now postern.Time) page.Key {
+	p := page.Key{
+		ID: string(k.ID), Name: k.Name, Shown: "pst_…" + k.LastFour, Environment: k.Environment, Scopes: texts(k.Scopes),
+		Created: k.CreatedAt.Std(), Status: statusOf(k, now),
+	}
+	if k.LastUsedAt != 0 {
+		p.LastUsed = k.LastUsedAt.Std()
+	}
+	if k.ExpiresAt != 0 {
+		p.Expires = k.ExpiresAt.Std()
+	}
+	return p
+}
+
+func texts(scopes []postern.Scope) []string {
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return list
+}
+
+func statusOf(k postern.Key, now postern.Time) string {
+	switch {
+	case k.RevokedAt != 0:
+		return "revoked"
+	case k.ExpiresAt == 0:
+		return "active"
+	case k.ExpiresAt <= now:
+		return "expired"
+	}
+	return "expiring"
+}
+
+func (d *dash) newKey(w http.ResponseWriter, r *http.Request, v visit) error {
+	if _, err := d.g.Keys(r.Context(), v.actor, v.workspace()); err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.showKeyForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
+}
+
+func (d *dash) showKeyForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
+	return d.show(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
+}
+
+// scopeChoices are all scopes, some of them chosen.
+func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
+	about := map[postern.Scope]string{
+		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause and remove devices.",
+		postern.MessagesRead: "Read messages and what became of them.", postern.MessagesWrite: "Send messages.",
+		postern.ContactsRead: "See contacts.", postern.ContactsWrite: "Change contacts.",
+		postern.WebhooksRead: "See webhooks and their deliveries.", postern.WebhooksWrite: "Register and change webhooks.",
+		postern.EventsRead: "Read the log of events.", postern.UsageRead: "See what is used of the plan.",
+		postern.SandboxWrite: "Play the phone in the sandbox.",
+	}
+	for _, s := range postern.Scopes() {
+		list = append(list, page.ScopeChoice{Name: string(s), Text: about[s], Chosen: slices.Contains(chosen, s)})
+	}
+	return list
+}
+
+func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error {
+	in, err := keyForm(r)
+	if err != nil {
+		return err
+	}
+	_, secret, err := d.g.CreateKey(r.Context(), v.actor, v.workspace(), in)
+	if wrong, ok := faults(err); ok {
+		return d.showKeyForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
+			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
+			Scopes: scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"), Problem: "The key was not made.",
+		})
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{Name: in.Name, Secret: secret, BaseURL: d.base}))
+}
+
+// keyForm reads what a key is to be. A form without a scope asks for none, and not
+// for all.
+func keyForm(r *http.Request) (in gateway.NewKey, err error) {
+	in = gateway.NewKey{Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{}}
+	for _, s := range r.PostForm["scope"] {
+		in.Scopes = append(in.Scopes, postern.Scope(s))
+	}
+	life, err := duration("/expiry", r.PostFormValue("expiry"))
+	if life > 0 {
+		in.ExpiresAt = postern.TimeOf(time.Now().Add(life))
+	}
+	return in, err
+}
+
+func duration(pointer, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	t, err := time.ParseDuration(text)
+	if err != nil || t < 0 || t > maxLife {
+		return 0, postern.Invalid(pointer, "choose one of the times")
+	}
+	return t, nil
+}
+
+const maxLife = 10 * 366 * 24 * time.Hour
+
+func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error {
+	overlap, err := duration("/overlap", r.PostFormValue("overlap"))
+	if err != nil {
+		return err
+	}
+	key, secret, err := d.g.RotateKey(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap})
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
+		Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
+	}))
+}
+
+func (d *dash) revokeKey(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.g.RevokeKey(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.done(w, r, "The key is revoked. Requests with it are refused from now on.", "/keys")
+}

@@ -1,0 +1,125 @@
+package dash
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+// What a session holds.
+const (
+	keyUser      = "user"
+	keyWorkspace = "workspace" // that is shown
+	keyBrowser   = "browser"   // the User-Agent at the sign-in
+	keyAddress   = "address"
+	keySeen      = "seen" // RFC 3339
+	keyNotice    = "notice"
+)
+
+// newSessions keeps sessions in the database. A browser has a random token, of
+// which only the hash is kept.
+func newSessions(opts Options) *scs.SessionManager {
+	m := scs.New()
+	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.Gateway}, codec{}, true
+	m.IdleTimeout, m.Lifetime = idleTime, sessionTime
+	m.Cookie.Name, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Secure = "postern", true, http.SameSiteLaxMode, opts.Secure
+	if opts.Secure {
+		m.Cookie.Name = "__Host-postern" // no other host can set it (RFC 6265bis, 4.1.3.2)
+	}
+	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+		opts.Log.ErrorContext(r.Context(), "a session cannot be read or written", "error", err)
+		http.Error(w, "the sign-in cannot be looked up now; try again", http.StatusServiceUnavailable)
+	}
+	return m
+}
+
+// codec writes a session as JSON, so that the store can tell whose it is.
+type codec struct{}
+
+type session struct {
+	Deadline time.Time         `json:"deadline"`
+	Values   map[string]string `json:"values"`
+}
+
+func (codec) Encode(deadline time.Time, values map[string]any) ([]byte, error) {
+	s := session{deadline, map[string]string{}}
+	for k, v := range values {
+		text, ok := v.(string)
+		if !ok {
+			return nil, errors.New("a session holds texts only")
+		}
+		s.Values[k] = text
+	}
+	return json.Marshal(s)
+}
+
+func (codec) Decode(b []byte) (time.Time, map[string]any, error) {
+	s, err := decode(b)
+	values := map[string]any{}
+	for k, v := range s.Values {
+		values[k] = v
+	}
+	return s.Deadline, values, err
+}
+
+func decode(b []byte) (s session, err error) {
+	err = json.Unmarshal(b, &s)
+	return s, err
+}
+
+// sessionStore keeps sessions through the gateway.
+type sessionStore struct{ g *gateway.Gateway }
+
+// known is the token with which a request has come, if its session goes on. scs
+// writes a session with every request: one that was ended while the request was
+// under way must not begin anew.
+type known struct{ token string }
+
+type knownKey struct{}
+
+// remembering gives each request a place for the token it comes with.
+func remembering(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), knownKey{}, &known{})))
+	})
+}
+
+var errNoContext = errors.New("sessions are read with a context")
+
+func (sessionStore) Delete(string) error                    { return errNoContext }
+func (sessionStore) Find(string) ([]byte, bool, error)      { return nil, false, errNoContext }
+func (sessionStore) Commit(string, []byte, time.Time) error { return errNoContext }
+
+// DeleteCtx ends a session.
+func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
+	return s.g.EndSession(ctx, token) //nolint:wrapcheck // scs hands it to ErrorFunc
+}
+
+// FindCtx finds a session.
+func (s sessionStore) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
+	b, found, err = s.g.Session(ctx, token)
+	if k, ok := ctx.Value(knownKey{}).(*known); ok && found {
+		k.token = token
+	}
+	return b, found, err //nolint:wrapcheck // as above
+}
+
+// CommitCtx writes a session.
+func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, expiry time.Time) error {
+	data, err := decode(b)
+	if err != nil {
+		return err
+	}
+	write := s.g.CreateSession
+	if k, ok := ctx.Value(knownKey{}).(*known); ok && k.token == token {
+		write = s.g.UpdateSession
+	}
+	return write(ctx, token, postern.UserID(data.Values[keyUser]), b, postern.TimeOf(expiry))
+}
