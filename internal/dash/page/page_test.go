@@ -318,3 +318,16 @@ func TestFirstLoadIsSmall(t *testing.T) {
 		}
 	}
 }
+
+func TestPasswordsAreNotShownAgain(t *testing.T) {
+	t.Parallel()
+	const secret = "correct horse battery"
+	for _, p := range []templ.Component{
+		SetUp(SetUpView{Password: Field{Value: secret, Error: "no"}}),
+		Account(Frame{}, AccountView{Current: Field{Value: secret, Error: "no"}, Password: Field{Value: secret}}),
+	} {
+		if text := render(t, p); strings.Contains(text, secret) {
+			t.Errorf("the password is in the page: %s", text)
+		}
+	}
+}
