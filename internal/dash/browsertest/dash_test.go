@@ -2,6 +2,9 @@ package browsertest
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -101,4 +104,56 @@ func TestSignOutEverywhereReachesAnotherBrowser(t *testing.T) {
 	}
 	there.usable()
 	there.picture("sign-in")
+}
+
+// A phone is linked by the code on the screen, as a camera sees it, and the page
+// says so by itself.
+func TestLinkingByTheCodeOnTheScreen(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/devices")
+	b.picture("devices-empty")
+	b.press(`main a[href="/devices/new"]`)
+	b.fill("#name", "Support")
+	b.press("main form button:not([type])")
+	b.picture("device-new")
+	b.usable()
+	b.press(`form[action$="/link"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS(".qr svg")))
+	b.picture("device-link")
+	b.usable()
+	shot, err := chromedp.Run(b.ctx, chromedp.Screenshot(chromedp.CSS(".qr")))
+	b.must(err)
+	if err := k.Vendor.Scan(t.Context(), read(t, shot), "+15550001111"); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-success")))
+	b.sees("+15550001111")
+	b.picture("device-linked")
+	b.usable()
+	b.press(`a[href$="/phone"]`)
+	b.fill("#body", "<b>Hello</b> from a contact")
+	b.press(`form[action$="/write"] button`)
+	b.sees("<b>Hello</b> from a contact")
+	b.picture("phone")
+	b.usable()
+	b.press(`button[value="logout"]`)
+	b.goTo(strings.TrimSuffix(b.path(), "/phone"))
+	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-error")))
+	b.picture("device-logged-out")
+}
+
+// read decodes a QR code from a picture.
+func read(t *testing.T, picture []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "screen.png")
+	if err := os.WriteFile(file, picture, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "zbarimg", "--quiet", "--raw", file).Output()
+	if err != nil {
+		t.Fatalf("no code is seen on the screen: %v", err)
+	}
+	return strings.TrimSpace(string(out))
 }
