@@ -40,8 +40,9 @@ type SetUp struct {
 	Password  string
 }
 
-// SetUp makes the first user, who owns a first workspace on the largest plan:
-// whoever has the link runs the server. A token is used once.
+// SetUp makes the first user, who owns a new workspace on the largest plan and all
+// that there are already: whoever has the link runs the server. A token is used
+// once.
 func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
 	email, err := checkEmail("/email", in.Email)
 	if err != nil {

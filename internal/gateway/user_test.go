@@ -74,6 +74,27 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 	})
 }
 
+func TestFirstUserOwnsWhatThereIs(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		before, err := g.CreateWorkspace(t.Context(), "before", "growth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := g.OpenSetUp(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := g.SetUp(t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := g.Memberships(t.Context(), u.ID)
+		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
+			t.Errorf("memberships = %+v, %v", list, err)
+		}
+	})
+}
+
 func TestSetUpSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
