@@ -173,6 +173,19 @@ func TestGuessesAreFewAndLockNobodyOut(t *testing.T) {
 	}
 }
 
+func TestOneNetworkTriesFewPasswordsInAll(t *testing.T) {
+	t.Parallel()
+	q, tried := newGuesses(), 0
+	for i := range 1000 {
+		if q.take(t.Context(), "192.0.2.1", fmt.Sprintf("u%d@example.com", i)) == nil {
+			tried++
+		}
+	}
+	if tried == 0 || tried > guessesFrom {
+		t.Errorf("%d guesses were tried, want at most %d", tried, guessesFrom)
+	}
+}
+
 func TestNewPasswordEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
