@@ -11,6 +11,7 @@ import (
 	"postern/internal/testkit"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 const (
@@ -156,4 +157,39 @@ func read(t *testing.T, picture []byte) string {
 		t.Fatalf("no code is seen on the screen: %v", err)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// Whoever has no mouse signs in, gets past the navigation, and opens a dialog and
+// leaves it.
+func TestByKeyboardAlone(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/keys/new")
+	b.fill("#name", "ci")
+	b.press("main form button:not([type])")
+	b.goTo("/account")
+	b.press(`button[name="end"][value="all"]`)
+	b.do(chromedp.KeyEvent(email), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(password))
+	b.enter()
+	if p := b.path(); p != "/" {
+		t.Fatalf("signed in by keyboard, the browser is at %s", p)
+	}
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := b.focused(); !strings.Contains(got, "Skip") {
+		t.Errorf("the first stop is %q, want the way past the navigation", got)
+	}
+	b.goTo("/keys")
+	for range 40 {
+		if b.do(chromedp.KeyEvent(kb.Tab)); b.focused() == "Revoke" {
+			break
+		}
+	}
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("dialog[open]")))
+	b.picture("keys-revoke")
+	b.usable()
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
+	if got := b.focused(); got != "Revoke" {
+		t.Errorf("after the dialog the focus is on %q", got)
+	}
 }
