@@ -76,6 +76,7 @@ func (d *dash) routes() {
 
 	d.member("GET /{$}", d.overview, postern.UsageRead, postern.DevicesRead)
 	d.member("GET /devices", d.devices, postern.DevicesRead)
+	d.webhookRoutes()
 	d.member("GET /keys", d.keys) // these ask for a role, not for a scope: see gateway.Keys
 	d.member("GET /keys/new", d.newKey)
 	d.member("POST /keys", d.createKey)
