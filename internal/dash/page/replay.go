@@ -2,6 +2,8 @@ package page
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,9 +46,24 @@ func (v ReplayView) path() string { return path("webhooks", v.Webhook, "replays"
 
 func (v ReplayView) running() bool { return v.Status == "running" }
 
-// done and all are of the progress; an end is always full.
-func (v ReplayView) done() string { return fmt.Sprint(min(v.Delivered+v.Failed, v.Matched)) }
-func (v ReplayView) all() string  { return fmt.Sprint(max(v.Matched, 1)) }
+// done is how far the progress is; "": nothing was found yet. What is completed is
+// full, also when nothing was found.
+func (v ReplayView) done() string {
+	switch {
+	case v.Status == "completed":
+		return v.all()
+	case v.running() && v.Matched == 0:
+		return ""
+	}
+	return strconv.Itoa(min(v.Delivered+v.Failed, v.Matched))
+}
+
+func (v ReplayView) all() string { return strconv.Itoa(max(v.Matched, 1)) }
+
+// chosen tells whether the list of kinds of events is open.
+func (v ReplayFormView) chosen() bool {
+	return v.TypesError != "" || slices.ContainsFunc(v.Types, func(e EventChoice) bool { return e.Chosen })
+}
 
 func (v ReplayView) text() string {
 	s := fmt.Sprintf("%d of %s delivered", v.Delivered, count(v.Matched, "event", "events"))

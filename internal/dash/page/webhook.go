@@ -111,7 +111,16 @@ func sums(hours []Hour) (succeeded, failed int) {
 	return succeeded, failed
 }
 
+// sent tells whether there is anything to draw.
+func (v WebhookView) sent() bool {
+	good, bad := sums(v.Hours)
+	return good+bad > 0
+}
+
 func chartText(hours []Hour) string {
 	good, bad := sums(hours)
+	if good+bad == 0 {
+		return fmt.Sprintf("In the last %d hours nothing was sent", len(hours))
+	}
 	return fmt.Sprintf("In the last %d hours %s succeeded and %d failed", len(hours), count(good, "attempt", "attempts"), bad)
 }

@@ -138,7 +138,8 @@ func main() {
 			json.NewEncoder(w).Encode(map[string]string{"challenge": event.Challenge})
 			return
 		}
-		log.Println(event.Type, event.EventID) // an event may come twice: deduplicate on its id
+		// An event may come twice: deduplicate on its id.
+		log.Println(event.Type, event.EventID)
 	})
 	log.Fatal(http.ListenAndServe(":8000", nil))
 }`
@@ -163,7 +164,8 @@ createServer(async (req, res) => {
     res.end(JSON.stringify({ challenge: event.challenge }));
     return;
   }
-  console.log(event.type, event.eventId); // an event may come twice: deduplicate on its id
+  // An event may come twice: deduplicate on its id.
+  console.log(event.type, event.eventId);
   res.end();
 }).listen(8000);`
 	pythonReceiver = `# pip install standardwebhooks
@@ -186,7 +188,8 @@ class Receiver(BaseHTTPRequestHandler):
         if event["type"] == "webhook.verification":
             answer = {"challenge": event["challenge"]}
         else:
-            print(event["type"], event["eventId"])  # may come twice: deduplicate on the id
+            # An event may come twice: deduplicate on its id.
+            print(event["type"], event["eventId"])
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
