@@ -54,7 +54,7 @@ func fill(v reflect.Value, s string) {
 func hostilePages(s string) []sample {
 	f := full[Frame](s)
 	f.Workspace.ID = "another" // so that there is one to switch to
-	return []sample{
+	return append(hostileWebhooks(f, s), []sample{
 		{"SetUp", SetUp(full[SetUpView](s))},
 		{"SignIn", SignIn(full[SignInView](s))},
 		{"Problem", Problem(full[ProblemView](s))},
@@ -73,7 +73,7 @@ func hostilePages(s string) []sample {
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
 		{"KeyShown", KeyShown(f, full[KeyShownView](s))},
 		{"Account", Account(f, full[AccountView](s))},
-	}
+	}...)
 }
 
 // deviceAt is a device whose link attempt is at a state. The picture is ours: it is
