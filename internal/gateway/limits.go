@@ -60,8 +60,9 @@ const (
 	maxSessions    = 100 // of a user that are shown
 	maxActs        = 100 // of a workspace that are shown
 
-	// Passwords that may be tried in an hour: of an account from one network, and
-	// of an account in all; and for how many accounts that is remembered.
+	// Passwords that may be tried in an hour: from one network, of an account from
+	// one network, and of an account in all; and for how many that is remembered.
+	guessesFrom     = 200
 	guessesNear     = 10
 	guessesAll      = 20
 	guessedAccounts = 1 << 16

@@ -62,12 +62,26 @@ func hostilePages(s string) []sample {
 		{"Overview to do", Overview(f, OverviewView{Steps: []Step{{Title: s, Text: s, Href: s}}})},
 		{"Devices", Devices(f, full[DevicesView](s))},
 		{"Devices none", Devices(f, DevicesView{Add: s, More: s})},
+		{"OneDevice", OneDevice(f, full[DeviceView](s))},
+		{"OneDevice scan", OneDevice(f, deviceAt("scan", s))},
+		{"OneDevice enter", OneDevice(f, deviceAt("enter", s))},
+		{"OneDevice linked", OneDevice(f, deviceAt("linked", s))},
+		{"DeviceForm", DeviceForm(f, full[DeviceFormView](s))},
+		{"Phone", Phone(f, full[PhoneView](s))},
 		{"Keys", Keys(f, full[KeysView](s))},
 		{"Keys none", Keys(f, KeysView{})},
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
 		{"KeyShown", KeyShown(f, full[KeyShownView](s))},
 		{"Account", Account(f, full[AccountView](s))},
 	}...)
+}
+
+// deviceAt is a device whose link attempt is at a state. The picture is ours: it is
+// the one text that is written as it is.
+func deviceAt(state, s string) DeviceView {
+	v := full[DeviceView](s)
+	v.Link.State, v.Link.Picture = state, "<svg></svg>"
+	return v
 }
 
 func render(t *testing.T, c templ.Component) string {
