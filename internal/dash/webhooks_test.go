@@ -279,3 +279,59 @@ func TestViewerLooksAtWebhooksAndChangesNothing(t *testing.T) {
 	s.as("")
 	c.want(c.get("/webhooks"), http.StatusForbidden, "")
 }
+
+// T14 for these pages: without a sign-in nothing is shown, and another site
+// changes nothing.
+func TestT14WebhooksAreChangedFromTheirOwnPagesOnly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	own := "/webhooks/" + string(e.ID)
+	at := c.post(own+"/test", nil).header.Get("Location")
+	form := url.Values{"url": {"https://evil.example"}, "event": {"*"}, "password": {password}, "overlap": {"0s"}}
+	stranger := s.browser()
+	for _, path := range []string{"/webhooks", "/webhooks/new", own, own + "/edit", own + "/secret", own + "/deliveries", at, own + "/replay", own + "/replays/rpl_1"} {
+		stranger.want(stranger.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
+	}
+	for _, path := range []string{"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret", own + "/delete", own + "/replay", at + "/retry", own + "/replays/rpl_1/stop"} {
+		stranger.want(stranger.post(path, form), http.StatusSeeOther, "/signin")
+		if p := c.do(http.MethodPost, path, form, "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
+			t.Errorf("POST %s from another site is answered %d", path, p.status)
+		}
+	}
+	c.says(own, hookURL)
+}
+
+func TestDeliveriesAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	own := "/webhooks/" + string(e.ID)
+	for range 51 {
+		c.post(own+"/test", nil)
+	}
+	seen := map[string]bool{}
+	path, pages := own+"/deliveries?status=pending&type=webhook.*", 0
+	for ; path != "" && pages < 5; pages++ {
+		p := c.says(path)
+		for _, id := range regexp.MustCompile(`deliveries/dlv_[0-9A-Z]{26}`).FindAllString(p.body, -1) {
+			seen[id] = true
+		}
+		path = ""
+		if next := regexp.MustCompile(`href="([^"]*after=[^"]*)"`).FindStringSubmatch(p.body); next != nil {
+			path = strings.ReplaceAll(next[1], "&amp;", "&")
+		}
+	}
+	if len(seen) != 51 || pages != 2 {
+		t.Errorf("%d deliveries on %d pages, want 51 on 2", len(seen), pages)
+	}
+	for _, wrong := range []string{"?after=x", "?type=nothing.*"} {
+		if p := c.get(own + "/deliveries" + wrong); p.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s is answered %d", wrong, p.status)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (v WebhookView) live() string {
 
 func (v WebhookView) can(verb string) bool {
 	switch s := v.Webhook.Status; verb {
-	case "test", "replay":
+	case "test":
 		return s == "active"
 	case "pause":
 		return s == "active" || s == "pending"
