@@ -52,7 +52,7 @@ var floors = map[string]string{
 
 // owners lists outside modules and the only packages that may import them.
 var owners = map[string]string{
-	"github.com/a-h/templ":    "internal/dash/page",
+	"github.com/a-h/templ":    "internal/dash internal/dash/page",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/store internal/store/storetest internal/chaos",
 	"modernc.org/sqlite":      "internal/store internal/store/storetest internal/chaos bench/bare",
