@@ -34,6 +34,7 @@ func Entries() []Entry {
 		{"/", "Overview"},
 		{"/devices", "Devices"},
 		{"/keys", "API keys"},
+		{"/people", "People"},
 		{"/account", "Account"},
 	}
 }
