@@ -28,7 +28,7 @@ var floors = map[string]string{
 	"internal/api":                 "internal/gateway internal/obs internal/postern internal/qrcode internal/reference",
 	"internal/listen":              "internal/egress internal/postern internal/seal",
 	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
-	"internal/dash":                "internal/dash/page internal/gateway internal/postern",
+	"internal/dash":                "internal/dash/page internal/gateway internal/postern internal/qrcode",
 	"internal/dash/page":           "",
 	"internal/dash/browsertest":    "",
 	"internal/reference":           "",

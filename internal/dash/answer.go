@@ -132,7 +132,7 @@ func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.
 // done says what was done on the page that follows.
 func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // a page of ours
 	return nil
 }
 
@@ -164,6 +164,7 @@ func problemOf(reason postern.Reason) (status int, title string) {
 		postern.RateLimited:        {http.StatusTooManyRequests, "Too many tries"},
 		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
 		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
+		postern.SandboxOff:         {http.StatusNotFound, "Not found"},
 	}
 	k, ok := kinds[reason]
 	if !ok {

@@ -216,6 +216,62 @@ func TestViewerIsRefusedWhatTheRoleDoesNotAllow(t *testing.T) {
 	c.want(c.get("/devices"), http.StatusForbidden, "")
 }
 
+// Whoever may not link a phone does not see the code, and a device of others is
+// none.
+func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	if p := c.post("/devices", url.Values{"name": {""}}); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("a device without a name: status %d", p.status)
+	}
+	made := c.post("/devices", url.Values{"name": {"Support"}})
+	path := made.header.Get("Location")
+	c.want(made, http.StatusSeeOther, path)
+	c.want(c.post(path+"/link", url.Values{}), http.StatusSeeOther, path)
+	if p := c.get(path); p.status != http.StatusOK || !strings.Contains(p.body, "Asking the network for a code") {
+		t.Errorf("status %d; the attempt is not shown", p.status)
+	}
+	if p := c.post(path+"/link/page", nil); p.status != http.StatusCreated || !strings.Contains(p.body, "https://api.example.com/link/") {
+		t.Errorf("status %d; the page for the phone is not shown", p.status)
+	}
+	if p := c.post(path+"/link", url.Values{"number": {"12"}}); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("a number that is none: status %d", p.status)
+	}
+	s.as(postern.Viewer)
+	if p := c.get(path); p.status != http.StatusOK || strings.Contains(p.body, "Asking the network") || strings.Contains(p.body, "/unlink") {
+		t.Errorf("a viewer is shown the attempt, or its buttons (status %d)", p.status)
+	}
+	for _, act := range []string{"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write", "/phone/fault"} {
+		c.want(c.post(path+act, url.Values{}), http.StatusForbidden, "")
+	}
+	s.as(postern.Owner)
+	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
+	if p := c.get(path); !strings.Contains(p.body, "It was stopped") {
+		t.Error("the page does not say that the attempt was stopped")
+	}
+	other := s.device()
+	for _, act := range []string{"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink"} {
+		c.want(c.post(other+act, url.Values{}), http.StatusForbidden, "")
+	}
+	c.want(c.get(other), http.StatusForbidden, "")
+	c.want(c.get(path+"/phone"), http.StatusNotFound, "") // there is no sandbox
+}
+
+// device makes a device of another workspace, and gives the path of its page.
+func (s *site) device() string {
+	s.t.Helper()
+	ws, err := s.g.CreateWorkspace(s.t.Context(), "other", "growth")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "live", Status: postern.Unlinked, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: ws.CreatedAt}
+	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	return "/devices/" + string(d.ID)
+}
+
 // T14: a page of another site can change nothing.
 func TestT14AnotherSiteChangesNothing(t *testing.T) {
 	t.Parallel()

@@ -13,11 +13,7 @@ const passwordHint = "At least ten characters. A few words make a good one." //n
 
 // showSetUp is the form for the first user.
 func (d *dash) showSetUp(w http.ResponseWriter, r *http.Request) error {
-	open, err := d.g.IsSetUpOpen(r.Context(), r.PathValue("token"))
-	if err == nil && !open {
-		err = postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
-	}
-	if err != nil {
+	if err := d.g.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
 		return err //nolint:wrapcheck // fail looks at it
 	}
 	return d.show(w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}))

@@ -54,6 +54,9 @@ func (d *dash) devices(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err //nolint:wrapcheck // fail looks at it
 	}
 	view := page.DevicesView{Live: r.URL.RequestURI()}
+	if v.caller.Permit(postern.DevicesWrite) == nil {
+		view.Add = "/devices/new"
+	}
 	for _, one := range list.Data {
 		view.Devices = append(view.Devices, deviceOf(one))
 	}

@@ -71,7 +71,9 @@ func show(ctx context.Context, a *app.App, opts Options) error {
 	if opts.Once {
 		return nil
 	}
-	d.invite(a)
+	if err := d.invite(ctx, a); err != nil {
+		return err
+	}
 	return d.receiver.follow(ctx)
 }
 
@@ -250,7 +252,7 @@ func (d *demo) receive(ctx context.Context, _ *app.App) error {
 }
 
 // invite shows what to try next.
-func (d *demo) invite(a *app.App) {
+func (d *demo) invite(ctx context.Context, a *app.App) error {
 	d.say(`
 Try it yourself, in another terminal:
 
@@ -268,4 +270,18 @@ Try it yourself, in another terminal:
   curl -s %s/v1/devices -H "Authorization: Bearer $KEY"
 
 Webhooks appear below as they arrive. Stop with Ctrl-C.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
+	return d.inviteToDashboard(ctx, a)
+}
+
+// inviteToDashboard shows where to see it all in a browser.
+func (d *demo) inviteToDashboard(ctx context.Context, a *app.App) error {
+	url, err := a.SetUpURL(ctx)
+	if err != nil {
+		return err
+	}
+	if url == "" {
+		url = a.URL()
+	}
+	d.say("\nThe dashboard, in a browser: %s", url)
+	return nil
 }

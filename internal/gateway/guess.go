@@ -12,13 +12,14 @@ import (
 	"github.com/throttled/throttled/v2/store/memstore"
 )
 
-// guesses bounds the passwords that are tried: of one account from one network,
-// and of one account in all. The first is lower, so that a guesser somewhere does
-// not lock the user out everywhere.
-type guesses struct{ near, all *throttled.GCRARateLimiterCtx }
+// guesses bounds the passwords that are tried: from one network, of one account
+// from one network, and of one account in all. The second is lower than the third,
+// so that a guesser somewhere does not lock the user out everywhere; the first
+// keeps hashing, which is dear, from being everybody's.
+type guesses struct{ from, near, all *throttled.GCRARateLimiterCtx }
 
 func newGuesses() *guesses {
-	return &guesses{near: guessRate(guessesNear), all: guessRate(guessesAll)}
+	return &guesses{from: guessRate(guessesFrom), near: guessRate(guessesNear), all: guessRate(guessesAll)}
 }
 
 func guessRate(perHour int) *throttled.GCRARateLimiterCtx {
@@ -39,7 +40,7 @@ func (g *guesses) take(ctx context.Context, address, email string) error {
 	for _, c := range []struct {
 		limiter *throttled.GCRARateLimiterCtx
 		name    string
-	}{{g.near, network(address) + " " + email}, {g.all, email}} {
+	}{{g.from, network(address)}, {g.near, network(address) + " " + email}, {g.all, email}} {
 		limited, state, err := c.limiter.RateLimitCtx(ctx, c.name, 1)
 		if err != nil {
 			return fmt.Errorf("count a sign-in: %w", err)

@@ -65,8 +65,9 @@ const (
 	// joinTime is how long a link may be used that lets somebody in: over a weekend.
 	joinTime = 72 * time.Hour
 
-	// Passwords that may be tried in an hour: of an account from one network, and
-	// of an account in all; and for how many accounts that is remembered.
+	// Passwords that may be tried in an hour: from one network, of an account from
+	// one network, and of an account in all; and for how many that is remembered.
+	guessesFrom     = 200
 	guessesNear     = 10
 	guessesAll      = 20
 	guessedAccounts = 1 << 16

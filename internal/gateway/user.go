@@ -27,11 +27,22 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// CheckSetUp refuses a token that is not that of the set-up link.
+func (g *Gateway) CheckSetUp(ctx context.Context, token string) error {
+	open, err := g.IsSetUpOpen(ctx, token)
+	if err == nil && !open {
+		return errSetUp
+	}
+	return err
+}
+
 // IsSetUpOpen tells whether a token is that of the set-up link.
 func (g *Gateway) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
 	hash, err := g.db.SetUpToken(ctx)
 	return hash != "" && hash == hashToken(token), err
 }
+
+var errSetUp = postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
 
 // SetUp is what the first user says.
 type SetUp struct {
@@ -40,8 +51,9 @@ type SetUp struct {
 	Password  string
 }
 
-// SetUp makes the first user, who owns a first workspace on the largest plan:
-// whoever has the link runs the server. A token is used once.
+// SetUp makes the first user, who owns a new workspace on the largest plan and all
+// that there are already: whoever has the link runs the server. A token is used
+// once.
 func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
 	email, err := checkEmail(in.Email)
 	if err != nil {
@@ -51,6 +63,9 @@ func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (p
 		return postern.User{}, err
 	}
 	if err := checkPassword(in.Password, email); err != nil {
+		return postern.User{}, err
+	}
+	if err := g.CheckSetUp(ctx, token); err != nil { // a hash is dear: nobody without the link has one made
 		return postern.User{}, err
 	}
 	hash, err := g.hashing.hash(ctx, in.Password)

@@ -74,6 +74,27 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 	})
 }
 
+func TestFirstUserOwnsWhatThereIs(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		before, err := g.CreateWorkspace(t.Context(), "before", "growth")
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := g.OpenSetUp(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := g.SetUp(t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := g.Memberships(t.Context(), u.ID)
+		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
+			t.Errorf("memberships = %+v, %v", list, err)
+		}
+	})
+}
+
 func TestSetUpSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
@@ -149,6 +170,19 @@ func TestGuessesAreFewAndLockNobodyOut(t *testing.T) {
 	}
 	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil || e.Reason != postern.RateLimited || e.RetryAfter <= 0 {
 		t.Errorf("one too many is told %v", e)
+	}
+}
+
+func TestOneNetworkTriesFewPasswordsInAll(t *testing.T) {
+	t.Parallel()
+	q, tried := newGuesses(), 0
+	for i := range 1000 {
+		if q.take(t.Context(), "192.0.2.1", fmt.Sprintf("u%d@example.com", i)) == nil {
+			tried++
+		}
+	}
+	if tried == 0 || tried > guessesFrom {
+		t.Errorf("%d guesses were tried, want at most %d", tried, guessesFrom)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 const setUpToken = "set_up_token" // the setting: the hash of the token, in hexadecimal
 
-// SetUp makes the first user, its workspace and its membership, and uses the
-// set-up token up.
+// SetUp makes the first user and a workspace, and uses the set-up token up. The
+// user owns that workspace and all that there are already.
 type SetUp struct {
 	TokenHash    string
 	User         postern.User
@@ -31,7 +31,7 @@ func (o SetUp) apply(t *tx) error {
 	return errors.Join(
 		t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name, o.Workspace.Plan, o.Workspace.CreatedAt),
 		t.insertUser(o.User, o.PasswordHash),
-		t.addMember(o.Workspace.ID, o.User, postern.Owner, o.User.CreatedAt),
+		t.exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) SELECT CAST($1 AS TEXT), id, CAST($2 AS TEXT), CAST($3 AS BIGINT) FROM workspace`, o.User.ID, postern.Owner, o.User.CreatedAt),
 		o.Act.record(t),
 	)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 var pictures = flag.String("pictures", "", "write screenshots to this directory")
@@ -122,7 +123,7 @@ func (b *browser) goTo(path string) {
 func (b *browser) press(selector string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
-		b.t.Fatalf("press %s: %v; the page says: %.500s", selector, err, b.text())
+		b.t.Fatalf("press %s: %v", selector, err)
 	}
 }
 
@@ -182,7 +183,7 @@ func (b *browser) picture(name string) {
 		b.do(chromedp.EmulateViewport(look.width, look.height))
 		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}})
 		b.must(err)
-		_, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`Promise.all(document.getAnimations().map(a => a.finished)).then(() => true)`, chromedp.EvalAwaitPromise))
+		_, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`Promise.race([Promise.all(document.getAnimations().map(a => a.finished.catch(() => 0))), new Promise(r => setTimeout(r, 500))]).then(() => true)`, chromedp.EvalAwaitPromise))
 		b.must(err)
 		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 		b.must(err)
@@ -190,4 +191,20 @@ func (b *browser) picture(name string) {
 		b.must(os.WriteFile(filepath.Join(*pictures, fmt.Sprintf("%s-%s.png", name, look.name)), shot, 0o644))
 	}
 	b.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// enter presses the key, and waits for the page that follows.
+func (b *browser) enter() {
+	b.t.Helper()
+	_, err := chromedp.Run(b.ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.KeyEvent(kb.Enter)))
+	if err != nil {
+		b.t.Fatalf("after the enter key: %v", err)
+	}
+}
+
+// focused is the text of what has the focus.
+func (b *browser) focused() string {
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.innerText || document.activeElement.id || ""`))
+	b.must(err)
+	return strings.TrimSpace(text)
 }

@@ -2,12 +2,16 @@ package browsertest
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"postern/internal/testkit"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 const (
@@ -101,4 +105,91 @@ func TestSignOutEverywhereReachesAnotherBrowser(t *testing.T) {
 	}
 	there.usable()
 	there.picture("sign-in")
+}
+
+// A phone is linked by the code on the screen, as a camera sees it, and the page
+// says so by itself.
+func TestLinkingByTheCodeOnTheScreen(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/devices")
+	b.picture("devices-empty")
+	b.press(`main a[href="/devices/new"]`)
+	b.fill("#name", "Support")
+	b.press("main form button:not([type])")
+	b.picture("device-new")
+	b.usable()
+	b.press(`form[action$="/link"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS(".qr svg")))
+	b.picture("device-link")
+	b.usable()
+	shot, err := chromedp.Run(b.ctx, chromedp.Screenshot(chromedp.CSS(".qr")))
+	b.must(err)
+	if err := k.Vendor.Scan(t.Context(), read(t, shot), "+15550001111"); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-success")))
+	b.sees("+15550001111")
+	b.picture("device-linked")
+	b.usable()
+	b.press(`a[href$="/phone"]`)
+	b.fill("#body", "<b>Hello</b> from a contact")
+	b.press(`form[action$="/write"] button`)
+	b.sees("<b>Hello</b> from a contact")
+	b.picture("phone")
+	b.usable()
+	b.press(`button[value="logout"]`)
+	b.goTo(strings.TrimSuffix(b.path(), "/phone"))
+	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-error")))
+	b.picture("device-logged-out")
+}
+
+// read decodes a QR code from a picture.
+func read(t *testing.T, picture []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "screen.png")
+	if err := os.WriteFile(file, picture, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "zbarimg", "--quiet", "--raw", file).Output()
+	if err != nil {
+		t.Fatalf("no code is seen on the screen: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Whoever has no mouse signs in, gets past the navigation, and opens a dialog and
+// leaves it.
+func TestByKeyboardAlone(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/keys/new")
+	b.fill("#name", "ci")
+	b.press("main form button:not([type])")
+	b.goTo("/account")
+	b.press(`button[name="end"][value="all"]`)
+	b.do(chromedp.KeyEvent(email), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(password))
+	b.enter()
+	if p := b.path(); p != "/" {
+		t.Fatalf("signed in by keyboard, the browser is at %s", p)
+	}
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := b.focused(); !strings.Contains(got, "Skip") {
+		t.Errorf("the first stop is %q, want the way past the navigation", got)
+	}
+	b.goTo("/keys")
+	for range 40 {
+		if b.do(chromedp.KeyEvent(kb.Tab)); b.focused() == "Revoke" {
+			break
+		}
+	}
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("dialog[open]")))
+	b.picture("keys-revoke")
+	b.usable()
+	b.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS("dialog[open]")))
+	if got := b.focused(); got != "Revoke" {
+		t.Errorf("after the dialog the focus is on %q", got)
+	}
 }

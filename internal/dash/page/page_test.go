@@ -62,6 +62,12 @@ func hostilePages(s string) []sample {
 		{"Overview to do", Overview(f, OverviewView{Steps: []Step{{Title: s, Text: s, Href: s}}})},
 		{"Devices", Devices(f, full[DevicesView](s))},
 		{"Devices none", Devices(f, DevicesView{Add: s, More: s})},
+		{"OneDevice", OneDevice(f, full[DeviceView](s))},
+		{"OneDevice scan", OneDevice(f, deviceAt("scan", s))},
+		{"OneDevice enter", OneDevice(f, deviceAt("enter", s))},
+		{"OneDevice linked", OneDevice(f, deviceAt("linked", s))},
+		{"DeviceForm", DeviceForm(f, full[DeviceFormView](s))},
+		{"Phone", Phone(f, full[PhoneView](s))},
 		{"Keys", Keys(f, full[KeysView](s))},
 		{"Keys none", Keys(f, KeysView{})},
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
@@ -75,6 +81,14 @@ func hostilePages(s string) []sample {
 		{"Join signed in", Join(JoinView{Step: "join", Token: s, Role: s, Email: s})},
 		{"Join other", Join(JoinView{Step: "other", Present: s, Email: s})},
 	}
+}
+
+// deviceAt is a device whose link attempt is at a state. The picture is ours: it is
+// the one text that is written as it is.
+func deviceAt(state, s string) DeviceView {
+	v := full[DeviceView](s)
+	v.Link.State, v.Link.Picture = state, "<svg></svg>"
+	return v
 }
 
 func render(t *testing.T, c templ.Component) string {

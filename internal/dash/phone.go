@@ -1,0 +1,83 @@
+package dash
+
+import (
+	"net/http"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// phone is the simulated phone of a device.
+func (d *dash) phone(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showPhone(w, r, v, http.StatusOK, page.PhoneView{From: page.Field{Value: "+15551234567"}})
+}
+
+func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PhoneView) error {
+	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	list, err := d.g.SandboxPhone(r.Context(), v.caller, one.ID)
+	if err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	view.Device = deviceOf(one)
+	for _, m := range list[max(0, len(list)-phoneMessages):] {
+		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: m.Body, At: m.At.Std()})
+	}
+	sent, err := d.g.Messages(r.Context(), v.caller, gateway.MessageQuery{Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
+	if err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	for _, m := range sent.Data {
+		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status)})
+	}
+	view.Faults = []page.Choice{
+		{Value: "drop", Label: "Cut the connection"},
+		{Value: "silence", Label: "Let the network fall silent"},
+		{Value: "conflict", Label: "Open it elsewhere"},
+		{Value: "restrict", Label: "Restrict the account"},
+		{Value: "logout", Label: "Log out on the phone"},
+		{Value: "ban", Label: "Ban the account"},
+	}
+	return d.show(w, r, status, page.Phone(d.frame(r, v, "The simulated phone", "/devices"), view))
+}
+
+const (
+	phoneMessages = 50 // that the phone shows
+	sentMessages  = 10
+)
+
+func (d *dash) phoneScans(w http.ResponseWriter, r *http.Request, v visit) error {
+	_, err := d.g.SandboxScan(r.Context(), v.caller, deviceIn(r), "", "")
+	return d.after(w, r, err, "")
+}
+
+func (d *dash) contactWrites(w http.ResponseWriter, r *http.Request, v visit) error {
+	from, body := r.PostFormValue("from"), r.PostFormValue("body")
+	_, err := d.g.SandboxInbound(r.Context(), v.caller, deviceIn(r), from, body)
+	if wrong, ok := faults(err); ok {
+		return d.showPhone(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
+			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "Nothing was sent.",
+		})
+	}
+	return d.toPhone(w, r, err, "The contact has written to the device.")
+}
+
+func (d *dash) toPhone(w http.ResponseWriter, r *http.Request, err error, notice string) error {
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, notice, pathOf(deviceIn(r))+"/phone")
+}
+
+func (d *dash) contactReads(w http.ResponseWriter, r *http.Request, v visit) error {
+	err := d.g.SandboxReceipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), postern.Read)
+	return d.toPhone(w, r, err, "The contact has read the message.")
+}
+
+func (d *dash) phoneFails(w http.ResponseWriter, r *http.Request, v visit) error {
+	err := d.g.SandboxFault(r.Context(), v.caller, deviceIn(r), r.PostFormValue("kind"))
+	return d.toPhone(w, r, err, "It went wrong. The device shows what follows.")
+}
