@@ -177,6 +177,22 @@ func TestWhatIsWrongWithAChangeOfPeopleIsSaid(t *testing.T) {
 	}
 }
 
+func TestPeopleAreChangedFromThisSiteByThoseWhoAreSignedIn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ada, nobody := s.setUp(), s.browser()
+	link := ada.invites(guest, postern.Viewer)
+	id := "/people/" + string(s.member(email))
+	for _, path := range []string{"/people/invitations", "/people/invitations/inv_1/revoke", id + "/role", id + "/remove"} {
+		nobody.want(nobody.post(path, nil), http.StatusSeeOther, "/signin")
+		ada.want(ada.do(http.MethodPost, path, nil, "Origin", "https://evil.example"), http.StatusForbidden, "")
+	}
+	nobody.want(nobody.do(http.MethodPost, link, url.Values{"password": {password}}, "Origin", "https://evil.example"), http.StatusForbidden, "")
+	for _, path := range []string{"/people", "/people/audit"} {
+		nobody.want(nobody.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
+	}
+}
+
 func TestNewPasswordByTheOperatorsLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
