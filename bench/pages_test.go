@@ -102,7 +102,7 @@ func signedIn(t *testing.T, g *gateway.Gateway, h http.Handler) *http.Cookie {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	list := w.Result().Cookies() //nolint:bodyclose // a recorder's
+	list := w.Result().Cookies()
 	if w.Code != http.StatusSeeOther || len(list) == 0 {
 		t.Fatalf("the set-up is answered %d", w.Code)
 	}

@@ -132,7 +132,7 @@ func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.
 // done says what was done on the page that follows.
 func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)
-	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // a page of ours
+	http.Redirect(w, r, local(to), http.StatusSeeOther) //nolint:gosec // local says so
 	return nil
 }
 

@@ -42,7 +42,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler)})}
+	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL})}
 	srv := httptest.NewServer(Handler(Options{
 		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Address: func(*http.Request) string { return "192.0.2.1" },
 	}))

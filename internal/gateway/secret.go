@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -104,6 +105,33 @@ func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 			return err
 		}, nil
 	})
+}
+
+// RevealSecret gives an endpoint's secret to a member who may rotate it and has
+// entered the password again. An API key never gets it.
+func (g *Gateway) RevealSecret(ctx context.Context, c Caller, address string, id postern.EndpointID, password string) (EndpointWithSecret, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return EndpointWithSecret{}, err
+	}
+	if c.Member.UserID == "" {
+		return EndpointWithSecret{}, postern.Errorf(postern.MissingScope, "a secret is revealed in the dashboard only; rotate it to get a new one")
+	}
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
+		return EndpointWithSecret{}, err
+	}
+	if _, err := g.reenter(ctx, address, c.Member.UserID, "/password", password); err != nil {
+		return EndpointWithSecret{}, err
+	}
+	secret, err := g.box.Open(e.Secret, id.SecretPlace())
+	if err != nil {
+		return EndpointWithSecret{}, fmt.Errorf("open the secret of an endpoint: %w", err)
+	}
+	by := Actor{Member: c.Member, Address: address}
+	if err := g.db.RecordAct(ctx, by.act(g.time(), c.Workspace(), "webhook.secret-revealed", string(id))); err != nil {
+		return EndpointWithSecret{}, err
+	}
+	return EndpointWithSecret{e, string(secret)}, nil
 }
 
 // check also fills in what was left out.

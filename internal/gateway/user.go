@@ -120,21 +120,34 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 
 // ChangePassword replaces a user's password and ends all sessions of the user.
 func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) error {
-	u, hash, ok, err := g.db.User(ctx, id)
+	u, err := g.reenter(ctx, address, id, "/current", before)
 	if err != nil {
 		return err
-	}
-	if err := g.guesses.take(ctx, address, u.Email); err != nil {
-		return err
-	}
-	same, err := g.hashing.matches(ctx, before, hash)
-	if err != nil {
-		return err
-	}
-	if !ok || !same {
-		return postern.Invalid("/current", "this is not your password")
 	}
 	return g.setPassword(ctx, u, password, address)
+}
+
+// reenter checks the password of a user who is signed in. Guesses are as few as
+// at the sign-in.
+func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (postern.User, error) {
+	u, hash, ok, err := g.db.User(ctx, id)
+	if err != nil {
+		return postern.User{}, err
+	}
+	if len(password) > maxPassword {
+		return postern.User{}, postern.Invalid(pointer, "this is not your password")
+	}
+	if err := g.guesses.take(ctx, address, u.Email); err != nil {
+		return postern.User{}, err
+	}
+	same, err := g.hashing.matches(ctx, password, hash)
+	if err != nil {
+		return postern.User{}, err
+	}
+	if !ok || !same {
+		return postern.User{}, postern.Invalid(pointer, "this is not your password")
+	}
+	return u, nil
 }
 
 func (g *Gateway) setPassword(ctx context.Context, u postern.User, password, address string) error {

@@ -158,9 +158,16 @@ func (b *browser) path() string {
 	return strings.TrimPrefix(url, b.url)
 }
 
+// settle waits until nothing moves or fades any more.
+func (b *browser) settle() {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](`Promise.race([Promise.all(document.getAnimations().map(a => a.finished.catch(() => 0))), new Promise(done => setTimeout(done, 1000))]).then(() => {})`, chromedp.EvalAwaitPromise))
+}
+
 // usable fails when the page has what some people cannot use.
 func (b *browser) usable() {
 	b.t.Helper()
+	b.settle()
 	type violation struct{ ID, Impact, Help, Where string }
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](axe+`;
 		axe.run().then(r => r.violations.map(v => ({ID: v.id, Impact: v.impact, Help: v.help, Where: v.nodes.map(n => n.html).join(" ").slice(0, 300)})))`, chromedp.EvalAwaitPromise))
@@ -183,8 +190,7 @@ func (b *browser) picture(name string) {
 		b.do(chromedp.EmulateViewport(look.width, look.height))
 		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}})
 		b.must(err)
-		_, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`Promise.race([Promise.all(document.getAnimations().map(a => a.finished.catch(() => 0))), new Promise(r => setTimeout(r, 500))]).then(() => true)`, chromedp.EvalAwaitPromise))
-		b.must(err)
+		b.settle()
 		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 		b.must(err)
 		b.must(os.MkdirAll(*pictures, 0o755))
@@ -207,4 +213,13 @@ func (b *browser) focused() string {
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.innerText || document.activeElement.id || ""`))
 	b.must(err)
 	return strings.TrimSpace(text)
+}
+
+// focuses waits until a page that begins with a field has the focus on it.
+func (b *browser) focuses(id string) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`new Promise(done => {
+		const look = () => document.activeElement.id === %q ? done() : requestAnimationFrame(look);
+		look();
+	})`, id), chromedp.EvalAwaitPromise))
 }

@@ -170,6 +170,7 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.press("main form button:not([type])")
 	b.goTo("/account")
 	b.press(`button[name="end"][value="all"]`)
+	b.focuses("email")
 	b.do(chromedp.KeyEvent(email), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(password))
 	b.enter()
 	if p := b.path(); p != "/" {

@@ -410,13 +410,13 @@ func state(status string) templ.Component {
 // colour is here and not in a Go file so that the style sheet's build sees it.
 func colour(status string) string {
 	switch status {
-	case "connected", "active":
+	case "connected", "active", "succeeded", "completed":
 		return "badge-success"
-	case "connecting", "linking":
+	case "connecting", "linking", "pending", "running":
 		return "badge-info"
 	case "disconnected", "restricted", "expiring":
 		return "badge-warning"
-	case "conflict", "banned", "logged_out":
+	case "conflict", "banned", "logged_out", "failed", "disabled", "exhausted":
 		return "badge-error"
 	}
 	return "" // unlinked, paused, expired, revoked, and what is not known here

@@ -54,7 +54,7 @@ func fill(v reflect.Value, s string) {
 func hostilePages(s string) []sample {
 	f := full[Frame](s)
 	f.Workspace.ID = "another" // so that there is one to switch to
-	return []sample{
+	return append(hostileWebhooks(f, s), []sample{
 		{"SetUp", SetUp(full[SetUpView](s))},
 		{"SignIn", SignIn(full[SignInView](s))},
 		{"Problem", Problem(full[ProblemView](s))},
@@ -80,7 +80,7 @@ func hostilePages(s string) []sample {
 		{"Join sign in", Join(JoinView{Step: "signin", Token: s, Workspace: s, Email: s})},
 		{"Join signed in", Join(JoinView{Step: "join", Token: s, Role: s, Email: s})},
 		{"Join other", Join(JoinView{Step: "other", Present: s, Email: s})},
-	}
+	}...)
 }
 
 // deviceAt is a device whose link attempt is at a state. The picture is ours: it is

@@ -41,7 +41,7 @@ func samples() []sample {
 		{"events:read", "Follow the log of events.", false},
 		{"usage:read", "See what the plan has left.", false},
 	}
-	return []sample{
+	return append(webhookSamples(f, at), []sample{
 		{"setup", SetUp(SetUpView{Token: "t", PasswordHint: "At least 12 characters."})},
 		{"setup-refused", SetUp(SetUpView{Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."}, Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters."})},
 		{"signin", SignIn(SignInView{Next: "/devices"})},
@@ -88,7 +88,7 @@ func samples() []sample {
 		{"password", Join(JoinView{Token: "t", Email: "eve@example.com", Password: Field{"", "The password needs at least 12 characters."}})},
 		{"account", Account(f("Account", "/account"), AccountView{PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}, {"Safari on iPhone", "2001:db8:85a3::8a2e:370:7334", at.Add(-26 * time.Hour), false}}})},
 		{"account-refused", Account(f("Account", "/account"), AccountView{Current: Field{"", "This is not your present password."}, PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}}})},
-	}
+	}...)
 }
 
 // TestPreview writes the pages for people to look at, when it is asked to.

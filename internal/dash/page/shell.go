@@ -33,6 +33,7 @@ func Entries() []Entry {
 	return []Entry{
 		{"/", "Overview"},
 		{"/devices", "Devices"},
+		{"/webhooks", "Webhooks"},
 		{"/keys", "API keys"},
 		{"/people", "People"},
 		{"/account", "Account"},

@@ -1,0 +1,143 @@
+package browsertest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/testkit"
+
+	"github.com/chromedp/chromedp"
+)
+
+// hook is a receiver that answers events with a status, and the challenge only
+// when it is told to.
+type hook struct {
+	*httptest.Server
+	greets atomic.Bool
+	status atomic.Int32
+	events atomic.Int32 // that it took
+}
+
+func receive(t *testing.T) *hook {
+	t.Helper()
+	h := &hook{}
+	h.status.Store(http.StatusOK)
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var e struct{ Type, Challenge string }
+		body, err := io.ReadAll(r.Body)
+		if err != nil || json.Unmarshal(body, &e) != nil {
+			return
+		}
+		switch status := int(h.status.Load()); {
+		case e.Type == "webhook.verification" && h.greets.Load():
+			_, _ = w.Write([]byte(e.Challenge))
+		case e.Type == "webhook.verification":
+			_, _ = w.Write([]byte("<script>hello</script>"))
+		case status != http.StatusOK:
+			http.Error(w, "<b>not now</b>", status)
+		default:
+			h.events.Add(1)
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// awaits waits until the page says something, as it renews itself.
+func (b *browser) awaits(text string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(testkit.Wait); !strings.Contains(b.text(), text); <-time.After(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.picture("awaited")
+			b.t.Fatalf("waited in vain for %q; the page says: %.800s", text, b.text())
+		}
+	}
+}
+
+// looks keeps a picture of the page and judges it.
+func (b *browser) looks(name string) {
+	b.t.Helper()
+	b.picture(name)
+	b.usable()
+}
+
+func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
+	k := testkit.Start(t)
+	h := receive(t)
+	b := open(t, k.URL())
+	b.do(chromedp.Navigate(k.SetUpURL()))
+	b.fill("#workspace", "Acme", "#email", email, "#password", password)
+	b.press("main form button:not([type])")
+	b.goTo("/webhooks")
+	b.looks("webhooks-none")
+	b.goTo("/webhooks/new")
+	b.looks("webhook-new")
+	b.fill("#url", h.URL+"/hook", "#description", "orders service")
+	b.press("main form button:not([type])")
+	b.sees("whsec_")
+	b.looks("webhook-secret")
+
+	b.press("main p a.btn-primary")
+	own := b.path()
+	b.awaits("not with the challenge")
+	b.sees("1 of 4 tries")
+	b.looks("webhook-explained")
+	h.greets.Store(true)
+	b.press(`form[action$="/verify"] button`)
+	b.awaits("Send a test event")
+
+	h.status.Store(http.StatusServiceUnavailable)
+	b.press(`form[action$="/test"] button`)
+	b.awaits("Attempt 1: answered 503")
+	b.sees("<b>not now</b>")
+	workspace := postern.WorkspaceID(regexp.MustCompile(`ws_[0-9A-Z]{26}`).FindString(b.text()))
+	b.looks("delivery-failed")
+	h.status.Store(http.StatusOK)
+	b.press(`form[action$="/retry"] button`)
+	b.awaits("Attempt 2: answered 200")
+	b.sees("Succeeded")
+	b.looks("delivery")
+	b.goTo(own + "/deliveries")
+	b.sees("webhook.test")
+	b.looks("deliveries")
+
+	k.Key(workspace, gateway.NewKey{Name: "test"}).Link("+15550001111")
+	testkit.Eventually(t, "the delivery of an event", func() (bool, any) {
+		b.goTo(own + "/deliveries?status=succeeded&type=device.connected")
+		return strings.Contains(b.text(), "Answered 200"), b.text()
+	})
+	b.goTo(own + "/replay")
+	b.looks("replay-new")
+	b.do(chromedp.Click(chromedp.CSS("main form summary")), chromedp.Click(chromedp.CSS(`input[value="device.connected"]`)))
+	taken := h.events.Load()
+	b.press("main form button:not([type])")
+	b.awaits("Completed")
+	b.sees("1 of 1 event delivered")
+	if got := h.events.Load(); got != taken+1 {
+		t.Errorf("the replay posted %d events, want 1", got-taken)
+	}
+	b.looks("replay")
+
+	b.goTo(own)
+	b.sees("1 failed")
+	b.looks("webhook")
+	b.goTo(own + "/edit")
+	b.looks("webhook-edit")
+	b.goTo(own + "/secret")
+	b.looks("webhook-reveal")
+	b.fill("#password", password)
+	b.press("main form button:not([type])")
+	b.sees("whsec_")
+	b.goTo("/webhooks")
+	b.sees("orders service")
+	b.looks("webhooks")
+}

@@ -1,0 +1,112 @@
+package dash
+
+import (
+	"net/http"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// formTime is how a field of a form writes a time.
+const formTime = "2006-01-02T15:04"
+
+func (d *dash) newReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+	yesterday := time.Now().UTC().Add(-healthTime).Format(formTime)
+	return d.showReplayForm(w, r, v, http.StatusOK, page.ReplayFormView{Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:]})
+}
+
+func (d *dash) showReplayForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
+	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	view.ID, view.URL = string(e.ID), e.URL
+	return d.show(w, r, status, page.ReplayForm(d.frame(r, v, "Replay events", "/webhooks"), view))
+}
+
+func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+	in, err := replayForm(r)
+	var made gateway.Created[postern.Replay]
+	if err == nil {
+		made, err = d.g.CreateReplay(r.Context(), v.caller, hookID(r), in, nil)
+	}
+	wrong, ok := faults(err)
+	if reason := postern.ReasonOf(err); ok || reason == postern.ReplayLimit || reason == postern.EndpointNotActive {
+		view := page.ReplayFormView{
+			Since: page.Field{Value: r.PostFormValue("since"), Error: wrong["since"]}, Until: page.Field{Value: r.PostFormValue("until"), Error: wrong["until"]},
+			Types: eventChoices(r.PostForm["type"])[1:], TypesError: wrong["types"], OnlyFailed: in.OnlyFailed, Problem: "The replay was not started.",
+		}
+		if !ok {
+			view.Problem = word(err.Error()) + "."
+		}
+		return d.showReplayForm(w, r, v, http.StatusUnprocessableEntity, view)
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	http.Redirect(w, r, replayPath(made.Value), http.StatusSeeOther)
+	return nil
+}
+
+func replayForm(r *http.Request) (in gateway.NewReplay, err error) {
+	in = gateway.NewReplay{Types: r.PostForm["type"], OnlyFailed: r.PostFormValue("failed") != ""}
+	if in.Since, err = timeIn(r, "since"); err == nil {
+		in.Until, err = timeIn(r, "until")
+	}
+	return in, err
+}
+
+// timeIn is the time in a field of a form, in UTC; 0 when it is empty.
+func timeIn(r *http.Request, name string) (postern.Time, error) {
+	text := r.PostFormValue(name)
+	if text == "" {
+		return 0, nil
+	}
+	for _, layout := range []string{formTime, formTime + ":05"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return postern.TimeOf(t), nil
+		}
+	}
+	return 0, postern.Invalid("/"+name, "write a time such as 2026-11-21T09:00")
+}
+
+func replayPath(of postern.Replay) string {
+	return hookPath(of.EndpointID) + "/replays/" + string(of.ID)
+}
+
+// theReplay is that of the path, if it is one to the endpoint of the path.
+func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
+	one, err := d.g.Replay(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
+	if err == nil && one.EndpointID != hookID(r) {
+		err = postern.Errorf(postern.NotFound, "there is no such replay")
+	}
+	return one, err //nolint:wrapcheck // fail looks at it
+}
+
+func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.theReplay(r, v)
+	if err != nil {
+		return err
+	}
+	e, err := d.g.Endpoint(r.Context(), v.caller, one.EndpointID)
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.show(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), page.ReplayView{
+		Webhook: string(e.ID), URL: e.URL, ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(), Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
+		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(), Ended: one.EndedAt.Std(), Stop: v.may(postern.WebhooksWrite),
+	}))
+}
+
+func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.theReplay(r, v)
+	if err != nil {
+		return err
+	}
+	if err := d.g.StopReplay(r.Context(), v.caller, one.ID); err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.done(w, r, "The replay is stopped. What it has queued is still delivered.", replayPath(one))
+}

@@ -1,0 +1,173 @@
+package dash
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// handshakeTries are made of a handshake: at 0 s, 10 s, 1 min and 10 min.
+const handshakeTries = 4
+
+func hookID(r *http.Request) postern.EndpointID { return postern.EndpointID(r.PathValue("id")) }
+
+func hookPath(id postern.EndpointID) string { return "/webhooks/" + string(id) }
+
+func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	now := time.Now()
+	hours, err := d.g.EndpointHours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-healthTime)), 0)
+	if err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	view := page.WebhookView{
+		Webhook: page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events},
+		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered, Headers: slices.Sorted(maps.Keys(e.Headers)),
+		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Hours: lastDay(hours.Data, now),
+		Change: v.may(postern.WebhooksWrite), Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+	}
+	// DueAt is zero when no try comes any more.
+	view.Asked = e.DueAt != 0 && (e.Status == postern.EndpointPending || e.PendingURL != "")
+	if view.Asked && e.Attempts > 0 {
+		view.NextTry = e.DueAt.Std()
+	}
+	for _, id := range e.DeviceIDs {
+		view.Devices = append(view.Devices, string(id))
+	}
+	return d.show(w, r, http.StatusOK, page.WebhookPage(d.frame(r, v, "Webhook", "/webhooks"), view))
+}
+
+// lastDay are the hours of a day, also those in which nothing was sent.
+func lastDay(hours []postern.EndpointHour, now time.Time) (list []page.Hour) {
+	for at := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour); !at.After(now); at = at.Add(time.Hour) {
+		h := page.Hour{At: at}
+		for _, one := range hours {
+			if one.Hour.Std().Equal(at) {
+				h.Succeeded, h.Failed, h.MeanMs = int(one.Succeeded), int(one.Failed), int(one.MeanMs)
+			}
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+func (d *dash) editWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{
+		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description}, Events: eventChoices(e.Events), Ordered: e.Ordered,
+	})
+}
+
+// wantedURL is where the endpoint is, or moves to.
+func wantedURL(e postern.Endpoint) string { return cmp.Or(string(e.PendingURL), e.URL) }
+
+func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	description, ordered := r.PostFormValue("description"), r.PostFormValue("ordered") != ""
+	in := gateway.EndpointChange{URL: r.PostFormValue("url"), Description: &description, Ordered: &ordered, Events: append([]string{}, r.PostForm["event"]...)}
+	switch in.URL {
+	case "":
+		err = postern.Invalid("/url", "write the address")
+	case wantedURL(e):
+		in.URL = "" // the same: nothing to verify
+	}
+	if err == nil {
+		_, err = d.g.ChangeEndpoint(r.Context(), v.caller, e.ID, in)
+	}
+	if status, view, ok := refusedWebhook(r, err); ok {
+		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "Nothing was changed.")
+		return d.showWebhookForm(w, r, v, status, view)
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.done(w, r, "The webhook is changed.", hookPath(e.ID))
+}
+
+// command does one thing to an endpoint, and shows it.
+func (d *dash) command(w http.ResponseWriter, r *http.Request, v visit, do func(context.Context, gateway.Caller, postern.EndpointID) (postern.Endpoint, error), said string) error {
+	e, err := do(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, said, hookPath(e.ID))
+}
+
+func (d *dash) verifyWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.command(w, r, v, d.g.VerifyEndpoint, "The challenge is sent again.")
+}
+
+func (d *dash) pauseWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.command(w, r, v, d.g.PauseEndpoint, "The webhook is paused. What is recorded meanwhile it gets when it is resumed, up to 72 hours back.")
+}
+
+func (d *dash) resumeWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.command(w, r, v, d.g.ResumeEndpoint, "The webhook is sent a challenge, and then what it has missed.")
+}
+
+func (d *dash) testWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	made, err := d.g.TestEndpoint(r.Context(), v.caller, hookID(r), nil)
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.done(w, r, "A test event is on its way.", deliveryPath(made.Value))
+}
+
+func (d *dash) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) error {
+	overlap, err := duration("/overlap", r.PostFormValue("overlap"))
+	if err != nil {
+		return err
+	}
+	made, err := d.g.RotateSecret(r.Context(), v.caller, hookID(r), gateway.NewSecret{Overlap: &overlap}, nil)
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	view := page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret}
+	if overlap > 0 {
+		view.Old = time.Now().Add(overlap)
+	}
+	return d.showSecret(w, r, v, http.StatusCreated, view)
+}
+
+func (d *dash) askSecret(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.show(w, r, http.StatusOK, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), page.WebhookRevealView{ID: string(e.ID)}))
+}
+
+func (d *dash) revealSecret(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.RevealSecret(r.Context(), v.caller, v.actor.Address, hookID(r), r.PostFormValue("password"))
+	if wrong, ok := faults(err); ok {
+		view := page.WebhookRevealView{ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]}}
+		return d.show(w, r, http.StatusUnprocessableEntity, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), view))
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.showSecret(w, r, v, http.StatusOK, page.WebhookSecretView{ID: string(e.ID), URL: e.URL, Secret: e.Secret})
+}
+
+func (d *dash) deleteWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.g.DeleteEndpoint(r.Context(), v.caller, hookID(r)); err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.done(w, r, "The webhook is deleted.", "/webhooks")
+}

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"testing"
+
+	"postern/internal/postern"
+)
+
+func TestSecretIsRevealedToAMemberAndWrittenDown(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		g.checkURL = func(string) error { return nil }
+		u, m := first(t, g)
+		c, err := g.AsMember(t.Context(), u.ID, m.WorkspaceID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := g.CreateEndpoint(t.Context(), c, NewEndpoint{URL: "https://hooks.example.com"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := made.Value.ID
+		reveals := func(c Caller, id postern.EndpointID, password string, want postern.Reason) {
+			t.Helper()
+			e, err := g.RevealSecret(t.Context(), c, "192.0.2.1", id, password)
+			if postern.ReasonOf(err) != want || e.Secret != "" {
+				t.Errorf("the secret %q, %v; want %s", e.Secret, err, want)
+			}
+		}
+		reveals(c, id, "not this one", postern.ValidationFailed)
+		reveals(c, "whk_none", goodPassword, postern.NotFound)
+		key := c
+		key.Member = postern.Member{} // a key with every scope
+		reveals(key, id, goodPassword, postern.MissingScope)
+		viewer := c
+		viewer.Key.Scopes = postern.Viewer.Scopes()
+		reveals(viewer, id, goodPassword, postern.MissingScope)
+		e, err := g.RevealSecret(t.Context(), c, "192.0.2.1", id, goodPassword)
+		if err != nil || e.Secret != made.Value.Secret {
+			t.Errorf("the secret %q, %v", e.Secret, err)
+		}
+		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID)
+		if err != nil || acts[0].Act != "webhook.secret-revealed" || acts[0].Subject != string(id) || acts[0].UserID != u.ID || acts[0].Address != "192.0.2.1" {
+			t.Errorf("the log says %+v, %v", acts, err)
+		}
+		for range guessesAll { // as few as at the sign-in
+			_, err = g.RevealSecret(t.Context(), c, "192.0.2.1", id, "not this one")
+		}
+		if postern.ReasonOf(err) != postern.RateLimited {
+			t.Errorf("after many guesses: %v", err)
+		}
+		if _, err := g.SignIn(t.Context(), "192.0.2.1", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
+			t.Errorf("a sign-in after them: %v", err)
+		}
+	})
+}
