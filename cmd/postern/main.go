@@ -25,6 +25,7 @@ type cli struct {
 	Demo      demoCmd      `cmd:"" help:"Show the whole loop against a simulated phone: link, send, receive, signed webhooks."`
 	Workspace workspaceCmd `cmd:"" help:"Workspaces: the tenants."`
 	Key       keyCmd       `cmd:"" help:"API keys."`
+	User      userCmd      `cmd:"" help:"People who sign in to the dashboard."`
 	Device    deviceCmd    `cmd:"" help:"Devices."`
 	Webhook   webhookCmd   `cmd:"" help:"Webhook endpoints."`
 	Listen    listenCmd    `cmd:"" help:"Stream events to this machine, and post them to a receiver on it as webhooks."`

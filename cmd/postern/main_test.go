@@ -153,6 +153,17 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 			if list := mustRun(t, "webhook", "list", "--workspace", ws, at); !strings.Contains(list, "https://example.com/x") {
 				t.Errorf("webhook list = %s", list)
 			}
+			out = mustRun(t, "user", "create", "--workspace", ws, "--email", "ada@example.com", "--role", "owner", "--json", at)
+			matched(t, `^\{"id":"usr_[0-9A-Z]{26}","email":"ada@example.com","link":"(`+map[bool]string{true: "http://127.0.0.1:[0-9]+"}[running]+`/join/[0-9A-Za-z_-]{43})"\}\n$`, out)
+			if list := mustRun(t, "user", "list", "--workspace", ws, at); !strings.Contains(list, "ada@example.com  owner") {
+				t.Errorf("user list = %s", list)
+			}
+			if out := mustRun(t, "user", "reset-password", "ADA@example.com", at); !strings.Contains(out, "/join/") || !strings.Contains(out, "within 72 hours") {
+				t.Errorf("user reset-password = %s", out)
+			}
+			if exit, _, errs := command(t, "user", "reset-password", "eve@example.com", at); exit != 1 || !strings.Contains(errs, "nobody has") {
+				t.Errorf("the password of nobody = %d %s", exit, errs)
+			}
 			if exit, _, errs := command(t, "key", "list", "--workspace", "ws_none", at); exit != 1 || !strings.Contains(errs, "no such workspace") {
 				t.Errorf("a workspace that is not there = %d %s", exit, errs)
 			}

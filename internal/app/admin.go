@@ -40,9 +40,11 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// adminHandler serves the commands.
-func adminHandler(g *gateway.Gateway) http.Handler {
+// adminHandler serves the commands. The base is where browsers reach the server,
+// "" when none runs.
+func adminHandler(g *gateway.Gateway, base string) http.Handler {
 	mux := http.NewServeMux()
+	userCommands(mux, g, base)
 	mux.HandleFunc("POST /workspaces", admin(func(r *http.Request, in newWorkspace) (any, error) {
 		return g.CreateWorkspace(r.Context(), in.Name, in.Plan)
 	}))
@@ -97,6 +99,25 @@ func adminHandler(g *gateway.Gateway) http.Handler {
 	return mux
 }
 
+func userCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
+	answer := func(u postern.User, token string, err error) (any, error) {
+		made := NewUser{ID: u.ID, Email: u.Email}
+		if token != "" {
+			made.Link = base + "/join/" + token
+		}
+		return made, err
+	}
+	mux.HandleFunc("POST /workspaces/{ws}/users", admin(func(r *http.Request, in gateway.NewUser) (any, error) {
+		return answer(g.CreateUser(r.Context(), workspaceOf(r), in))
+	}))
+	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
+		return g.Members(r.Context(), gateway.Operator(), workspaceOf(r))
+	}))
+	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in resetPassword) (any, error) {
+		return answer(g.ResetPassword(r.Context(), in.Email))
+	}))
+}
+
 // operator acts in the workspace of the path with every right.
 func operator[In any](g *gateway.Gateway, do func(*http.Request, gateway.Caller, In) (any, error)) func(*http.Request, In) (any, error) {
 	return func(r *http.Request, in In) (any, error) {
@@ -111,11 +132,21 @@ func operator[In any](g *gateway.Gateway, do func(*http.Request, gateway.Caller,
 const maxEndpointsShown = 200 // the largest plan's endpoints
 
 type (
-	none         struct{}
-	newWorkspace struct{ Name, Plan string }
-	newPlan      struct{ Plan string }
-	newDevice    struct{ Name string }
+	none          struct{}
+	newWorkspace  struct{ Name, Plan string }
+	newPlan       struct{ Plan string }
+	newDevice     struct{ Name string }
+	resetPassword struct{ Email string }
 )
+
+// NewUser is a user and the link by which the user chooses a password, which is
+// shown this once; "" for one who has a password already. While no server runs the
+// link is a path.
+type NewUser struct {
+	ID    postern.UserID `json:"id"`
+	Email string         `json:"email"`
+	Link  string         `json:"link,omitempty"`
+}
 
 // NewKey is a key with its secret, which is shown this once.
 type NewKey struct {

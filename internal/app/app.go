@@ -192,7 +192,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	a.streams = cancel
 	a.serve(requests, public, handler.Handler())
 	a.serve(requests, opsL, ops)
-	a.serve(requests, sock, adminHandler(a.gateway))
+	a.serve(requests, sock, adminHandler(a.gateway, a.URL()))
 	return nil
 }
 

@@ -60,7 +60,7 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 	// The server that delivers checks the URL against its own settings again.
 	client := egress.NewClient(egress.Options{})
 	g := gateway.New(gateway.Options{DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy})
-	srv := &http.Server{Handler: adminHandler(g), ReadHeaderTimeout: readHeaderTimeout}
+	srv := &http.Server{Handler: adminHandler(g, ""), ReadHeaderTimeout: readHeaderTimeout}
 	go srv.Serve(l) //nolint:errcheck // it ends with stop
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }
@@ -117,6 +117,24 @@ func (c *Commands) Keys(ctx context.Context, ws string) (list []postern.Key, err
 // RevokeKey ends a key at once.
 func (c *Commands) RevokeKey(ctx context.Context, ws, id string) error {
 	return c.call(ctx, http.MethodDelete, "/workspaces/"+ws+"/keys/"+id, nil, nil)
+}
+
+// CreateUser adds a user to a workspace.
+func (c *Commands) CreateUser(ctx context.Context, ws string, in gateway.NewUser) (u NewUser, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/users", in, &u)
+	return u, err
+}
+
+// Members lists who belongs to a workspace.
+func (c *Commands) Members(ctx context.Context, ws string) (list []postern.Member, err error) {
+	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/users", nil, &list)
+	return list, err
+}
+
+// ResetPassword makes a link by which a user chooses a new password.
+func (c *Commands) ResetPassword(ctx context.Context, email string) (u NewUser, err error) {
+	err = c.call(ctx, http.MethodPost, "/users/reset-password", resetPassword{email}, &u)
+	return u, err
 }
 
 // Devices lists a workspace's devices.

@@ -73,6 +73,8 @@ func (d *dash) routes() {
 	d.open("GET /signin", d.showSignIn)
 	d.open("POST /signin", d.signIn)
 	d.open("POST /signout", d.signOut)
+	d.open("GET /join/{token}", d.showJoin)
+	d.open("POST /join/{token}", d.join)
 
 	d.member("GET /{$}", d.overview, postern.UsageRead, postern.DevicesRead)
 	d.member("GET /devices", d.devices, postern.DevicesRead)
@@ -96,6 +98,12 @@ func (d *dash) routes() {
 	d.member("POST /keys", d.createKey)
 	d.member("POST /keys/{id}/rotate", d.rotateKey)
 	d.member("POST /keys/{id}/revoke", d.revokeKey)
+	d.member("GET /people", d.people) // these too
+	d.member("GET /people/audit", d.audit)
+	d.member("POST /people/invitations", d.invite)
+	d.member("POST /people/invitations/{id}/revoke", d.revokeInvitation)
+	d.member("POST /people/{id}/role", d.changeRole)
+	d.member("POST /people/{id}/remove", d.removeMember)
 	d.member("GET /account", d.account)
 	d.member("POST /account/password", d.changePassword)
 	d.member("POST /account/sessions", d.endSessions)

@@ -381,7 +381,7 @@ func (s *site) as(role postern.Role) {
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(err)
 	}
-	if err := s.db.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, store.Act{}); err != nil {
+	if err := s.db.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{}); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -54,11 +54,16 @@ const (
 
 	minPassword    = 10 // bytes
 	maxPassword    = 256
-	maxEmail       = 254 // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
-	maxHashing     = 4   // passwords that are hashed at once, with 64 MiB each
-	maxMemberships = 100 // of a user that are shown
-	maxSessions    = 100 // of a user that are shown
-	maxActs        = 100 // of a workspace that are shown
+	maxEmail       = 254  // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
+	maxHashing     = 4    // passwords that are hashed at once, with 64 MiB each
+	maxMemberships = 100  // of a user that are shown
+	maxSessions    = 100  // of a user that are shown
+	maxActs        = 100  // of a workspace that are shown
+	maxMembers     = 1000 // of a workspace that are shown
+	maxInvitations = 100  // of a workspace that are open
+
+	// joinTime is how long a link may be used that lets somebody in: over a weekend.
+	joinTime = 72 * time.Hour
 
 	// Passwords that may be tried in an hour: from one network, of an account from
 	// one network, and of an account in all; and for how many that is remembered.

@@ -70,15 +70,15 @@ func (h *hashing) matches(ctx context.Context, password, hash string) (bool, err
 
 // checkPassword follows NIST SP 800-63B, 3.1.1: length is what counts, no kinds of
 // characters are asked for, and what is easily guessed of the user is refused.
-func checkPassword(pointer, password, email string) error {
+func checkPassword(password, email string) error {
 	name, _, _ := strings.Cut(email, "@")
 	switch {
 	case len(password) < minPassword || len(password) > maxPassword:
-		return postern.Invalid(pointer, "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword)
+		return postern.Invalid("/password", "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword)
 	case strings.EqualFold(password, email) || strings.EqualFold(password, name):
-		return postern.Invalid(pointer, "the password must not be the e-mail address")
+		return postern.Invalid("/password", "the password must not be the e-mail address")
 	case strings.Count(password, password[:1]) == len(password):
-		return postern.Invalid(pointer, "the password must not be one character again and again")
+		return postern.Invalid("/password", "the password must not be one character again and again")
 	}
 	return nil
 }

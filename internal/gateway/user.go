@@ -55,14 +55,14 @@ type SetUp struct {
 // that there are already: whoever has the link runs the server. A token is used
 // once.
 func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
-	email, err := checkEmail("/email", in.Email)
+	email, err := checkEmail(in.Email)
 	if err != nil {
 		return postern.User{}, err
 	}
 	if err := checkName("/workspace", in.Workspace); err != nil {
 		return postern.User{}, err
 	}
-	if err := checkPassword("/password", in.Password, email); err != nil {
+	if err := checkPassword(in.Password, email); err != nil {
 		return postern.User{}, err
 	}
 	if err := g.CheckSetUp(ctx, token); err != nil { // a hash is dear: nobody without the link has one made
@@ -81,11 +81,11 @@ func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (p
 }
 
 // checkEmail gives an address as it is kept: in lower case, without a name.
-func checkEmail(pointer, text string) (string, error) {
+func checkEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
 	if err != nil || a.Address != text || len(text) > maxEmail || !cleanText(text) {
-		return "", postern.Invalid(pointer, "write an e-mail address such as ada@example.com")
+		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil
 }
@@ -151,7 +151,7 @@ func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID
 }
 
 func (g *Gateway) setPassword(ctx context.Context, u postern.User, password, address string) error {
-	if err := checkPassword("/password", password, u.Email); err != nil {
+	if err := checkPassword(password, u.Email); err != nil {
 		return err
 	}
 	hash, err := g.hashing.hash(ctx, password)
@@ -181,4 +181,10 @@ func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.Wo
 		return Caller{}, unauthorized()
 	}
 	return Caller{Key: postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()}, Plan: plan, Member: m}, nil
+}
+
+// Email is the address of a user; "" when there is no such user.
+func (g *Gateway) Email(ctx context.Context, id postern.UserID) (string, error) {
+	u, _, _, err := g.db.User(ctx, id)
+	return u.Email, err
 }

@@ -32,6 +32,8 @@ type (
 	ReplayID string
 	// UserID names a person who signs in.
 	UserID string
+	// InvitationID names an invitation to a workspace.
+	InvitationID string
 )
 
 // NewWorkspaceID makes a fresh id.
@@ -63,6 +65,9 @@ func NewReplayID() ReplayID { return ReplayID(newID("rpl_")) }
 
 // NewUserID makes a fresh id.
 func NewUserID() UserID { return UserID(newID("usr_")) }
+
+// NewInvitationID makes a fresh id.
+func NewInvitationID() InvitationID { return InvitationID(newID("inv_")) }
 
 // NewRequestID makes a fresh id for one API request.
 func NewRequestID() string { return newID("req_") }

@@ -30,6 +30,9 @@ func (r Role) Covers(other Role) bool {
 	return mine >= 0 && others >= mine
 }
 
+// Invites tells whether a role may give another one to somebody.
+func (r Role) Invites(other Role) bool { return r.Covers(Admin) && r.Covers(other) }
+
 // Scopes are what the role may do of what an API key can do.
 func (r Role) Scopes() []Scope {
 	switch {
@@ -49,4 +52,17 @@ type Member struct {
 	Workspace   string      `json:"workspace"` // its name
 	Role        Role        `json:"role"`
 	JoinedAt    Time        `json:"joinedAt"`
+}
+
+// Invitation lets whoever has an e-mail address join a workspace, once.
+type Invitation struct {
+	ID          InvitationID
+	WorkspaceID WorkspaceID
+	Workspace   string // its name
+	Email       string // in lower case
+	Role        Role
+	InvitedBy   UserID
+	Inviter     string // the e-mail address of InvitedBy
+	CreatedAt   Time
+	ExpiresAt   Time
 }

@@ -30,7 +30,7 @@ func (o SetUp) apply(t *tx) error {
 	}
 	return errors.Join(
 		t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name, o.Workspace.Plan, o.Workspace.CreatedAt),
-		t.exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, o.User.ID, o.User.Email, o.PasswordHash, o.User.CreatedAt),
+		t.insertUser(o.User, o.PasswordHash),
 		t.exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) SELECT CAST($1 AS TEXT), id, CAST($2 AS TEXT), CAST($3 AS BIGINT) FROM workspace`, o.User.ID, postern.Owner, o.User.CreatedAt),
 		o.Act.record(t),
 	)
@@ -91,35 +91,13 @@ func (db *DB) SetPassword(ctx context.Context, id postern.UserID, passwordHash s
 		if n == 0 {
 			return postern.Errorf(postern.NotFound, "there is no such user")
 		}
-		return errors.Join(t.exec(`DELETE FROM sign_in WHERE user_id = $1`, id), act.record(t))
+		return errors.Join(t.endAccess(id), act.record(t))
 	}))
 }
 
-const memberColumns = `m.user_id, u.email, m.workspace_id, w.name, m.role, m.joined_at
-	FROM member m JOIN users u ON u.id = m.user_id JOIN workspace w ON w.id = m.workspace_id`
-
-func scanMember(s scanner) (m postern.Member, err error) {
-	err = s.Scan(&m.UserID, &m.Email, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
-	return m, err
-}
-
-// Memberships lists the workspaces of a user, at most limit, the oldest first.
-func (db *DB) Memberships(ctx context.Context, id postern.UserID, limit int) (list []postern.Member, err error) {
-	err = db.rows(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 ORDER BY m.workspace_id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
-		m, err := scanMember(r)
-		list = append(list, m)
-		return err
-	})
-	return list, err
-}
-
-// Member finds a user in a workspace.
-func (db *DB) Member(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
-	m, err := scanMember(db.one(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, postern.Errorf(postern.NotFound, "there is no such workspace")
-	}
-	return m, err
+// endAccess ends what was opened with a user's password of before.
+func (t *tx) endAccess(id postern.UserID) error {
+	return errors.Join(t.exec(`DELETE FROM sign_in WHERE user_id = $1`, id), t.exec(`DELETE FROM password_link WHERE user_id = $1`, id))
 }
 
 // SignIn is a browser that has a session of the dashboard.
@@ -200,6 +178,9 @@ type Act struct {
 	Act         string              // such as key.created
 	Subject     string              // the id of what it was done to
 	Address     string              // the browser's
+
+	Email string // of the user, when it was read
+	Name  string // of the subject, when it was read and has one
 }
 
 func (a Act) record(t *tx) error {
@@ -211,25 +192,14 @@ func (db *DB) RecordAct(ctx context.Context, a Act) error { return db.do(ctx, op
 
 // Acts lists the acts in a workspace, the newest first.
 func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, limit int) (list []Act, err error) {
-	err = db.rows(ctx, `SELECT at, workspace_id, user_id, act, subject, address FROM audit WHERE workspace_id = $1 ORDER BY n DESC LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
+	const query = `SELECT a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''), coalesce(s.email, i.email || ' as ' || i.role, k.name, '')
+		FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject
+		WHERE a.workspace_id = $1 ORDER BY a.n DESC LIMIT $2 + 0`
+	err = db.rows(ctx, query, []any{ws, limit}, func(r *sql.Rows) error {
 		var a Act
-		err := r.Scan(&a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address)
+		err := r.Scan(&a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
 		list = append(list, a)
 		return err
 	})
 	return list, err
-}
-
-// SetRole changes what a user may do in a workspace.
-func (db *DB) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return postern.Errorf(postern.NotFound, "there is no such member")
-		}
-		return act.record(t)
-	}))
 }

@@ -161,7 +161,7 @@ func (b *browser) path() string {
 // settle waits until nothing moves or fades any more.
 func (b *browser) settle() {
 	b.t.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](`Promise.race([Promise.all(document.getAnimations().map(a => a.finished)), new Promise(done => setTimeout(done, 1000))]).then(() => {})`, chromedp.EvalAwaitPromise))
+	b.do(chromedp.Evaluate[chromedp.Void](`Promise.race([Promise.all(document.getAnimations().map(a => a.finished.catch(() => 0))), new Promise(done => setTimeout(done, 1000))]).then(() => {})`, chromedp.EvalAwaitPromise))
 }
 
 // usable fails when the page has what some people cannot use.

@@ -73,6 +73,13 @@ func hostilePages(s string) []sample {
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
 		{"KeyShown", KeyShown(f, full[KeyShownView](s))},
 		{"Account", Account(f, full[AccountView](s))},
+		{"People", People(f, full[PeopleView](s))},
+		{"InvitationShown", InvitationShown(f, full[InvitationShownView](s))},
+		{"Audit", Audit(f, full[AuditView](s))},
+		{"Join", Join(full[JoinView](s))},
+		{"Join sign in", Join(JoinView{Step: "signin", Token: s, Workspace: s, Email: s})},
+		{"Join signed in", Join(JoinView{Step: "join", Token: s, Role: s, Email: s})},
+		{"Join other", Join(JoinView{Step: "other", Present: s, Email: s})},
 	}...)
 }
 
@@ -338,6 +345,7 @@ func TestPasswordsAreNotShownAgain(t *testing.T) {
 	const secret = "correct horse battery"
 	for _, p := range []templ.Component{
 		SetUp(SetUpView{Password: Field{Value: secret, Error: "no"}}),
+		Join(JoinView{Password: Field{Value: secret, Error: "no"}}),
 		Account(Frame{}, AccountView{Current: Field{Value: secret, Error: "no"}, Password: Field{Value: secret}}),
 	} {
 		if text := render(t, p); strings.Contains(text, secret) {

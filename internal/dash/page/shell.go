@@ -35,6 +35,7 @@ func Entries() []Entry {
 		{"/devices", "Devices"},
 		{"/webhooks", "Webhooks"},
 		{"/keys", "API keys"},
+		{"/people", "People"},
 		{"/account", "Account"},
 	}
 }

@@ -1,0 +1,99 @@
+package dash
+
+import (
+	"net/http"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// showJoin shows what a link at /join opens.
+func (d *dash) showJoin(w http.ResponseWriter, r *http.Request) error {
+	l, err := d.g.JoinLink(r.Context(), r.PathValue("token"))
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.showJoinAs(w, r, l)
+}
+
+func (d *dash) showJoinAs(w http.ResponseWriter, r *http.Request, l gateway.JoinLink) error {
+	present, err := d.present(r)
+	if err != nil {
+		return err
+	}
+	view, status := joinView(r, l), http.StatusOK
+	switch {
+	case present != "" && present != l.Email:
+		view.Step, view.Present, status = "other", present, http.StatusForbidden
+	case l.ChoosesPassword():
+		view.Step = "password"
+	case present == "":
+		view.Step = "signin"
+	default:
+		view.Step = "join"
+	}
+	return d.show(w, r, status, page.Join(view))
+}
+
+func joinView(r *http.Request, l gateway.JoinLink) page.JoinView {
+	return page.JoinView{
+		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email, PasswordHint: passwordHint,
+	}
+}
+
+// present is the e-mail address of who is signed in; "" when nobody is.
+func (d *dash) present(r *http.Request) (string, error) {
+	id := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
+	if id == "" {
+		return "", nil
+	}
+	return d.g.Email(r.Context(), id) //nolint:wrapcheck // fail looks at it
+}
+
+// join uses a link: by the account that is signed in, or with a password for the
+// link's address. Of the form only the password counts; the rest is the link's.
+func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
+	token := r.PathValue("token")
+	l, err := d.g.JoinLink(r.Context(), token)
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	present, err := d.present(r)
+	if err != nil {
+		return err
+	}
+	if present != "" && present != l.Email || present == "" && !l.ChoosesPassword() {
+		return d.showJoinAs(w, r, l)
+	}
+	if !l.ChoosesPassword() {
+		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
+		ws, err := d.g.JoinAs(r.Context(), token, d.address(r), user)
+		if err != nil {
+			return err //nolint:wrapcheck // fail looks at it
+		}
+		return d.joined(w, r, ws)
+	}
+	u, ws, err := d.g.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
+	if wrong, ok := faults(err); ok {
+		view := joinView(r, l)
+		view.Step, view.Password = "password", page.Field{Error: wrong["password"]}
+		return d.show(w, r, http.StatusUnprocessableEntity, page.Join(view))
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	if err := d.enter(r, u.ID); err != nil {
+		return err
+	}
+	return d.joined(w, r, ws)
+}
+
+// joined shows the workspace that somebody has joined; "" is for none.
+func (d *dash) joined(w http.ResponseWriter, r *http.Request, ws postern.WorkspaceID) error {
+	if ws == "" {
+		return d.done(w, r, "The password is set. All other browsers are signed out.", "/")
+	}
+	d.sessions.Put(r.Context(), keyWorkspace, string(ws))
+	return d.done(w, r, "Welcome: you belong to this workspace now.", "/")
+}

@@ -1,0 +1,140 @@
+package dash
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// entries is the navigation of a role: people are for admins.
+func entries(role postern.Role) []page.Entry {
+	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool { return e.Path == "/people" && !role.Covers(postern.Admin) })
+}
+
+func (d *dash) people(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showPeople(w, r, v, http.StatusOK, page.PeopleView{Role: string(postern.Viewer)})
+}
+
+func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
+	members, err := d.g.Members(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	invitations, err := d.g.Invitations(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	mine := v.caller.Member.Role
+	for _, m := range members {
+		view.Members = append(view.Members, page.Person{
+			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role), Joined: m.JoinedAt.Std(), You: m.UserID == v.user(), Change: mine.Invites(m.Role),
+		})
+	}
+	for _, i := range invitations {
+		view.Invitations = append(view.Invitations, page.Invited{
+			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(), Change: mine.Invites(i.Role),
+		})
+	}
+	view.Roles = roleChoices(mine)
+	return d.show(w, r, status, page.People(d.frame(r, v, "People", "/people"), view))
+}
+
+// roleChoices are the roles that a member may give.
+func roleChoices(mine postern.Role) (list []page.Choice) {
+	about := map[postern.Role]string{
+		postern.Owner: "everything, and makes owners", postern.Admin: "also invites and removes people",
+		postern.Developer: "also changes things, and makes API keys", postern.Viewer: "sees devices, messages and webhooks, and changes nothing",
+	}
+	for _, role := range postern.Roles() {
+		if mine.Invites(role) {
+			list = append(list, page.Choice{Value: string(role), Label: word(string(role)) + ": " + about[role]})
+		}
+	}
+	return list
+}
+
+func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
+	in := gateway.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role"))}
+	i, token, err := d.g.Invite(r.Context(), v.actor, v.workspace(), in)
+	if wrong, ok := faults(err); ok {
+		return d.showPeople(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
+			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"], Problem: "Nobody was invited.",
+		})
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.show(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "The invitation is made", "/people"), page.InvitationShownView{
+		Email: i.Email, Role: word(string(i.Role)), Link: strings.TrimRight(d.base, "/") + "/join/" + token, Expires: i.ExpiresAt.Std(),
+	}))
+}
+
+func (d *dash) revokeInvitation(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.g.RevokeInvitation(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	return d.done(w, r, "The invitation is revoked. Its link lets nobody in.", "/people")
+}
+
+func (d *dash) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
+	id := postern.UserID(r.PathValue("id"))
+	err := d.g.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
+	return d.changed(w, r, v, id, err, "The role is changed.")
+}
+
+func (d *dash) removeMember(w http.ResponseWriter, r *http.Request, v visit) error {
+	id := postern.UserID(r.PathValue("id"))
+	err := d.g.RemoveMember(r.Context(), v.actor, v.workspace(), id)
+	return d.changed(w, r, v, id, err, "They do not belong to this workspace any longer.")
+}
+
+// changed follows a change of a member. Who has changed the own role may not be
+// allowed to see the people any more.
+func (d *dash) changed(w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string) error {
+	if wrong, ok := faults(err); ok {
+		return d.showPeople(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{Role: string(postern.Viewer), Problem: wrong["role"]})
+	}
+	if err != nil {
+		return err
+	}
+	if id == v.user() {
+		return d.done(w, r, "Your place in the workspace is changed.", "/")
+	}
+	return d.done(w, r, notice, "/people")
+}
+
+func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
+	acts, err := d.g.Acts(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err //nolint:wrapcheck // fail looks at it
+	}
+	view := page.AuditView{}
+	for _, a := range acts {
+		who := cmp.Or(a.Email, string(a.UserID), "The operator")
+		view.Acts = append(view.Acts, page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address})
+	}
+	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "What was done", "/people"), view))
+}
+
+// actWords says an act in plain words. One without words of its own is still told:
+// "webhook.paused" is "Webhook paused".
+func actWords(act string) string {
+	words, ok := map[string]string{
+		"key.created": "Made an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
+		"user.set-up": "Set the server up", "user.created": "Added a user",
+		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
+		"member.removed": "Removed from the workspace",
+	}[act]
+	if ok {
+		return words
+	}
+	if role, ok := strings.CutPrefix(act, "member.made-"); ok {
+		return "Changed the role to " + role
+	}
+	return word(strings.NewReplacer(".", " ", "-", " ").Replace(act))
+}

@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	"context"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// NewUser is somebody whom the operator adds to a workspace.
+type NewUser struct {
+	Email string       `json:"email"`
+	Role  postern.Role `json:"role"`
+}
+
+// CreateUser adds a user to a workspace and gives the token of the link by which
+// the user chooses a password; "" for one who has a password already. For the
+// operator.
+func (g *Gateway) CreateUser(ctx context.Context, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
+	email, err := checkEmail(in.Email)
+	if err != nil {
+		return u, "", err
+	}
+	if err := checkRole(in.Role); err != nil {
+		return u, "", err
+	}
+	token, now := randomToken(), g.time()
+	u, linked, err := g.db.CreateUser(ctx, store.NewUser{
+		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role,
+		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: Operator().act(now, ws, "user.created", ""),
+	})
+	if !linked {
+		token = ""
+	}
+	return u, token, err
+}
+
+// ResetPassword gives the token of a link by which a user chooses a new password,
+// in place of an earlier one. The password of before opens the account until the
+// link is used. For the operator.
+func (g *Gateway) ResetPassword(ctx context.Context, email string) (u postern.User, token string, err error) {
+	if email, err = checkEmail(email); err != nil {
+		return u, "", err
+	}
+	token, now := randomToken(), g.time()
+	u, err = g.db.SetPasswordLink(ctx, email, hashToken(token), now.Add(joinTime), Operator().act(now, "", "user.password-reset", ""))
+	return u, token, err
+}

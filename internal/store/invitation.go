@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+const invitationColumns = `i.id, i.workspace_id, w.name, i.email, i.role, i.invited_by, coalesce(u.email, ''), i.created_at, i.expires_at
+	FROM invitation i JOIN workspace w ON w.id = i.workspace_id LEFT JOIN users u ON u.id = i.invited_by`
+
+func scanInvitation(s scanner) (i postern.Invitation, err error) {
+	err = s.Scan(&i.ID, &i.WorkspaceID, &i.Workspace, &i.Email, &i.Role, &i.InvitedBy, &i.Inviter, &i.CreatedAt, &i.ExpiresAt)
+	return i, err
+}
+
+// Invite adds an invitation in place of an open one for the same address. At most
+// limit may be open in a workspace.
+func (db *DB) Invite(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		u, _, _, err := t.userByEmail(i.Email)
+		if err != nil {
+			return err
+		}
+		s, err := t.standing(i.WorkspaceID, i.InvitedBy, u.ID)
+		if err != nil {
+			return err
+		}
+		if s.Of != "" {
+			return postern.Invalid("/email", "belongs to a member of this workspace already")
+		}
+		if err := rule(s); err != nil {
+			return err
+		}
+		open := 0
+		if err := t.row(`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0 AND revoked_at = 0 AND expires_at > $3`, []any{i.WorkspaceID, i.Email, i.CreatedAt}, &open); err != nil {
+			return err
+		}
+		if open >= limit {
+			return postern.Invalid("/email", "%d invitations are open; revoke one, or wait until one expires", open)
+		}
+		return errors.Join(
+			t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, i.WorkspaceID, i.Email, i.CreatedAt),
+			t.exec(`INSERT INTO invitation (id, workspace_id, email, role, token_hash, invited_by, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+				i.ID, i.WorkspaceID, i.Email, i.Role, tokenHash, i.InvitedBy, i.CreatedAt, i.ExpiresAt),
+			act.record(t),
+		)
+	}))
+}
+
+// Invitations lists the open invitations to a workspace, the newest first.
+func (db *DB) Invitations(ctx context.Context, ws postern.WorkspaceID, now postern.Time, limit int) (list []postern.Invitation, err error) {
+	err = db.rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
+		i, err := scanInvitation(r)
+		list = append(list, i)
+		return err
+	})
+	return list, err
+}
+
+// RevokeInvitation ends an open invitation. The rule sees it as a member with its role.
+func (db *DB) RevokeInvitation(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		s, err := t.standing(ws, act.UserID, "")
+		if err != nil {
+			return err
+		}
+		err = t.row(`SELECT role FROM invitation WHERE workspace_id = $1 AND id = $2 AND used_at = 0 AND revoked_at = 0`, []any{ws, id}, &s.Of)
+		if errors.Is(err, sql.ErrNoRows) {
+			return postern.Errorf(postern.NotFound, "this invitation was used already, or revoked")
+		}
+		if err != nil {
+			return err
+		}
+		if err := rule(s); err != nil {
+			return err
+		}
+		return errors.Join(t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
+	}))
+}
+
+const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2`
+
+// Invitation finds an open invitation by its token; ok is false when there is none.
+func (db *DB) Invitation(ctx context.Context, tokenHash string, now postern.Time) (i postern.Invitation, ok bool, err error) {
+	i, err = scanInvitation(db.one(ctx, openInvitation, tokenHash, now))
+	if errors.Is(err, sql.ErrNoRows) {
+		return i, false, nil
+	}
+	return i, err == nil, err
+}
+
+// Join is the use of an invitation: by a user who is there, or by a new one.
+type Join struct {
+	TokenHash    string
+	User         postern.User
+	PasswordHash string // of a new user; "" for one who is there
+	Act          Act    // whose workspace is that of the invitation
+}
+
+func (o Join) apply(t *tx) error {
+	i, err := scanInvitation(t.one(openInvitation, o.TokenHash, o.Act.At))
+	if errors.Is(err, sql.ErrNoRows) {
+		return LinkOver()
+	}
+	if err != nil {
+		return err
+	}
+	u, _, known, err := t.userByEmail(i.Email)
+	switch {
+	case err != nil:
+		return err
+	case o.User.Email != i.Email || o.PasswordHash == "" && u.ID != o.User.ID:
+		return postern.Errorf(postern.ResourceNotAllowed, "this invitation is for another e-mail address")
+	case o.PasswordHash != "" && known:
+		return postern.Errorf(postern.ResourceNotAllowed, "this address has an account by now; sign in with it")
+	case !known:
+		err = t.insertUser(o.User, o.PasswordHash)
+	}
+	o.Act.WorkspaceID, o.Act.Subject = i.WorkspaceID, string(i.ID)
+	return errors.Join(err,
+		t.exec(`UPDATE invitation SET used_at = $2 WHERE id = $1`, i.ID, o.Act.At),
+		t.addMember(i.WorkspaceID, o.User, i.Role, o.Act.At),
+		o.Act.record(t),
+	)
+}
+
+// Join uses an invitation up: a token makes at most one member.
+func (db *DB) Join(ctx context.Context, o Join) error { return db.do(ctx, o) }
+
+// LinkOver is the refusal of a link that opens nothing. It does not say why.
+func LinkOver() error {
+	return postern.Errorf(postern.NotFound, "this link was used already, has expired, or was revoked; ask for a new one")
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+const memberColumns = `m.user_id, u.email, m.workspace_id, w.name, m.role, m.joined_at
+	FROM member m JOIN users u ON u.id = m.user_id JOIN workspace w ON w.id = m.workspace_id`
+
+func scanMember(s scanner) (m postern.Member, err error) {
+	err = s.Scan(&m.UserID, &m.Email, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
+	return m, err
+}
+
+// Memberships lists the workspaces of a user, at most limit, the oldest first.
+func (db *DB) Memberships(ctx context.Context, id postern.UserID, limit int) (list []postern.Member, err error) {
+	err = db.rows(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 ORDER BY m.workspace_id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
+		m, err := scanMember(r)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// Member finds a user in a workspace.
+func (db *DB) Member(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
+	m, err := scanMember(db.one(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, postern.Errorf(postern.NotFound, "there is no such workspace")
+	}
+	return m, err
+}
+
+// Members lists the members of a workspace, at most limit, those who joined first
+// before the others.
+func (db *DB) Members(ctx context.Context, ws postern.WorkspaceID, limit int) (list []postern.Member, err error) {
+	err = db.rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
+		m, err := scanMember(r)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// Standing is what counts for a change of who belongs to a workspace, as it is in
+// the transaction of the change.
+type Standing struct {
+	By     postern.Role // of who makes it; "" for those who are no members
+	Of     postern.Role // of whom it is about; "" for those who are no members
+	Owners int          // of the workspace
+}
+
+// Rule says why a change is refused, or nothing.
+type Rule func(Standing) error
+
+func (t *tx) standing(ws postern.WorkspaceID, by, of postern.UserID) (s Standing, err error) {
+	if s.By, err = t.role(ws, by); err != nil {
+		return s, err
+	}
+	if s.Of, err = t.role(ws, of); err != nil {
+		return s, err
+	}
+	err = t.row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner}, &s.Owners)
+	return s, err
+}
+
+func (t *tx) role(ws postern.WorkspaceID, id postern.UserID) (role postern.Role, err error) {
+	err = t.row(`SELECT role FROM member WHERE user_id = $1 AND workspace_id = $2`, []any{id, ws}, &role)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return role, err
+}
+
+// SetRole changes what a user may do in a workspace, and revokes the open
+// invitations that the user may not give any longer.
+func (db *DB) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule, act Act) error {
+	return db.changeMember(ctx, ws, id, rule, act, func(t *tx) error {
+		return errors.Join(
+			t.exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
+			t.revokeBy(ws, id, role, act.At))
+	})
+}
+
+// RemoveMember takes a user out of a workspace, and revokes the open invitations
+// that the user has made or been given.
+func (db *DB) RemoveMember(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act) error {
+	return db.changeMember(ctx, ws, id, rule, act, func(t *tx) error {
+		return errors.Join(
+			t.exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
+			t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users WHERE id = $1) AND used_at = 0 AND revoked_at = 0`, id, ws, act.At),
+			t.revokeBy(ws, id, "", act.At))
+	})
+}
+
+func (db *DB) changeMember(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act, change func(*tx) error) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		s, err := t.standing(ws, act.UserID, id)
+		if err != nil {
+			return err
+		}
+		if s.Of == "" {
+			return postern.Errorf(postern.NotFound, "there is no such member")
+		}
+		if err := rule(s); err != nil {
+			return err
+		}
+		return errors.Join(change(t), act.record(t))
+	}))
+}
+
+// revokeBy revokes the open invitations of a user that a role cannot give.
+func (t *tx) revokeBy(ws postern.WorkspaceID, id postern.UserID, role postern.Role, at postern.Time) (err error) {
+	for _, r := range postern.Roles() {
+		if !role.Invites(r) {
+			err = errors.Join(err, t.exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1 AND role = $3 AND used_at = 0 AND revoked_at = 0`, id, ws, r, at))
+		}
+	}
+	return err
+}
+
+// addMember adds a user to a workspace, and revokes what else would let the same
+// address in: who is removed later must not come back by it.
+func (t *tx) addMember(ws postern.WorkspaceID, u postern.User, role postern.Role, at postern.Time) error {
+	return errors.Join(
+		t.exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, u.ID, ws, role, at),
+		t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, ws, u.Email, at))
+}
+
+func (t *tx) insertUser(u postern.User, passwordHash string) error {
+	return t.exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, u.ID, u.Email, passwordHash, u.CreatedAt)
+}
+
+// userByEmail finds a user; ok is false when there is none.
+func (t *tx) userByEmail(email string) (u postern.User, passwordHash string, ok bool, err error) {
+	err = t.row(`SELECT id, email, created_at, password_hash FROM users WHERE email = $1`, []any{email}, &u.ID, &u.Email, &u.CreatedAt, &passwordHash)
+	return found(u, passwordHash, err)
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// NewUser makes a user who chooses a password by a link.
+type NewUser struct {
+	User        postern.User
+	WorkspaceID postern.WorkspaceID
+	Role        postern.Role
+	TokenHash   string
+	ExpiresAt   postern.Time // of the link
+	Act         Act
+}
+
+// CreateUser adds a user to a workspace. One with the same address who is there
+// becomes a member; linked tells whether there is a password yet to be chosen.
+func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		if _, err := t.workspace(o.WorkspaceID); err != nil {
+			return err
+		}
+		there, hash, known, err := t.userByEmail(o.User.Email)
+		if err != nil {
+			return err
+		}
+		u, linked = o.User, hash == ""
+		if known {
+			u = there
+		}
+		role, err := t.role(o.WorkspaceID, u.ID)
+		switch {
+		case err != nil:
+			return err
+		case role != "":
+			return postern.Invalid("/email", "belongs to a member of this workspace already")
+		case !known:
+			err = errors.Join(t.insertUser(u, ""), t.exec(`DELETE FROM setting WHERE name = $1`, setUpToken)) // there is a first user
+		}
+		if linked {
+			err = errors.Join(err, t.setPasswordLink(u.ID, o.TokenHash, o.ExpiresAt))
+		}
+		o.Act.Subject = string(u.ID)
+		return errors.Join(err, t.addMember(o.WorkspaceID, u, o.Role, o.Act.At), o.Act.record(t))
+	}))
+	return u, linked, err
+}
+
+// SetPasswordLink replaces the link by which the user with an address may choose a
+// password.
+func (db *DB) SetPasswordLink(ctx context.Context, email, tokenHash string, expires postern.Time, act Act) (u postern.User, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		var ok bool
+		if u, _, ok, err = t.userByEmail(email); err != nil {
+			return err
+		}
+		if !ok {
+			return postern.Errorf(postern.NotFound, "nobody has this e-mail address")
+		}
+		act.Subject = string(u.ID)
+		return errors.Join(t.setPasswordLink(u.ID, tokenHash, expires), act.record(t))
+	}))
+	return u, err
+}
+
+func (t *tx) setPasswordLink(id postern.UserID, tokenHash string, expires postern.Time) error {
+	return t.exec(`INSERT INTO password_link (user_id, token_hash, expires_at) VALUES ($1, $2, $3)
+		ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at`, id, tokenHash, expires)
+}
+
+// PasswordLink finds who may choose a password by a token; ok is false when nobody
+// may.
+func (db *DB) PasswordLink(ctx context.Context, tokenHash string, now postern.Time) (u postern.User, ok bool, err error) {
+	err = db.row(ctx, `SELECT u.id, u.email, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.CreatedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return u, false, nil
+	}
+	return u, err == nil, err
+}
+
+// UsePasswordLink sets the password of a user by a link, which is used up, and
+// ends all sign-ins.
+func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`DELETE FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`, tokenHash, id, act.At)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return LinkOver()
+		}
+		return errors.Join(t.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), t.endAccess(id), act.record(t))
+	}))
+}
