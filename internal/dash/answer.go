@@ -45,6 +45,9 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 			return nil
 		}
 		v, err := d.visit(r, user)
+		if errors.Is(err, errNoWorkspace) {
+			return d.sendAway(w, r)
+		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)
 		}
@@ -55,6 +58,16 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 	})
 }
 
+var errNoWorkspace = errors.New("the user belongs to no workspace")
+
+// sendAway signs out whoever belongs to no workspace any more, and says why.
+func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
+	if err := d.sessions.Destroy(r.Context()); err != nil {
+		return err //nolint:wrapcheck // fail logs it
+	}
+	return d.show(w, r, http.StatusForbidden, page.SignIn(page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."}))
+}
+
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
 func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
@@ -62,7 +75,7 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 		return v, err //nolint:wrapcheck // fail looks at it
 	}
 	if len(v.list) == 0 {
-		return v, postern.Errorf(postern.NotFound, "you belong to no workspace; ask an admin to invite you")
+		return v, errNoWorkspace
 	}
 	ws := v.list[0].WorkspaceID
 	for _, m := range v.list {

@@ -16,19 +16,15 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err //nolint:wrapcheck // fail looks at it
 	}
-	devices, err := d.g.Devices(r.Context(), v.caller, gateway.Page{Limit: 1})
-	if err != nil {
-		return err //nolint:wrapcheck // as above
-	}
 	view := page.OverviewView{Tiles: []page.Tile{
 		{Label: "Messages sent this month", Value: number(usage.Messages.Used), Note: "of " + number(usage.Messages.Limit)},
 		{Label: "Devices linked", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
 	}}
 	view.Steps = []page.Step{
+		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: "/devices/new", Done: usage.Devices.Used > 0},
 		{Title: "Make an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: d.hasKey(r, v)},
-		{Title: "Add a device", Text: "POST /v1/devices makes one, and POST /v1/devices/{id}/link shows a code for the phone.", Href: "/docs", Done: len(devices.Data) > 0},
-		{Title: "Link a phone", Text: "The device is connected once the phone has scanned the code.", Href: "/devices", Done: usage.Devices.Used > 0},
 		{Title: "Send a message", Text: "POST /v1/messages with the device and a number.", Href: "/docs", Done: usage.Messages.Used > 0},
+		{Title: "Register a webhook", Text: "What happens is posted to your backend, signed.", Href: "/webhooks/new", Done: d.hasWebhook(r, v)},
 	}
 	return d.show(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
 }
@@ -40,6 +36,16 @@ func number(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// hasWebhook tells whether there is a webhook; those who may not see any are not
+// told.
+func (d *dash) hasWebhook(r *http.Request, v visit) bool {
+	if v.caller.Permit(postern.WebhooksRead) != nil {
+		return false
+	}
+	list, err := d.g.Endpoints(r.Context(), v.caller, gateway.Page{Limit: 1})
+	return err == nil && len(list.Data) > 0
 }
 
 // hasKey tells whether there is a key; those who may not see keys are not told.

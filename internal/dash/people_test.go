@@ -81,7 +81,8 @@ func TestFromAnInvitationToAMember(t *testing.T) {
 	ada.want(ada.post(id+"/role", url.Values{"role": {"developer"}}), http.StatusSeeOther, "/people")
 	bob.want(bob.get("/keys"), http.StatusOK, "")
 	ada.want(ada.post(id+"/remove", nil), http.StatusSeeOther, "/people")
-	bob.want(bob.get("/devices"), http.StatusNotFound, "")
+	bob.sees(bob.want(bob.get("/devices"), http.StatusForbidden, ""), "You belong to no workspace any more")
+	bob.want(bob.get("/devices"), http.StatusSeeOther, "/signin?next=%2Fdevices")
 	ada.sees(ada.want(ada.get("/people/audit"), http.StatusOK, ""), "Invited", guest+" as viewer", "Joined", "Changed the role to developer", "Removed from the workspace", email, "192.0.2.1")
 }
 
