@@ -24,12 +24,13 @@ type userCreateCmd struct {
 	Workspace string `required:"" help:"Id of the workspace."`
 	Email     string `required:"" help:"E-mail address."`
 	Role      string `required:"" help:"owner, admin, developer or viewer."`
+	Existing  bool   `help:"The person has an account with this address already, and has told you so."`
 }
 
 // Run adds a user.
 func (c *userCreateCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		u, err := s.CreateUser(ctx, c.Workspace, gateway.NewUser{Email: c.Email, Role: postern.Role(c.Role)})
+		u, err := s.CreateUser(ctx, c.Workspace, gateway.NewUser{Email: c.Email, Role: postern.Role(c.Role), Existing: c.Existing})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@
 package dash
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -62,8 +63,21 @@ func headed(h http.Handler) http.Handler {
 			w.Header().Set(name, value)
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		// All of a form is read before anybody asks who sends it: a request that is
+		// held open keeps no rights.
+		if err := readForm(r); err != nil {
+			http.Error(w, "the form is too long, or is none", http.StatusBadRequest)
+			return
+		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+func readForm(r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 && r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+		return errors.New("no form")
+	}
+	return r.ParseForm() //nolint:wrapcheck // its text goes no further
 }
 
 // routes names for each page who may see it. What is not named is not served.

@@ -394,3 +394,46 @@ func TestNumbersHaveTheirThousandsApart(t *testing.T) {
 		}
 	}
 }
+
+// A request that is held open until its user has been signed out does nothing.
+func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	body, end := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/keys", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answered := make(chan int, 1)
+	go func() {
+		res, err := c.http.Do(req)
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		res.Body.Close()
+		answered <- res.StatusCode
+	}()
+	if _, err := io.WriteString(end, "name=backdoor&scope=devices%3Aread"); err != nil { // it is on its way
+		t.Fatal(err)
+	}
+	other := s.signIn()
+	other.want(other.post("/account/sessions", url.Values{"end": {"all"}}), http.StatusSeeOther, "/signin")
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status := <-answered; status != http.StatusSeeOther {
+		t.Errorf("the request is answered %d", status)
+	}
+	for _, kind := range []string{"multipart/form-data; boundary=x", "text/plain", ""} {
+		if p := other.do(http.MethodPost, "/signin", url.Values{"email": {email}}, "Content-Type", kind); p.status != http.StatusBadRequest {
+			t.Errorf("a form as %q is answered %d", kind, p.status)
+		}
+	}
+	if p := other.post("/signin", url.Values{"email": {strings.Repeat("x", maxForm)}}); p.status != http.StatusBadRequest {
+		t.Errorf("a form that is too long is answered %d", p.status)
+	}
+}

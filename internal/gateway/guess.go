@@ -53,13 +53,13 @@ func (g *guesses) take(ctx context.Context, address, email string) error {
 }
 
 // network is the part of an address that one owner can change at will: of IPv6
-// the last 64 bits.
+// the last 72 bits, since a home is given 56.
 func network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || ip.Is4() || ip.Is4In6() {
 		return address
 	}
-	p, err := ip.Prefix(64)
+	p, err := ip.Prefix(56)
 	if err != nil {
 		return address
 	}

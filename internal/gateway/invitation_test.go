@@ -145,7 +145,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.CreateUser(t.Context(), other.ID, NewUser{"eve@example.com", postern.Owner}); err != nil {
+		if _, _, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
 			t.Fatal(err)
 		}
 		eve, _, _, err := g.db.UserByEmail(t.Context(), "eve@example.com")
@@ -229,7 +229,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		second := o.invite(o.owner, "c@example.com", postern.Viewer)
 		third := o.invite(o.owner, "c@example.com", postern.Viewer)
 		o.refused("one that another has followed", second, postern.NotFound)
-		if _, _, err := g.CreateUser(t.Context(), o.ws, NewUser{"c@example.com", postern.Developer}); err != nil {
+		if _, _, err := g.CreateUser(t.Context(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)

@@ -222,6 +222,9 @@ func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 	}
 	next := old
 	next.ID, next.CreatedAt, next.LastUsedAt, next.ExpiresAt = postern.NewKeyID(), g.time(), 0, in.ExpiresAt
+	if old.ExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" { // it lives as long as the old one was to
+		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
+	}
 	key, secret = withSecret(next)
 	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
 	if err == nil && !ok {

@@ -56,6 +56,7 @@ const (
 	maxPassword    = 256
 	maxEmail       = 254  // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
 	maxHashing     = 4    // passwords that are hashed at once, with 64 MiB each
+	maxHashQueue   = 64   // passwords that wait to be hashed, or are
 	maxMemberships = 100  // of a user that are shown
 	maxSessions    = 100  // of a user that are shown
 	maxActs        = 100  // of a workspace that are shown

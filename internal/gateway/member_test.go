@@ -82,19 +82,19 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, in := range []NewUser{{"bob", postern.Owner}, {"bob@example.com", "root"}} {
+		for _, in := range []NewUser{{Email: "bob", Role: postern.Owner}, {Email: "bob@example.com", Role: "root"}} {
 			if _, _, err := g.CreateUser(t.Context(), ws.ID, in); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%+v: %v", in, err)
 			}
 		}
-		if _, _, err := g.CreateUser(t.Context(), "ws_none", NewUser{"bob@example.com", postern.Owner}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.CreateUser(t.Context(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("in no workspace: %v", err)
 		}
 		setUp, err := g.OpenSetUp(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, token, err := g.CreateUser(t.Context(), ws.ID, NewUser{"Bob@example.com", postern.Owner})
+		u, token, err := g.CreateUser(t.Context(), ws.ID, NewUser{Email: "Bob@example.com", Role: postern.Owner})
 		if err != nil || token == "" {
 			t.Fatal(err)
 		}
@@ -113,14 +113,17 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if _, _, err := g.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again: %v", err)
 		}
-		if _, _, err := g.CreateUser(t.Context(), ws.ID, NewUser{"bob@example.com", postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.CreateUser(t.Context(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("twice: %v", err)
 		}
 		other, err := g.CreateWorkspace(t.Context(), "other", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, token, err := g.CreateUser(t.Context(), other.ID, NewUser{"bob@example.com", postern.Viewer}); err != nil || got.ID != u.ID || token != "" {
+		if _, _, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+			t.Errorf("an account that anybody may have made is taken for the person's: %v", err)
+		}
+		if got, token, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true}); err != nil || got.ID != u.ID || token != "" {
 			t.Errorf("in another workspace: %v, a link: %t, %v", got, token != "", err)
 		}
 	})

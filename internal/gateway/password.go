@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"postern/internal/postern"
 
@@ -17,22 +19,28 @@ import (
 type hashing struct {
 	params argon2id.Params
 	turn   chan struct{}
-	none   string // the hash of nobody's password, so that an unknown address takes as long
+	queue  atomic.Int32 // that wait for their turn, or have it
+	none   string       // the hash of nobody's password, so that an unknown address takes as long
 }
 
 func newHashing() *hashing {
 	return &hashing{
 		params: argon2id.Params{Memory: 64 << 10, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
-		turn:   make(chan struct{}, min(runtime.NumCPU(), maxHashing)),
+		turn:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
 		none:   "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 	}
 }
 
 func (h *hashing) wait(ctx context.Context) (done func(), err error) {
+	if h.queue.Add(1) > maxHashQueue {
+		h.queue.Add(-1)
+		return nil, &postern.Error{Reason: postern.Unavailable, Detail: "too many people sign in at this moment; try again in a few seconds", RetryAfter: 5 * time.Second}
+	}
 	select {
 	case h.turn <- struct{}{}:
-		return func() { <-h.turn }, nil
+		return func() { <-h.turn; h.queue.Add(-1) }, nil
 	case <-ctx.Done():
+		h.queue.Add(-1)
 		return nil, ctx.Err()
 	}
 }

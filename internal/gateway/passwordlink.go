@@ -11,6 +11,9 @@ import (
 type NewUser struct {
 	Email string       `json:"email"`
 	Role  postern.Role `json:"role"`
+	// Existing takes an account that has this address, and a password, for the
+	// person's own. Anybody who was invited by that address could have made it.
+	Existing bool `json:"existing"`
 }
 
 // CreateUser adds a user to a workspace and gives the token of the link by which
@@ -26,7 +29,7 @@ func (g *Gateway) CreateUser(ctx context.Context, ws postern.WorkspaceID, in New
 	}
 	token, now := randomToken(), g.time()
 	u, linked, err := g.db.CreateUser(ctx, store.NewUser{
-		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role,
+		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role, Existing: in.Existing,
 		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: Operator().act(now, ws, "user.created", ""),
 	})
 	if !linked {

@@ -48,8 +48,5 @@ func TestSecretIsRevealedToAMemberAndWrittenDown(t *testing.T) {
 		if postern.ReasonOf(err) != postern.RateLimited {
 			t.Errorf("after many guesses: %v", err)
 		}
-		if _, err := g.SignIn(t.Context(), "192.0.2.1", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
-			t.Errorf("a sign-in after them: %v", err)
-		}
 	})
 }

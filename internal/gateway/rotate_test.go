@@ -199,3 +199,28 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 		}
 	})
 }
+
+// A member's key that was to end has a successor that ends as late after its start.
+func TestSuccessorLivesAsLong(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	_, m := first(t, g)
+	by := Actor{Member: m}
+	for _, life := range []time.Duration{0, time.Hour} {
+		in := NewKey{Name: "k"}
+		if life > 0 {
+			in.ExpiresAt = g.time().Add(life)
+		}
+		old, _, err := g.CreateKey(t.Context(), by, m.WorkspaceID, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, _, err := g.RotateKey(t.Context(), by, m.WorkspaceID, old.ID, Rotation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if life == 0 && next.ExpiresAt != 0 || life > 0 && next.ExpiresAt-next.CreatedAt != old.ExpiresAt-old.CreatedAt {
+			t.Errorf("a life of %s is followed by one until %d from %d", life, next.ExpiresAt, next.CreatedAt)
+		}
+	}
+}

@@ -120,7 +120,7 @@ func (g *Gateway) RevealSecret(ctx context.Context, c Caller, address string, id
 	if err != nil {
 		return EndpointWithSecret{}, err
 	}
-	if _, err := g.reenter(ctx, address, c.Member.UserID, "/password", password); err != nil {
+	if _, _, err := g.reenter(ctx, address, c.Member.UserID, "/password", password); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	secret, err := g.box.Open(e.Secret, id.SecretPlace())

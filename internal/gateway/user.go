@@ -120,37 +120,35 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 
 // ChangePassword replaces a user's password and ends all sessions of the user.
 func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) error {
-	u, err := g.reenter(ctx, address, id, "/current", before)
+	u, checked, err := g.reenter(ctx, address, id, "/current", before)
 	if err != nil {
 		return err
 	}
-	return g.setPassword(ctx, u, password, address)
+	return g.setPassword(ctx, u, checked, password, address)
 }
 
-// reenter checks the password of a user who is signed in. Guesses are as few as
-// at the sign-in.
-func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (postern.User, error) {
+// reenter checks the password of a user who is signed in, and gives its hash.
+// Guesses are as few as at the sign-in, and counted apart: whoever tries the
+// sign-in from elsewhere does not keep the user from the own account.
+func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (u postern.User, hash string, err error) {
+	if len(password) > maxPassword {
+		return u, "", postern.Invalid(pointer, "this is not your password")
+	}
+	if err := g.guesses.take(ctx, address, string(id)); err != nil {
+		return u, "", err
+	}
 	u, hash, ok, err := g.db.User(ctx, id)
 	if err != nil {
-		return postern.User{}, err
-	}
-	if len(password) > maxPassword {
-		return postern.User{}, postern.Invalid(pointer, "this is not your password")
-	}
-	if err := g.guesses.take(ctx, address, u.Email); err != nil {
-		return postern.User{}, err
+		return u, "", err
 	}
 	same, err := g.hashing.matches(ctx, password, hash)
-	if err != nil {
-		return postern.User{}, err
+	if err == nil && (!ok || !same) {
+		err = postern.Invalid(pointer, "this is not your password")
 	}
-	if !ok || !same {
-		return postern.User{}, postern.Invalid(pointer, "this is not your password")
-	}
-	return u, nil
+	return u, hash, err
 }
 
-func (g *Gateway) setPassword(ctx context.Context, u postern.User, password, address string) error {
+func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, password, address string) error {
 	if err := checkPassword(password, u.Email); err != nil {
 		return err
 	}
@@ -158,7 +156,7 @@ func (g *Gateway) setPassword(ctx context.Context, u postern.User, password, add
 	if err != nil {
 		return err
 	}
-	return g.db.SetPassword(ctx, u.ID, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+	return g.db.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
 }
 
 // Memberships lists the workspaces of a user.

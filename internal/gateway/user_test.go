@@ -186,6 +186,22 @@ func TestOneNetworkTriesFewPasswordsInAll(t *testing.T) {
 	}
 }
 
+// Who guesses at the sign-in does not keep a user who is there from the account.
+func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	u, _ := first(t, g)
+	for i := range 3 * guessesAll {
+		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
+	}
+	if _, err := g.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
+		t.Errorf("the sign-in is open: %v", err)
+	}
+	if err := g.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
+		t.Errorf("the user who is there cannot change the password: %v", err)
+	}
+}
+
 func TestNewPasswordEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)

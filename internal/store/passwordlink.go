@@ -15,6 +15,7 @@ type NewUser struct {
 	Role        postern.Role
 	TokenHash   string
 	ExpiresAt   postern.Time // of the link
+	Existing    bool         // an account with a password may be taken as the person's own
 	Act         Act
 }
 
@@ -39,6 +40,8 @@ func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked
 			return err
 		case role != "":
 			return postern.Invalid("/email", "belongs to a member of this workspace already")
+		case !linked && !o.Existing:
+			return postern.Invalid("/email", "there is an account with this address already, and nobody has proved that it is this person's; ask the person, and add --existing, or reset its password first")
 		case !known:
 			err = errors.Join(t.insertUser(u, ""), t.exec(`DELETE FROM setting WHERE name = $1`, setUpToken)) // there is a first user
 		}

@@ -81,15 +81,16 @@ func found(u postern.User, passwordHash string, err error) (postern.User, string
 	return u, passwordHash, err == nil, err
 }
 
-// SetPassword replaces the password of a user, and ends all sign-ins.
-func (db *DB) SetPassword(ctx context.Context, id postern.UserID, passwordHash string, act Act) error {
+// SetPassword replaces the password of a user, if its hash is still the one of
+// before, and ends all sign-ins.
+func (db *DB) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string, act Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash)
+		n, err := t.changed(`UPDATE users SET password_hash = $2 WHERE id = $1 AND password_hash = $3`, id, passwordHash, before)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return postern.Errorf(postern.NotFound, "there is no such user")
+			return postern.Invalid("/current", "the password was changed in this moment")
 		}
 		return errors.Join(t.endAccess(id), act.record(t))
 	}))
