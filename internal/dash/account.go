@@ -17,7 +17,7 @@ func (d *dash) account(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
 	list, err := d.g.Sessions(r.Context(), v.user())
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	mine := d.tokenHash(r)
 	for _, s := range list {
@@ -67,7 +67,7 @@ func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) e
 		})
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	if err := d.enter(r, v.user()); err != nil { // all sessions have ended, this one too
 		return err
@@ -81,7 +81,7 @@ func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) erro
 		but = d.tokenHash(r)
 	}
 	if err := d.g.EndSessions(r.Context(), v.actor.Address, v.user(), but); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	if but == "" {
 		return d.signOut(w, r)

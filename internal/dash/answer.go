@@ -63,7 +63,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 // sendAway signs out whoever belongs to no workspace any more, and says why.
 func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
 	if err := d.sessions.Destroy(r.Context()); err != nil {
-		return err //nolint:wrapcheck // fail logs it
+		return err
 	}
 	return d.show(w, r, http.StatusForbidden, page.SignIn(page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."}))
 }
@@ -72,7 +72,7 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
 // first.
 func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
 	if v.list, err = d.g.Memberships(r.Context(), user); err != nil {
-		return v, err //nolint:wrapcheck // fail looks at it
+		return v, err
 	}
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
@@ -85,7 +85,7 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 	}
 	v.caller, err = d.g.AsMember(r.Context(), user, ws)
 	v.actor = gateway.Actor{Member: v.caller.Member, Address: d.address(r)}
-	return v, err //nolint:wrapcheck // as above
+	return v, err
 }
 
 // toSignIn sends a browser to the sign-in, and from there back.
@@ -133,7 +133,7 @@ func word(s string) string {
 func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
 	var b bytes.Buffer
 	if err := c.Render(r.Context(), &b); err != nil {
-		return err //nolint:wrapcheck // fail logs it
+		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))

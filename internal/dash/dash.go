@@ -77,7 +77,7 @@ func readForm(r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 && r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return errors.New("no form")
 	}
-	return r.ParseForm() //nolint:wrapcheck // its text goes no further
+	return r.ParseForm()
 }
 
 // routes names for each page who may see it. What is not named is not served.

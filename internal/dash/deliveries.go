@@ -20,7 +20,7 @@ func deliveryPath(of postern.Delivery) string {
 func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.DeliveriesView{ID: string(e.ID), URL: e.URL, Type: r.FormValue("type"), Types: append(eventPatterns()[1:], string(postern.WebhookTest))}
 	q := gateway.DeliveryQuery{Page: gateway.Page{Cursor: r.FormValue("after")}}
@@ -33,7 +33,7 @@ func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	list, err := d.g.Deliveries(r.Context(), v.caller, e.ID, q)
 	if err != nil {
-		return err //nolint:wrapcheck // as above
+		return err
 	}
 	for _, one := range list.Data {
 		view.Deliveries = append(view.Deliveries, deliveryOf(one))
@@ -72,7 +72,7 @@ func (d *dash) theDelivery(r *http.Request, v visit) (gateway.DeliveryLog, error
 	if err == nil && l.EndpointID != hookID(r) {
 		err = postern.Errorf(postern.NotFound, "there is no such delivery")
 	}
-	return l, err //nolint:wrapcheck // fail looks at it
+	return l, err
 }
 
 func (d *dash) delivery(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -82,7 +82,7 @@ func (d *dash) delivery(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	e, err := d.g.Endpoint(r.Context(), v.caller, l.EndpointID)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.DeliveryView{
 		Webhook: string(e.ID), URL: e.URL, Delivery: deliveryOf(l.Delivery), Device: string(l.DeviceID), Body: indented(l.Body), Hidden: d.hidden(v, l),
@@ -123,7 +123,7 @@ func (d *dash) retryDelivery(w http.ResponseWriter, r *http.Request, v visit) er
 		return err
 	}
 	if _, err := d.g.RetryDelivery(r.Context(), v.caller, l.ID, nil); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "It is tried again.", deliveryPath(l.Delivery))
 }

@@ -29,7 +29,7 @@ func (d *dash) createDevice(w http.ResponseWriter, r *http.Request, v visit) err
 		}))
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "The device is added. Link a phone to it now.", pathOf(made.Value.ID))
 }
@@ -42,7 +42,7 @@ func (d *dash) device(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d *dash) showDevice(w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.DeviceView)) error {
 	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.DeviceView{
 		Device: deviceOf(one), Account: string(one.DisplayName), Linked: timeOf(one.LinkedAt),
@@ -76,7 +76,7 @@ func (d *dash) link(ctx context.Context, c gateway.Caller, one postern.Device) (
 		return v, nil
 	}
 	if err != nil {
-		return v, err //nolint:wrapcheck // fail looks at it
+		return v, err
 	}
 	v = page.LinkView{State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(), Why: why(string(l.Reason))}
 	switch {
@@ -86,7 +86,7 @@ func (d *dash) link(ctx context.Context, c gateway.Caller, one postern.Device) (
 		v.State, v.Seconds = "scan", max(int(time.Until(l.QRExpiresAt.Std()).Seconds()), 0)
 		picture, err := qrcode.SVG(string(l.QR))
 		if err != nil {
-			return v, err //nolint:wrapcheck // fail logs it
+			return v, err
 		}
 		v.Picture = string(picture)
 	case l.Status == postern.LinkPending && l.PairingCode != "":
@@ -169,7 +169,7 @@ func (d *dash) cancelLink(w http.ResponseWriter, r *http.Request, v visit) error
 func (d *dash) shareLink(w http.ResponseWriter, r *http.Request, v visit) error {
 	made, err := d.g.OpenLinkPage(r.Context(), v.caller, deviceIn(r), nil)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.showDevice(w, r, v, http.StatusCreated, func(p *page.DeviceView) { p.Share = d.base + "/link/" + made.Value.Token })
 }

@@ -14,7 +14,7 @@ const passwordHint = "At least ten characters. A few words make a good one." //n
 // showSetUp is the form for the first user.
 func (d *dash) showSetUp(w http.ResponseWriter, r *http.Request) error {
 	if err := d.g.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.show(w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}))
 }
@@ -30,7 +30,7 @@ func (d *dash) setUp(w http.ResponseWriter, r *http.Request) error {
 		}))
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	if err := d.enter(r, u.ID); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, Problem: "The e-mail address or the password is wrong."}))
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	if err := d.enter(r, u.ID); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 func (d *dash) enter(r *http.Request, user postern.UserID) error {
 	ctx := r.Context()
 	if err := d.sessions.RenewToken(ctx); err != nil {
-		return err //nolint:wrapcheck // fail logs it
+		return err
 	}
 	for name, value := range map[string]string{
 		keyUser: string(user), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: time.Now().UTC().Format(time.RFC3339), keyWorkspace: "",
@@ -80,7 +80,7 @@ func (d *dash) enter(r *http.Request, user postern.UserID) error {
 
 func (d *dash) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := d.sessions.Destroy(r.Context()); err != nil {
-		return err //nolint:wrapcheck // fail logs it
+		return err
 	}
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	return nil

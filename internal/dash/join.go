@@ -12,7 +12,7 @@ import (
 func (d *dash) showJoin(w http.ResponseWriter, r *http.Request) error {
 	l, err := d.g.JoinLink(r.Context(), r.PathValue("token"))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.showJoinAs(w, r, l)
 }
@@ -48,7 +48,7 @@ func (d *dash) present(r *http.Request) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	return d.g.Email(r.Context(), id) //nolint:wrapcheck // fail looks at it
+	return d.g.Email(r.Context(), id)
 }
 
 // join uses a link: by the account that is signed in, or with a password for the
@@ -57,7 +57,7 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	token := r.PathValue("token")
 	l, err := d.g.JoinLink(r.Context(), token)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	present, err := d.present(r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		ws, err := d.g.JoinAs(r.Context(), token, d.address(r), user)
 		if err != nil {
-			return err //nolint:wrapcheck // fail looks at it
+			return err
 		}
 		return d.joined(w, r, ws)
 	}
@@ -81,7 +81,7 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 		return d.show(w, r, http.StatusUnprocessableEntity, page.Join(view))
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	if err := d.enter(r, u.ID); err != nil {
 		return err

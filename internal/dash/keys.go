@@ -13,7 +13,7 @@ import (
 func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Keys(r.Context(), v.actor, v.workspace())
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.KeysView{Change: true} // whoever may see them may change them
 	now := postern.TimeOf(time.Now())
@@ -59,7 +59,7 @@ func statusOf(k postern.Key, now postern.Time) string {
 
 func (d *dash) newKey(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, err := d.g.Keys(r.Context(), v.actor, v.workspace()); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.showKeyForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
 }
@@ -97,7 +97,7 @@ func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error 
 		})
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{Name: in.Name, Secret: secret, BaseURL: d.base}))
 }
@@ -136,7 +136,7 @@ func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	}
 	key, secret, err := d.g.RotateKey(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap})
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
 		Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
@@ -145,7 +145,7 @@ func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error 
 
 func (d *dash) revokeKey(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.g.RevokeKey(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "The key is revoked. Requests with it are refused from now on.", "/keys")
 }

@@ -14,7 +14,7 @@ import (
 func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Usage(r.Context(), v.caller)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.OverviewView{Tiles: []page.Tile{
 		{Label: "Messages sent this month", Value: number(usage.Messages.Used), Note: "of " + number(usage.Messages.Limit)},
@@ -57,7 +57,7 @@ func (d *dash) hasKey(r *http.Request, v visit) bool {
 func (d *dash) devices(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Devices(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after")})
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.DevicesView{Live: r.URL.RequestURI()}
 	if v.caller.Permit(postern.DevicesWrite) == nil {

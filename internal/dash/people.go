@@ -23,11 +23,11 @@ func (d *dash) people(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
 	members, err := d.g.Members(r.Context(), v.actor, v.workspace())
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	invitations, err := d.g.Invitations(r.Context(), v.actor, v.workspace())
 	if err != nil {
-		return err //nolint:wrapcheck // as above
+		return err
 	}
 	mine := v.caller.Member.Role
 	for _, m := range members {
@@ -67,7 +67,7 @@ func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
 		})
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.show(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "The invitation is made", "/people"), page.InvitationShownView{
 		Email: i.Email, Role: word(string(i.Role)), Link: strings.TrimRight(d.base, "/") + "/join/" + token, Expires: i.ExpiresAt.Std(),
@@ -76,7 +76,7 @@ func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func (d *dash) revokeInvitation(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.g.RevokeInvitation(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "The invitation is revoked. Its link lets nobody in.", "/people")
 }
@@ -111,7 +111,7 @@ func (d *dash) changed(w http.ResponseWriter, r *http.Request, v visit, id poste
 func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	acts, err := d.g.Acts(r.Context(), v.actor, v.workspace())
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.AuditView{}
 	for _, a := range acts {

@@ -16,11 +16,11 @@ func (d *dash) phone(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PhoneView) error {
 	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	list, err := d.g.SandboxPhone(r.Context(), v.caller, one.ID)
 	if err != nil {
-		return err //nolint:wrapcheck // as above
+		return err
 	}
 	view.Device = deviceOf(one)
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
@@ -28,7 +28,7 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 	}
 	sent, err := d.g.Messages(r.Context(), v.caller, gateway.MessageQuery{Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
 	if err != nil {
-		return err //nolint:wrapcheck // as above
+		return err
 	}
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status)})

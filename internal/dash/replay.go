@@ -20,7 +20,7 @@ func (d *dash) newReplay(w http.ResponseWriter, r *http.Request, v visit) error 
 func (d *dash) showReplayForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
 	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view.ID, view.URL = string(e.ID), e.URL
 	return d.show(w, r, status, page.ReplayForm(d.frame(r, v, "Replay events", "/webhooks"), view))
@@ -44,7 +44,7 @@ func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) err
 		return d.showReplayForm(w, r, v, http.StatusUnprocessableEntity, view)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	http.Redirect(w, r, replayPath(made.Value), http.StatusSeeOther)
 	return nil
@@ -82,7 +82,7 @@ func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
 	if err == nil && one.EndpointID != hookID(r) {
 		err = postern.Errorf(postern.NotFound, "there is no such replay")
 	}
-	return one, err //nolint:wrapcheck // fail looks at it
+	return one, err
 }
 
 func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -92,7 +92,7 @@ func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	e, err := d.g.Endpoint(r.Context(), v.caller, one.EndpointID)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.show(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), page.ReplayView{
 		Webhook: string(e.ID), URL: e.URL, ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(), Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
@@ -106,7 +106,7 @@ func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error
 		return err
 	}
 	if err := d.g.StopReplay(r.Context(), v.caller, one.ID); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "The replay is stopped. What it has queued is still delivered.", replayPath(one))
 }

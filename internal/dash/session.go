@@ -99,7 +99,7 @@ func (sessionStore) Commit(string, []byte, time.Time) error { return errNoContex
 
 // DeleteCtx ends a session.
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.g.EndSession(ctx, token) //nolint:wrapcheck // scs hands it to ErrorFunc
+	return s.g.EndSession(ctx, token)
 }
 
 // FindCtx finds a session.
@@ -108,7 +108,7 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) (b []byte, foun
 	if k, ok := ctx.Value(knownKey{}).(*known); ok && found {
 		k.token = token
 	}
-	return b, found, err //nolint:wrapcheck // as above
+	return b, found, err
 }
 
 // CommitCtx writes a session.

@@ -23,12 +23,12 @@ func hookPath(id postern.EndpointID) string { return "/webhooks/" + string(id) }
 func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	now := time.Now()
 	hours, err := d.g.EndpointHours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-healthTime)), 0)
 	if err != nil {
-		return err //nolint:wrapcheck // as above
+		return err
 	}
 	view := page.WebhookView{
 		Webhook: page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events},
@@ -64,7 +64,7 @@ func lastDay(hours []postern.EndpointHour, now time.Time) (list []page.Hour) {
 func (d *dash) editWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{
 		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description}, Events: eventChoices(e.Events), Ordered: e.Ordered,
@@ -77,7 +77,7 @@ func wantedURL(e postern.Endpoint) string { return cmp.Or(string(e.PendingURL), 
 func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	description, ordered := r.PostFormValue("description"), r.PostFormValue("ordered") != ""
 	in := gateway.EndpointChange{URL: r.PostFormValue("url"), Description: &description, Ordered: &ordered, Events: append([]string{}, r.PostForm["event"]...)}
@@ -95,7 +95,7 @@ func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 		return d.showWebhookForm(w, r, v, status, view)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "The webhook is changed.", hookPath(e.ID))
 }
@@ -124,7 +124,7 @@ func (d *dash) resumeWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 func (d *dash) testWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	made, err := d.g.TestEndpoint(r.Context(), v.caller, hookID(r), nil)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "A test event is on its way.", deliveryPath(made.Value))
 }
@@ -136,7 +136,7 @@ func (d *dash) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) err
 	}
 	made, err := d.g.RotateSecret(r.Context(), v.caller, hookID(r), gateway.NewSecret{Overlap: &overlap}, nil)
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret}
 	if overlap > 0 {
@@ -148,7 +148,7 @@ func (d *dash) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) err
 func (d *dash) askSecret(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.show(w, r, http.StatusOK, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), page.WebhookRevealView{ID: string(e.ID)}))
 }
@@ -160,14 +160,14 @@ func (d *dash) revealSecret(w http.ResponseWriter, r *http.Request, v visit) err
 		return d.show(w, r, http.StatusUnprocessableEntity, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), view))
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.showSecret(w, r, v, http.StatusOK, page.WebhookSecretView{ID: string(e.ID), URL: e.URL, Secret: e.Secret})
 }
 
 func (d *dash) deleteWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.g.DeleteEndpoint(r.Context(), v.caller, hookID(r)); err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.done(w, r, "The webhook is deleted.", "/webhooks")
 }

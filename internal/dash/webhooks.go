@@ -60,7 +60,7 @@ func (d *dash) hook(pattern string, serve func(http.ResponseWriter, *http.Reques
 func (d *dash) webhooks(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Endpoints(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	view := page.WebhooksView{Change: v.may(postern.WebhooksWrite)}
 	for _, e := range list.Data {
@@ -85,7 +85,7 @@ func (d *dash) webhookOf(r *http.Request, v visit, e postern.Endpoint) (page.Web
 	now := time.Now()
 	hours, err := d.g.EndpointHours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-lastTime)), 0)
 	if err != nil {
-		return one, err //nolint:wrapcheck // fail looks at it
+		return one, err
 	}
 	for _, h := range hours.Data {
 		at := h.Hour.Std()
@@ -167,7 +167,7 @@ func (d *dash) createWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 		return d.showWebhookForm(w, r, v, status, view)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // fail looks at it
+		return err
 	}
 	return d.showSecret(w, r, v, http.StatusCreated, page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret, Made: true})
 }

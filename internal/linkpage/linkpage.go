@@ -114,7 +114,7 @@ func (p *pages) take(w http.ResponseWriter, r *http.Request) {
 func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error {
 	secret, err := p.g.BindLinkPage(r.Context(), token)
 	if err != nil {
-		return err //nolint:wrapcheck // refuse looks at it
+		return err
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever browsers come by HTTPS
 		Name: cookieName, Value: secret, Path: "/link/" + token, MaxAge: int(cookieLife.Seconds()), HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteStrictMode,

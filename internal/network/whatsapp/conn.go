@@ -192,11 +192,11 @@ func (c *conn) update(ctx context.Context, u network.Update) error {
 	c.updates.Lock()
 	defer c.updates.Unlock()
 	if err := ctx.Err(); err != nil {
-		return err //nolint:wrapcheck // it goes no further than guarded
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	return c.host.Update(ctx, u) //nolint:wrapcheck // as above
+	return c.host.Update(ctx, u)
 }
 
 // stores tells whether the host stored u.

@@ -39,5 +39,5 @@ func (s *stream) Write(p []byte) (int, error) {
 	if point, ok := leaving.LoadAndDelete(s.wire); ok && err == nil {
 		err = failpoint.At(point.(failpoint.Point)) //nolint:errcheck // only points are stored
 	}
-	return n, err //nolint:wrapcheck // whatsmeow only logs it
+	return n, err
 }

@@ -72,7 +72,7 @@ func bytesOf(d *store.Device) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("save keys: %w", err)
 	}
-	return json.Marshal(companion{ //nolint:wrapcheck // it cannot fail
+	return json.Marshal(companion{
 		JID: d.ID.String(), LID: d.LID.String(), Registration: d.RegistrationID,
 		NoiseKey: d.NoiseKey.Priv[:], IdentityKey: d.IdentityKey.Priv[:],
 		SignedPreKey: d.SignedPreKey.Priv[:], SignedID: d.SignedPreKey.KeyID, Signature: d.SignedPreKey.Signature[:],

@@ -173,7 +173,7 @@ func (r *keyring) read(ctx context.Context, k ref) (record, error) {
 	}
 	row, err := r.keys.db.SessionKey(ctx, r.account, k.kind, k.name)
 	if err != nil {
-		return record{}, err //nolint:wrapcheck // judged by ask
+		return record{}, err
 	}
 	if rec, err = r.open(row); err != nil {
 		return record{}, err
@@ -224,7 +224,7 @@ func (r *keyring) scan(ctx context.Context, kind, prefix string, b *batch) ([]li
 	newer := r.newer(kind, prefix, b) // before the disk is read: what is committed meanwhile is in either
 	rows, err := r.keys.db.SessionKeys(ctx, r.account, kind, prefix)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // judged by ask
+		return nil, err
 	}
 	var list []listed
 	for _, row := range rows {
@@ -269,7 +269,7 @@ func (r *keyring) open(row pstore.SessionKey) (record, error) {
 	}
 	value, err := r.keys.box.Open(row.Value, r.place(ref{row.Kind, row.Name}))
 	if err != nil {
-		return record{}, err //nolint:wrapcheck // judged by ask
+		return record{}, err
 	}
 	if value == nil {
 		value = []byte{} // something is kept, though it is empty

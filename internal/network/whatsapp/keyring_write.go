@@ -116,7 +116,7 @@ func (r *keyring) handOver(ctx context.Context, records map[ref]record) (wait fu
 	maps.Copy(all, records)
 	written, err := r.keys.db.StartSessionKeys(ctx, r.sealed(all))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // judged by the caller
+		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

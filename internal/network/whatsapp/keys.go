@@ -83,7 +83,7 @@ func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, 
 func (r *keyring) findWaiting(ctx context.Context) error {
 	names, err := r.keys.db.SessionKeysBefore(ctx, r.account, kindEvent, postern.Time(math.MaxInt64))
 	if err != nil {
-		return err //nolint:wrapcheck // wrapped by load
+		return err
 	}
 	for _, name := range names {
 		r.waiting[name] = true

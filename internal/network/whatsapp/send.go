@@ -105,9 +105,9 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 func (c *conn) resetKeys(ctx context.Context, to types.JID) error {
 	address := to.SignalAddress().String()
 	if err := c.cli.Store.Identities.DeleteIdentity(ctx, address); err != nil {
-		return err //nolint:wrapcheck // hushed by the caller
+		return err
 	}
-	return c.cli.Store.Sessions.DeleteSession(ctx, address) //nolint:wrapcheck // as above
+	return c.cli.Store.Sessions.DeleteSession(ctx, address)
 }
 
 // unsent classifies an error from before the message left.

@@ -178,7 +178,7 @@ type stream struct {
 // Close is called by whatsmeow's WebSocket when it has stopped reading.
 func (s *stream) Close() error {
 	s.once.Do(func() { close(s.gone) })
-	return s.ReadWriteCloser.Close() //nolint:wrapcheck // whatsmeow ignores it
+	return s.ReadWriteCloser.Close()
 }
 
 func (s *stream) closed() bool {
@@ -202,5 +202,5 @@ func (s *stream) Read(p []byte) (int, error) {
 		return s.last.Read(p)
 	}
 	s.begun = s.begun || n > 0
-	return n, err //nolint:wrapcheck // readers compare with io.EOF
+	return n, err
 }
