@@ -14,8 +14,6 @@ import (
 	"postern/internal/dash"
 	"postern/internal/gateway"
 	"postern/internal/postern"
-	"postern/internal/seal"
-	"postern/internal/store"
 )
 
 const (
@@ -56,21 +54,12 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 // dashboard is one whose first user is signed in, and a device of the workspace.
 func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.DeviceID) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	box, err := seal.NewBox(make([]byte, seal.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := settle(t, db, box, "https://example.com", inFlight)
+	b := newBacklog(t, "https://example.com")
 	devices := []postern.Device{b.device}
 	for range pageDevices - 1 {
 		d := b.device
 		d.ID = postern.NewDeviceID()
-		if err := db.CreateDevice(t.Context(), d, nil); err != nil {
+		if err := b.db.CreateDevice(t.Context(), d, nil); err != nil {
 			t.Fatal(err)
 		}
 		devices = append(devices, d)
@@ -85,7 +74,7 @@ func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.DeviceID) {
 		}
 		return nil
 	}, t)
-	g := gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler)})
+	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	h := dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
 	return h, signedIn(t, g, h), b.device.ID
 }
