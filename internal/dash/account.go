@@ -60,7 +60,7 @@ func browser(agent string) string {
 }
 
 func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
-	err := d.g.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
+	u, err := d.g.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.showAccount(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
 			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]}, Problem: "The password was not changed.",
@@ -69,7 +69,7 @@ func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) e
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, v.user()); err != nil { // all sessions have ended, this one too
+	if err := d.enter(r, u); err != nil { // all sessions have ended, this one too
 		return err
 	}
 	return d.done(w, r, "The password is changed. All other browsers are signed out.", "/account")

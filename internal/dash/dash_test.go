@@ -2,6 +2,8 @@ package dash
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
@@ -316,6 +319,44 @@ func TestT15SessionsAreNewAtTheSignInAndEndEverywhere(t *testing.T) {
 	first.want(first.post("/signout", nil), http.StatusSeeOther, "/signin")
 	if p := old.do(http.MethodGet, "/account", nil, "Cookie", "postern="+token); p.status != http.StatusSeeOther {
 		t.Errorf("the token of a browser that has signed out is answered %d", p.status)
+	}
+}
+
+// A page that is left open asks by itself every few seconds: that neither writes
+// to the database nor keeps the browser signed in.
+func TestPollsDoNotProlongASession(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	sum := sha256.Sum256([]byte(c.token()))
+	hash := base64.RawURLEncoding.EncodeToString(sum[:])
+	ends := func() postern.Time {
+		in, ok, err := s.g.Session(t.Context(), hash)
+		if err != nil || !ok {
+			t.Fatalf("there is no session: %v", err)
+		}
+		return in.ExpiresAt
+	}
+	in, _, err := s.g.Session(t.Context(), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.ExpiresAt = in.ExpiresAt.Add(-time.Hour)
+	if err := s.g.UpdateSession(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
+	if got := ends(); got != in.ExpiresAt {
+		t.Error("a poll prolongs the session")
+	}
+	c.want(c.get("/devices"), http.StatusOK, "")
+	once := ends()
+	if once <= in.ExpiresAt {
+		t.Error("a person does not")
+	}
+	c.want(c.get("/devices"), http.StatusOK, "")
+	if ends() != once {
+		t.Error("the session is written with every page")
 	}
 }
 

@@ -1,7 +1,9 @@
 package dash
 
 import (
+	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"postern/internal/dash/page"
@@ -32,7 +34,7 @@ func (d *dash) setUp(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u.ID); err != nil {
+	if err := d.enter(r, u); err != nil {
 		return err
 	}
 	http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -56,7 +58,7 @@ func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u.ID); err != nil {
+	if err := d.enter(r, u); err != nil {
 		return err
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // local says so
@@ -65,15 +67,18 @@ func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 
 // enter signs the browser in, with a new token: whoever had given it the one
 // before has nothing.
-func (d *dash) enter(r *http.Request, user postern.UserID) error {
+func (d *dash) enter(r *http.Request, u postern.User) error {
 	ctx := r.Context()
 	if err := d.sessions.RenewToken(ctx); err != nil {
 		return err
 	}
 	for name, value := range map[string]string{
-		keyUser: string(user), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: time.Now().UTC().Format(time.RFC3339), keyWorkspace: "",
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: time.Now().UTC().Format(time.RFC3339), keyWorkspace: "",
 	} {
 		d.sessions.Put(ctx, name, value)
+	}
+	if _, _, err := d.sessions.Commit(ctx); err != nil { // now, so that a page can say why it was refused
+		return errors.Join(err, d.sessions.Destroy(ctx))
 	}
 	return nil
 }

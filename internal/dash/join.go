@@ -83,7 +83,7 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u.ID); err != nil {
+	if err := d.enter(r, u); err != nil {
 		return err
 	}
 	return d.joined(w, r, ws)

@@ -1,10 +1,12 @@
 package dash
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"postern/internal/gateway"
@@ -16,6 +18,7 @@ import (
 // What a session holds.
 const (
 	keyUser      = "user"
+	keyEpoch     = "epoch"     // of the user, when the password was checked
 	keyWorkspace = "workspace" // that is shown
 	keyBrowser   = "browser"   // the User-Agent at the sign-in
 	keyAddress   = "address"
@@ -77,18 +80,38 @@ func decode(b []byte) (s session, err error) {
 // sessionStore keeps sessions through the gateway.
 type sessionStore struct{ g *gateway.Gateway }
 
-// known is the token with which a request has come, if its session goes on. scs
-// writes a session with every request: one that was ended while the request was
-// under way must not begin anew.
-type known struct{ token string }
+// known is the session as the database has it, if it goes on. scs writes a session
+// with every request: one that was ended while the request was under way must not
+// begin anew, and one that stays as it is need not be written.
+type known struct {
+	gateway.SignIn
+	poll bool // the page asked, not the person: it does not prolong the session
+}
 
 type knownKey struct{}
 
-// remembering gives each request a place for the token it comes with.
+// rewriting is how much later a session must end to be written for it alone.
+const rewriting = time.Minute
+
+// remembering gives each request a place for the session it comes with.
 func remembering(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), knownKey{}, &known{})))
+		k := &known{poll: r.Method == http.MethodGet && r.Header.Get("HX-Request") != ""}
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), knownKey{}, k)))
 	})
+}
+
+func knownIn(ctx context.Context) *known {
+	k, ok := ctx.Value(knownKey{}).(*known)
+	if !ok {
+		return &known{}
+	}
+	return k
+}
+
+// keeps tells whether the database has the session well enough.
+func (k *known) keeps(s gateway.SignIn) bool {
+	return bytes.Equal(k.Data, s.Data) && (k.poll || s.ExpiresAt < k.ExpiresAt.Add(rewriting))
 }
 
 var errNoContext = errors.New("sessions are read with a context")
@@ -104,11 +127,11 @@ func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
 
 // FindCtx finds a session.
 func (s sessionStore) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
-	b, found, err = s.g.Session(ctx, token)
-	if k, ok := ctx.Value(knownKey{}).(*known); ok && found {
-		k.token = token
+	in, found, err := s.g.Session(ctx, token)
+	if found {
+		knownIn(ctx).SignIn = in
 	}
-	return b, found, err
+	return in.Data, found, err
 }
 
 // CommitCtx writes a session.
@@ -117,9 +140,19 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 	if err != nil {
 		return err
 	}
-	write := s.g.CreateSession
-	if k, ok := ctx.Value(knownKey{}).(*known); ok && k.token == token {
-		write = s.g.UpdateSession
+	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
+	in := gateway.SignIn{TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b, ExpiresAt: postern.TimeOf(expiry)}
+	k := knownIn(ctx)
+	switch {
+	case k.TokenHash != token:
+		err = s.g.CreateSession(ctx, in)
+	case !k.keeps(in):
+		err = s.g.UpdateSession(ctx, in)
+	default:
+		return nil
 	}
-	return write(ctx, token, postern.UserID(data.Values[keyUser]), b, postern.TimeOf(expiry))
+	if err == nil {
+		k.SignIn = in
+	}
+	return err
 }

@@ -110,7 +110,8 @@ func (g *Gateway) Join(ctx context.Context, token, address, password string) (po
 	now := g.time()
 	if l.Known {
 		act := store.Act{At: now, UserID: l.user.ID, Act: "user.password-set", Subject: string(l.user.ID), Address: address}
-		return l.user, "", g.db.UsePasswordLink(ctx, hashToken(token), l.user.ID, hash, act)
+		l.user.Epoch, err = g.db.UsePasswordLink(ctx, hashToken(token), l.user.ID, hash, act)
+		return l.user, "", err
 	}
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Join(ctx, store.Join{

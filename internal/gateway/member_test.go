@@ -143,7 +143,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.CreateSession(t.Context(), "token", u.ID, []byte("x"), g.time().Add(1e12)); err != nil {
+		if err := g.CreateSession(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := g.Join(t.Context(), older, "", "five plain words are here"); postern.ReasonOf(err) != postern.NotFound {
@@ -168,7 +168,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.ChangePassword(t.Context(), "", u.ID, "five plain words are here", goodPassword); err != nil {
+		if _, err := g.ChangePassword(t.Context(), "", u.ID, "five plain words are here", goodPassword); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := g.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {

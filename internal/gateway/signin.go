@@ -7,22 +7,25 @@ import (
 	"postern/internal/store"
 )
 
-// CreateSession adds the session of a browser; the token is a hash of the one that
-// the browser has. User is "" before somebody has signed in.
-func (g *Gateway) CreateSession(ctx context.Context, token string, user postern.UserID, data []byte, expires postern.Time) error {
-	return g.db.CreateSignIn(ctx, store.SignIn{TokenHash: token, UserID: user, Data: data, ExpiresAt: expires})
+// SignIn is a browser that has a session of the dashboard. Its token is a hash of
+// the one that the browser has.
+type SignIn = store.SignIn
+
+// CreateSession adds the session of a browser. It is refused when all sessions of
+// its user were ended since the password was checked.
+func (g *Gateway) CreateSession(ctx context.Context, s SignIn) error {
+	return g.db.CreateSignIn(ctx, s)
 }
 
 // UpdateSession writes the session of a browser. One that was ended meanwhile, by
 // another request, stays so.
-func (g *Gateway) UpdateSession(ctx context.Context, token string, user postern.UserID, data []byte, expires postern.Time) error {
-	return g.db.UpdateSignIn(ctx, store.SignIn{TokenHash: token, UserID: user, Data: data, ExpiresAt: expires})
+func (g *Gateway) UpdateSession(ctx context.Context, s SignIn) error {
+	return g.db.UpdateSignIn(ctx, s)
 }
 
 // Session finds the session of a browser; ok is false when it has ended.
-func (g *Gateway) Session(ctx context.Context, token string) (data []byte, ok bool, err error) {
-	s, ok, err := g.db.SignIn(ctx, token, g.time())
-	return s.Data, ok, err
+func (g *Gateway) Session(ctx context.Context, token string) (s SignIn, ok bool, err error) {
+	return g.db.SignIn(ctx, token, g.time())
 }
 
 // EndSession ends the session of a browser.
@@ -31,7 +34,7 @@ func (g *Gateway) EndSession(ctx context.Context, token string) error {
 }
 
 // Sessions lists the sessions of a user by their tokens' hashes.
-func (g *Gateway) Sessions(ctx context.Context, user postern.UserID) (list []store.SignIn, err error) {
+func (g *Gateway) Sessions(ctx context.Context, user postern.UserID) (list []SignIn, err error) {
 	return g.db.SignIns(ctx, user, g.time(), maxSessions)
 }
 

@@ -118,11 +118,12 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 	return u, g.db.RecordAct(ctx, store.Act{At: g.time(), UserID: u.ID, Act: "user.signed-in", Subject: string(u.ID), Address: address})
 }
 
-// ChangePassword replaces a user's password and ends all sessions of the user.
-func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) error {
+// ChangePassword replaces a user's password and ends all sessions of the user, whom
+// it gives as the user is then.
+func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) (postern.User, error) {
 	u, checked, err := g.reenter(ctx, address, id, "/current", before)
 	if err != nil {
-		return err
+		return u, err
 	}
 	return g.setPassword(ctx, u, checked, password, address)
 }
@@ -148,15 +149,16 @@ func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID
 	return u, hash, err
 }
 
-func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, password, address string) error {
+func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, password, address string) (postern.User, error) {
 	if err := checkPassword(password, u.Email); err != nil {
-		return err
+		return u, err
 	}
 	hash, err := g.hashing.hash(ctx, password)
 	if err != nil {
-		return err
+		return u, err
 	}
-	return g.db.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+	u.Epoch, err = g.db.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+	return u, err
 }
 
 // Memberships lists the workspaces of a user.

@@ -197,24 +197,66 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	if _, err := g.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
-	if err := g.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
+	if _, err := g.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
 		t.Errorf("the user who is there cannot change the password: %v", err)
 	}
+}
+
+// sessionOf is a session of a user that lasts.
+func sessionOf(g *Gateway, u postern.User) SignIn {
+	return SignIn{TokenHash: "token", UserID: u.ID, Epoch: u.Epoch, Data: []byte("x"), ExpiresAt: g.time().Add(1e12)}
+}
+
+// A password may be checked, and be another one before the session is there.
+func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		first(t, g)
+		in := func(password string) postern.User {
+			u, err := g.SignIn(t.Context(), "", "ada@example.com", password)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u
+		}
+		early := in(goodPassword)
+		now, err := g.ChangePassword(t.Context(), "", early.ID, goodPassword, "five plain words are here")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.CreateSession(t.Context(), sessionOf(g, early)); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("with the password of before: %v", err)
+		}
+		if err := g.CreateSession(t.Context(), sessionOf(g, now)); err != nil {
+			t.Errorf("with the new one: %v", err)
+		}
+		early = in("five plain words are here")
+		if err := g.EndSessions(t.Context(), "", now.ID, "token"); err != nil {
+			t.Fatal(err)
+		}
+		late := sessionOf(g, early)
+		late.TokenHash = "late"
+		if err := g.CreateSession(t.Context(), late); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("checked before all others were signed out: %v", err)
+		}
+		if _, ok, err := g.Session(t.Context(), "token"); !ok || err != nil {
+			t.Errorf("the one that was to go on: %v", err)
+		}
+	})
 }
 
 func TestNewPasswordEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
-		if err := g.CreateSession(t.Context(), "token", u.ID, []byte("x"), g.time().Add(1e12)); err != nil {
+		if err := g.CreateSession(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, err := g.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
 		if _, ok, err := g.Session(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended: %v", err)
 		}
-		if err := g.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
+		if _, err := g.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.Session(t.Context(), "token"); ok || err != nil {
@@ -277,25 +319,26 @@ func reasonOrNone(err error) postern.Reason {
 
 func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		u, _ := first(t, g)
 		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
-			if err := g.CreateSession(t.Context(), token, "usr_1", []byte(token), g.time()+postern.Time(life)); err != nil {
+			if err := g.CreateSession(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if data, ok, err := g.Session(t.Context(), "ended"); ok || err != nil {
-			t.Errorf("a session that has ended gives %q, %v", data, err)
+		if s, ok, err := g.Session(t.Context(), "ended"); ok || err != nil {
+			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
 		if err := g.RemoveOld(t.Context(), Retention{Events: day, Messages: day}); err != nil {
 			t.Fatal(err)
 		}
-		list, err := g.db.SignIns(t.Context(), "usr_1", 0, 10)
+		list, err := g.db.SignIns(t.Context(), u.ID, 0, 10)
 		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
 			t.Errorf("kept are %+v, %v", list, err)
 		}
-		if err := g.EndSessions(t.Context(), "", "usr_1", ""); err != nil {
+		if err := g.EndSessions(t.Context(), "", u.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.UpdateSession(t.Context(), "open", "usr_1", nil, g.time()+3600_000); err != nil {
+		if err := g.UpdateSession(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.Session(t.Context(), "open"); ok || err != nil {

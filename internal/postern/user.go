@@ -7,6 +7,7 @@ type User struct {
 	ID        UserID `json:"id"`
 	Email     string `json:"email"` // in lower case
 	CreatedAt Time   `json:"createdAt"`
+	Epoch     int64  `json:"-"` // rises when all sign-ins are ended: what was checked before opens nothing any more
 }
 
 // Role is what a user may do in a workspace.

@@ -137,6 +137,6 @@ func (t *tx) insertUser(u postern.User, passwordHash string) error {
 
 // userByEmail finds a user; ok is false when there is none.
 func (t *tx) userByEmail(email string) (u postern.User, passwordHash string, ok bool, err error) {
-	err = t.row(`SELECT id, email, created_at, password_hash FROM users WHERE email = $1`, []any{email}, &u.ID, &u.Email, &u.CreatedAt, &passwordHash)
+	err = t.row(`SELECT id, email, epoch, created_at, password_hash FROM users WHERE email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &passwordHash)
 	return found(u, passwordHash, err)
 }

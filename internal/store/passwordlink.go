@@ -79,7 +79,7 @@ func (t *tx) setPasswordLink(id postern.UserID, tokenHash string, expires poster
 // PasswordLink finds who may choose a password by a token; ok is false when nobody
 // may.
 func (db *DB) PasswordLink(ctx context.Context, tokenHash string, now postern.Time) (u postern.User, ok bool, err error) {
-	err = db.row(ctx, `SELECT u.id, u.email, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.CreatedAt)
+	err = db.row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return u, false, nil
 	}
@@ -87,9 +87,9 @@ func (db *DB) PasswordLink(ctx context.Context, tokenHash string, now postern.Ti
 }
 
 // UsePasswordLink sets the password of a user by a link, which is used up, and
-// ends all sign-ins.
-func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// ends all sign-ins. It gives the user's new epoch.
+func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) (epoch int64, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`, tokenHash, id, act.At)
 		if err != nil {
 			return err
@@ -97,6 +97,11 @@ func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.
 		if n == 0 {
 			return LinkOver()
 		}
-		return errors.Join(t.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), t.endAccess(id), act.record(t))
+		if err := errors.Join(t.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), act.record(t)); err != nil {
+			return err
+		}
+		epoch, err = t.endAccess(id)
+		return err
 	}))
+	return epoch, err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -70,7 +71,7 @@ func (db *DB) User(ctx context.Context, id postern.UserID) (u postern.User, pass
 }
 
 func (db *DB) user(ctx context.Context, where string, arg any) (u postern.User, passwordHash string, err error) {
-	err = db.row(ctx, `SELECT id, email, created_at, password_hash FROM users WHERE `+where, []any{arg}, &u.ID, &u.Email, &u.CreatedAt, &passwordHash)
+	err = db.row(ctx, `SELECT id, email, epoch, created_at, password_hash FROM users WHERE `+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &passwordHash)
 	return u, passwordHash, err
 }
 
@@ -82,9 +83,9 @@ func found(u postern.User, passwordHash string, err error) (postern.User, string
 }
 
 // SetPassword replaces the password of a user, if its hash is still the one of
-// before, and ends all sign-ins.
-func (db *DB) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// before, and ends all sign-ins. It gives the user's new epoch.
+func (db *DB) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string, act Act) (epoch int64, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE users SET password_hash = $2 WHERE id = $1 AND password_hash = $3`, id, passwordHash, before)
 		if err != nil {
 			return err
@@ -92,26 +93,51 @@ func (db *DB) SetPassword(ctx context.Context, id postern.UserID, before, passwo
 		if n == 0 {
 			return postern.Invalid("/current", "the password was changed in this moment")
 		}
-		return errors.Join(t.endAccess(id), act.record(t))
+		epoch, err = t.endAccess(id)
+		return errors.Join(err, act.record(t))
 	}))
+	return epoch, err
 }
 
-// endAccess ends what was opened with a user's password of before.
-func (t *tx) endAccess(id postern.UserID) error {
-	return errors.Join(t.exec(`DELETE FROM sign_in WHERE user_id = $1`, id), t.exec(`DELETE FROM password_link WHERE user_id = $1`, id))
+// endAccess ends what was opened with a user's password of before, and what is
+// being opened with it.
+func (t *tx) endAccess(id postern.UserID) (epoch int64, err error) {
+	err = errors.Join(t.exec(`DELETE FROM password_link WHERE user_id = $1`, id), t.endSignIns(id, ""))
+	if err == nil {
+		err = t.row(`SELECT epoch FROM users WHERE id = $1`, []any{id}, &epoch)
+	}
+	return epoch, err
+}
+
+// endSignIns ends the sessions of a user but for one, and those to which a
+// password that was checked before would lead.
+func (t *tx) endSignIns(id postern.UserID, but string) error {
+	return errors.Join(
+		t.exec(`DELETE FROM sign_in WHERE user_id = $1 AND token_hash <> $2`, id, but),
+		t.exec(`UPDATE users SET epoch = epoch + 1 WHERE id = $1`, id))
 }
 
 // SignIn is a browser that has a session of the dashboard.
 type SignIn struct {
 	TokenHash string
 	UserID    postern.UserID // "" before somebody has signed in
+	Epoch     int64          // of the user, when the password was checked
 	Data      []byte
 	ExpiresAt postern.Time
 }
 
-// CreateSignIn adds the session of a browser.
+var errOvertaken error = postern.Errorf(postern.Unauthorized, "the password was changed in this moment, or all browsers were signed out; sign in again")
+
+// CreateSignIn adds the session of a browser. It is refused when all sign-ins of
+// the user were ended since the password was checked.
 func (db *DB) CreateSignIn(ctx context.Context, s SignIn) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
+		if s.UserID != "" {
+			// It locks the row: another node may be changing the password.
+			if n, err := t.changed(`UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2`, s.UserID, s.Epoch); err != nil || n == 0 {
+				return cmp.Or(err, errOvertaken)
+			}
+		}
 		return t.exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
 	}))
 }
@@ -156,7 +182,7 @@ func (db *DB) EndSignIn(ctx context.Context, tokenHash string) error {
 // EndSignIns ends all sessions of a user, but for one.
 func (db *DB) EndSignIns(ctx context.Context, id postern.UserID, but string, act Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		return errors.Join(t.exec(`DELETE FROM sign_in WHERE user_id = $1 AND token_hash <> $2`, id, but), act.record(t))
+		return errors.Join(t.endSignIns(id, but), act.record(t))
 	}))
 }
 
