@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,8 @@ type request struct {
 	caller        gateway.Caller
 	idem          *gateway.Idempotency // nil: it may happen more than once
 	reason        postern.Reason       // of the refusal, "" when there was none
+	page          string               // of the dashboard: its pattern
+	member        postern.Member       // who asks for the page
 }
 
 type requestKey struct{}
@@ -34,6 +37,14 @@ type requestKey struct{}
 func requestOf(ctx context.Context) *request {
 	q, _ := ctx.Value(requestKey{}).(*request) // serve puts one into every request's context
 	return q
+}
+
+// NoteVisit tells the log which page of the dashboard a request is for, and who
+// asks for it; nobody has an id before a sign-in.
+func NoteVisit(ctx context.Context, pattern string, m postern.Member) {
+	if q := requestOf(ctx); q != nil {
+		q.page, q.member = pattern, m
+	}
 }
 
 // recorder remembers whether and how a request was answered.
@@ -107,11 +118,14 @@ func (a *API) panicked(w *recorder, q *request, p any) {
 // logRequest writes the one line of a request. It names the route and not the
 // path: a path holds what the caller sent.
 func (a *API) logRequest(r *http.Request, status int, q *request, took time.Duration) {
-	_, route, _ := strings.Cut(r.Pattern, " ")
+	_, route, _ := strings.Cut(cmp.Or(q.page, r.Pattern), " ")
 	attrs := append(make([]slog.Attr, 0, 9), slog.String("request_id", q.id), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
 		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()), slog.String("client", addressText(q.client)))
 	if id := q.caller.Key.ID; id != "" {
 		attrs = append(attrs, slog.String("workspace", string(q.caller.Workspace())), slog.String("key_id", string(id)))
+	}
+	if id := q.member.UserID; id != "" {
+		attrs = append(attrs, slog.String("workspace", string(q.member.WorkspaceID)), slog.String("user_id", string(id)))
 	}
 	if q.reason != "" {
 		attrs = append(attrs, slog.String("reason", string(q.reason)))

@@ -204,7 +204,7 @@ func (a *App) handler() (*api.API, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
 			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure,
-			Address: func(r *http.Request) string { return from.Client(r).String() },
+			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit,
 		}),
 	})
 }

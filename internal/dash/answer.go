@@ -30,6 +30,7 @@ func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
 // open serves a page that everybody may see.
 func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		d.saw(r.Context(), pattern, postern.Member{})
 		if err := serve(w, r); err != nil {
 			d.fail(w, r, err)
 		}
@@ -45,6 +46,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 			return nil
 		}
 		v, err := d.visit(r, user)
+		d.saw(r.Context(), pattern, v.caller.Member)
 		if errors.Is(err, errNoWorkspace) {
 			return d.sendAway(w, r)
 		}

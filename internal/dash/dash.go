@@ -4,6 +4,7 @@
 package dash
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -29,6 +30,9 @@ type Options struct {
 	BaseURL string                     // where callers reach the API
 	Secure  bool                       // browsers come by HTTPS
 	Address func(*http.Request) string // where a request comes from
+	// Saw is told for the log which page a request is for, and, once that is known,
+	// who asks for it.
+	Saw func(ctx context.Context, pattern string, m postern.Member)
 }
 
 // dash is the dashboard.
@@ -37,6 +41,7 @@ type dash struct {
 	log      *slog.Logger
 	base     string
 	address  func(*http.Request) string
+	saw      func(context.Context, string, postern.Member)
 	sessions *scs.SessionManager
 	mux      *http.ServeMux
 }
@@ -44,23 +49,29 @@ type dash struct {
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, address: opts.Address, sessions: newSessions(opts), mux: http.NewServeMux()}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, address: opts.Address, saw: opts.Saw, sessions: newSessions(opts), mux: http.NewServeMux()}
+	if d.saw == nil {
+		d.saw = func(context.Context, string, postern.Member) {}
+	}
 	d.routes()
 	h := remembering(d.sessions.LoadAndSave(http.NewCrossOriginProtection().Handler(d.mux)))
 	outer := http.NewServeMux() // files need no session
 	outer.Handle("/assets/", page.Assets())
-	outer.Handle("/", headed(h))
+	outer.Handle("/", headed(opts.Secure, h))
 	return outer
 }
 
 // headed sets the headers of every page.
-func headed(h http.Handler) http.Handler {
+func headed(secure bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Content-Security-Policy": page.Policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow",
 			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 		} {
 			w.Header().Set(name, value)
+		}
+		if secure {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		// All of a form is read before anybody asks who sends it: a request that is

@@ -409,6 +409,13 @@ func TestCookieOfAServerWithTLSIsItsOwn(t *testing.T) {
 	if c := m.Cookie; c.Name != "__Host-postern" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("the cookie is %+v", c)
 	}
+	for _, secure := range []bool{true, false} {
+		w := httptest.NewRecorder()
+		headed(secure, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		if got := w.Header().Get("Strict-Transport-Security"); (got != "") != secure {
+			t.Errorf("by HTTPS %v: Strict-Transport-Security is %q", secure, got)
+		}
+	}
 }
 
 // as gives the first user another role.

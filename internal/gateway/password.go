@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	_ "embed" // the common passwords
 	"fmt"
 	"runtime"
 	"strings"
@@ -76,6 +77,22 @@ func (h *hashing) matches(ctx context.Context, password, hash string) (bool, err
 	return same && known, nil
 }
 
+// commonPasswords are those of minPassword bytes or more among the 49,233 that
+// people choose most often, in lower case, the commonest first. They are from
+// @zxcvbn-ts/language-common 4.1.3 (see NOTICE).
+//
+//go:embed common_passwords.txt
+var commonPasswords string
+
+func isCommon(password string) bool {
+	for line := range strings.Lines(commonPasswords) {
+		if strings.TrimSuffix(line, "\n") == strings.ToLower(password) {
+			return true
+		}
+	}
+	return false
+}
+
 // checkPassword follows NIST SP 800-63B, 3.1.1: length is what counts, no kinds of
 // characters are asked for, and what is easily guessed of the user is refused.
 func checkPassword(password, email string) error {
@@ -85,6 +102,8 @@ func checkPassword(password, email string) error {
 		return postern.Invalid("/password", "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword)
 	case strings.EqualFold(password, email) || strings.EqualFold(password, name):
 		return postern.Invalid("/password", "the password must not be the e-mail address")
+	case isCommon(password):
+		return postern.Invalid("/password", "this password is one of those that are tried first; choose another one")
 	case strings.Count(password, password[:1]) == len(password):
 		return postern.Invalid("/password", "the password must not be one character again and again")
 	}

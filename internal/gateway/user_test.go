@@ -120,7 +120,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%q is taken as %q", email, got)
 		}
 	}
-	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200)} {
+	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200), "Qwerty123456", "password123"} {
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)
 		}

@@ -1,0 +1,49 @@
+package testkit_test
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"postern/internal/testkit"
+)
+
+// What people do is in the log by page and user, and nothing that they typed.
+func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	const password, email = "canary words of a password", "canary@example.com"
+	link := k.SetUpURL()
+	post := func(url string, form url.Values) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		res, err := browser.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	post(link, url.Values{"workspace": {"canary"}, "email": {email}, "password": {password}})
+	post(k.URL()+"/devices", url.Values{"name": {"canary"}})
+	post(k.URL()+"/signin", url.Values{"email": {email}, "password": {"not the canary"}})
+	log := k.Log.String()
+	for _, want := range []string{`"route":"/setup/{token}"`, `"method":"POST","route":"/devices"`, `"user_id":"usr_`, `"workspace":"ws_`, `"route":"/signin"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %s", want)
+		}
+	}
+	if secret := link[strings.LastIndex(link, "/")+1:]; strings.Contains(log, "canary") || strings.Contains(log, secret) {
+		t.Error("the log shows what was typed, or the set-up link")
+	}
+}
