@@ -7,8 +7,6 @@ import (
 	"html/template"
 
 	root "postern"
-
-	"github.com/yuin/goldmark"
 )
 
 //go:embed pages assets
@@ -40,7 +38,11 @@ const (
 // Pages are the pages by their paths: the reference, its parts and the
 // changelog, and one for each problem.
 func Pages(problems []Problem) (map[string]Page, error) {
-	changelog, err := changelogPage()
+	sections, err := sectionsOf(root.Changelog)
+	if err != nil {
+		return nil, err
+	}
+	changelog, err := render(view{Title: "Changelog", Changelog: sections})
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +71,11 @@ func file(name string) []byte {
 	return b
 }
 
-// view is what the template shows: HTML, or a problem.
+// view is what the template shows: the changelog, or a problem.
 type view struct {
-	Title   string
-	HTML    template.HTML
-	Problem Problem
+	Title     string
+	Changelog []section
+	Problem   Problem
 }
 
 func render(v view) (Page, error) {
@@ -88,11 +90,3 @@ func render(v view) (Page, error) {
 	return Page{htmlType, b.Bytes(), plainPolicy}, nil
 }
 
-// changelogPage is CHANGELOG.md as HTML. Comments in it are left out.
-func changelogPage() (Page, error) {
-	var b bytes.Buffer
-	if err := goldmark.Convert([]byte(comment.ReplaceAllString(root.Changelog, "")), &b); err != nil {
-		return Page{}, fmt.Errorf("render the changelog: %w", err)
-	}
-	return render(view{Title: "Changelog", HTML: template.HTML(b.String())}) //nolint:gosec // our own file, and goldmark leaves raw HTML out
-}
