@@ -89,4 +89,3 @@ func render(v view) (Page, error) {
 	}
 	return Page{htmlType, b.Bytes(), plainPolicy}, nil
 }
-

@@ -21,9 +21,9 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 	browser := &http.Client{Jar: jar}
 	const password, email = "canary words of a password", "canary@example.com"
 	link := k.SetUpURL()
-	post := func(url string, form url.Values) {
+	post := func(to string, form url.Values) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(form.Encode()))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(form.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
