@@ -34,7 +34,8 @@ var floors = map[string]string{
 	"internal/reference":           "",
 	"internal/session":             "internal/gateway internal/network internal/obs internal/postern internal/store",
 	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/seal internal/store",
-	"internal/gateway":             "internal/postern internal/seal internal/store",
+	"internal/gateway":             "internal/factor internal/postern internal/seal internal/store",
+	"internal/factor":              "",
 	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/postern internal/seal internal/store",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
@@ -53,6 +54,7 @@ var floors = map[string]string{
 // owners lists outside modules and the only packages that may import them.
 var owners = map[string]string{
 	"github.com/a-h/templ":    "internal/dash internal/dash/page",
+	"github.com/go-webauthn/": "internal/factor",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/store internal/store/storetest internal/chaos",
 	"modernc.org/sqlite":      "internal/store internal/store/storetest internal/chaos bench/bare",

@@ -72,12 +72,13 @@ type userResetPasswordCmd struct {
 	data
 
 	Email string `arg:"" help:"E-mail address of the user."`
+	Alone bool   `name:"password-alone" help:"Also remove the user's authenticator app, passkeys and recovery codes, when the link is used."`
 }
 
 // Run makes a link.
 func (c *userResetPasswordCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		u, err := s.ResetPassword(ctx, c.Email)
+		u, err := s.ResetPassword(ctx, gateway.Reset{Email: c.Email, Alone: c.Alone})
 		if err != nil {
 			return err
 		}

@@ -113,8 +113,8 @@ func userCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
 	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
 		return g.Members(r.Context(), gateway.Operator(), workspaceOf(r))
 	}))
-	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in resetPassword) (any, error) {
-		return answer(g.ResetPassword(r.Context(), in.Email))
+	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in gateway.Reset) (any, error) {
+		return answer(g.ResetPassword(r.Context(), in))
 	}))
 }
 
@@ -132,11 +132,10 @@ func operator[In any](g *gateway.Gateway, do func(*http.Request, gateway.Caller,
 const maxEndpointsShown = 200 // the largest plan's endpoints
 
 type (
-	none          struct{}
-	newWorkspace  struct{ Name, Plan string }
-	newPlan       struct{ Plan string }
-	newDevice     struct{ Name string }
-	resetPassword struct{ Email string }
+	none         struct{}
+	newWorkspace struct{ Name, Plan string }
+	newPlan      struct{ Plan string }
+	newDevice    struct{ Name string }
 )
 
 // NewUser is a user and the link by which the user chooses a password, which is

@@ -132,8 +132,8 @@ func (c *Commands) Members(ctx context.Context, ws string) (list []postern.Membe
 }
 
 // ResetPassword makes a link by which a user chooses a new password.
-func (c *Commands) ResetPassword(ctx context.Context, email string) (u NewUser, err error) {
-	err = c.call(ctx, http.MethodPost, "/users/reset-password", resetPassword{email}, &u)
+func (c *Commands) ResetPassword(ctx context.Context, in gateway.Reset) (u NewUser, err error) {
+	err = c.call(ctx, http.MethodPost, "/users/reset-password", in, &u)
 	return u, err
 }
 

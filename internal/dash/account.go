@@ -30,7 +30,11 @@ func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, stat
 			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen, Current: s.TokenHash == mine,
 		})
 	}
-	view.PasswordHint = passwordHint
+	factors, err := d.g.Factors(r.Context(), v.user())
+	if err != nil {
+		return err
+	}
+	view.Second, view.PasswordHint = factorWords(factors), passwordHint
 	return d.show(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
 }
 

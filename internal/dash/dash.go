@@ -97,6 +97,8 @@ func (d *dash) routes() {
 	d.open("POST /setup/{token}", d.setUp)
 	d.open("GET /signin", d.showSignIn)
 	d.open("POST /signin", d.signIn)
+	d.open("GET /signin/second", d.showSecond)
+	d.open("POST /signin/second", d.second)
 	d.open("POST /signout", d.signOut)
 	d.open("GET /join/{token}", d.showJoin)
 	d.open("POST /join/{token}", d.join)
@@ -132,6 +134,7 @@ func (d *dash) routes() {
 	d.member("GET /account", d.account)
 	d.member("POST /account/password", d.changePassword)
 	d.member("POST /account/sessions", d.endSessions)
+	d.factorRoutes()
 	d.member("POST /workspace", d.switchWorkspace)
 
 	d.open("/", func(w http.ResponseWriter, r *http.Request) error {

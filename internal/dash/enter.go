@@ -58,23 +58,32 @@ func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil {
-		return err
-	}
-	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // local says so
-	return nil
+	return d.pass(w, r, u, next)
 }
 
 // enter signs the browser in, with a new token: whoever had given it the one
 // before has nothing.
 func (d *dash) enter(r *http.Request, u postern.User) error {
+	return d.begin(r, map[string]string{
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: now(),
+	})
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// within tells whether a time that now wrote is not long ago.
+func within(text string, limit time.Duration) bool {
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && time.Since(at) < limit
+}
+
+// begin gives the browser a session with a new token, which holds nothing else.
+func (d *dash) begin(r *http.Request, values map[string]string) error {
 	ctx := r.Context()
-	if err := d.sessions.RenewToken(ctx); err != nil {
+	if err := errors.Join(d.sessions.Clear(ctx), d.sessions.RenewToken(ctx)); err != nil {
 		return err
 	}
-	for name, value := range map[string]string{
-		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: time.Now().UTC().Format(time.RFC3339), keyWorkspace: "",
-	} {
+	for name, value := range values {
 		d.sessions.Put(ctx, name, value)
 	}
 	if _, _, err := d.sessions.Commit(ctx); err != nil { // now, so that a page can say why it was refused

@@ -83,17 +83,17 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if ws == "" { // a new password for an account that was there
+		return d.pass(w, r, u, "/")
+	}
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
 	return d.joined(w, r, ws)
 }
 
-// joined shows the workspace that somebody has joined; "" is for none.
+// joined shows the workspace that somebody has joined.
 func (d *dash) joined(w http.ResponseWriter, r *http.Request, ws postern.WorkspaceID) error {
-	if ws == "" {
-		return d.done(w, r, "The password is set. All other browsers are signed out.", "/")
-	}
 	d.sessions.Put(r.Context(), keyWorkspace, string(ws))
 	return d.done(w, r, "Welcome: you belong to this workspace now.", "/")
 }

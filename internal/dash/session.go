@@ -24,6 +24,11 @@ const (
 	keyAddress   = "address"
 	keySeen      = "seen" // RFC 3339
 	keyNotice    = "notice"
+
+	keyPending  = "pending"  // the user whose password was right, until the second step
+	keySince    = "since"    // when it was; RFC 3339
+	keySure     = "sure"     // when the password was entered again; RFC 3339
+	keyCeremony = "ceremony" // what was asked of a passkey
 )
 
 // newSessions keeps sessions in the database. A browser has a random token, of

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/factor"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -33,6 +34,9 @@ type Gateway struct {
 	running inProgress
 	hashing *hashing
 	guesses *guesses
+
+	passkeys   *factor.Passkeys // nil on a server that can have none
+	noPasskeys error            // why
 }
 
 // Options configure a Gateway.
@@ -45,6 +49,8 @@ type Options struct {
 	// CheckProxy tells whether the network may be dialled through a proxy; its
 	// words reach the caller. Nil refuses every proxy.
 	CheckProxy func(string) error
+	// BaseURL is where browsers reach the dashboard: passkeys are bound to it.
+	BaseURL string
 	// GoodbyeWait is how long deleting a device waits for the network's answer;
 	// 0 is ten seconds.
 	GoodbyeWait time.Duration
@@ -55,11 +61,12 @@ func New(opts Options) *Gateway {
 	if opts.CheckProxy == nil {
 		opts.CheckProxy = func(string) error { return errors.New("this server takes no proxies") }
 	}
+	passkeys, noPasskeys := factor.NewPasskeys(opts.BaseURL)
 	return &Gateway{
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(), guesses: newGuesses(),
+		hashing: newHashing(), guesses: newGuesses(), passkeys: passkeys, noPasskeys: noPasskeys,
 	}
 }
 

@@ -38,14 +38,23 @@ func (g *Gateway) CreateUser(ctx context.Context, ws postern.WorkspaceID, in New
 	return u, token, err
 }
 
+// Reset is whose password is to be chosen anew.
+type Reset struct {
+	Email string `json:"email"`
+	// Alone removes what else the sign-in asks for, when the link is used: for who
+	// has lost the phone.
+	Alone bool `json:"alone"`
+}
+
 // ResetPassword gives the token of a link by which a user chooses a new password,
 // in place of an earlier one. The password of before opens the account until the
 // link is used. For the operator.
-func (g *Gateway) ResetPassword(ctx context.Context, email string) (u postern.User, token string, err error) {
-	if email, err = checkEmail(email); err != nil {
+func (g *Gateway) ResetPassword(ctx context.Context, in Reset) (u postern.User, token string, err error) {
+	email, err := checkEmail(in.Email)
+	if err != nil {
 		return u, "", err
 	}
 	token, now := randomToken(), g.time()
-	u, err = g.db.SetPasswordLink(ctx, email, hashToken(token), now.Add(joinTime), Operator().act(now, "", "user.password-reset", ""))
+	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, Operator().act(now, "", "user.password-reset", ""))
 	return u, token, err
 }

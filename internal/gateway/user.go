@@ -94,8 +94,9 @@ func checkEmail(text string) (string, error) {
 // account.
 var errSignIn = postern.Errorf(postern.Unauthorized, "the e-mail address or the password is wrong")
 
-// SignIn finds the user with an e-mail address and a password. Guesses are few,
-// for each account and for each account and network.
+// SignIn finds the user with an e-mail address and a password, who may have to prove
+// more: see Factors. Guesses are few, for each account and for each account and
+// network.
 func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if len(email) > maxEmail || len(password) > maxPassword {
@@ -115,7 +116,17 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 	if !same {
 		return postern.User{}, errSignIn
 	}
-	return u, g.db.RecordAct(ctx, store.Act{At: g.time(), UserID: u.ID, Act: "user.signed-in", Subject: string(u.ID), Address: address})
+	return u, nil
+}
+
+// SignedIn writes into the audit log that a user came in.
+func (g *Gateway) SignedIn(ctx context.Context, address string, u postern.User) error {
+	return g.db.RecordAct(ctx, userAct(g.time(), address, u.ID, "user.signed-in"))
+}
+
+// userAct is an act of a user upon the own account.
+func userAct(at postern.Time, address string, id postern.UserID, act string) store.Act {
+	return store.Act{At: at, UserID: id, Act: act, Subject: string(id), Address: address}
 }
 
 // ChangePassword replaces a user's password and ends all sessions of the user, whom

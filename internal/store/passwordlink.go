@@ -46,7 +46,7 @@ func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked
 			err = errors.Join(t.insertUser(u, ""), t.exec(`DELETE FROM setting WHERE name = $1`, setUpToken)) // there is a first user
 		}
 		if linked {
-			err = errors.Join(err, t.setPasswordLink(u.ID, o.TokenHash, o.ExpiresAt))
+			err = errors.Join(err, t.setPasswordLink(PasswordLink{u.ID, o.TokenHash, o.ExpiresAt, false}))
 		}
 		o.Act.Subject = string(u.ID)
 		return errors.Join(err, t.addMember(o.WorkspaceID, u, o.Role, o.Act.At), o.Act.record(t))
@@ -54,9 +54,17 @@ func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked
 	return u, linked, err
 }
 
+// PasswordLink lets a user choose a password, once.
+type PasswordLink struct {
+	UserID    postern.UserID
+	TokenHash string
+	ExpiresAt postern.Time
+	Alone     bool // the password is all that is asked for then: other factors go with its use
+}
+
 // SetPasswordLink replaces the link by which the user with an address may choose a
 // password.
-func (db *DB) SetPasswordLink(ctx context.Context, email, tokenHash string, expires postern.Time, act Act) (u postern.User, err error) {
+func (db *DB) SetPasswordLink(ctx context.Context, email string, l PasswordLink, act Act) (u postern.User, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		var ok bool
 		if u, _, ok, err = t.userByEmail(email); err != nil {
@@ -65,15 +73,19 @@ func (db *DB) SetPasswordLink(ctx context.Context, email, tokenHash string, expi
 		if !ok {
 			return postern.Errorf(postern.NotFound, "nobody has this e-mail address")
 		}
-		act.Subject = string(u.ID)
-		return errors.Join(t.setPasswordLink(u.ID, tokenHash, expires), act.record(t))
+		act.Subject, l.UserID = string(u.ID), u.ID
+		return errors.Join(t.setPasswordLink(l), act.record(t))
 	}))
 	return u, err
 }
 
-func (t *tx) setPasswordLink(id postern.UserID, tokenHash string, expires postern.Time) error {
-	return t.exec(`INSERT INTO password_link (user_id, token_hash, expires_at) VALUES ($1, $2, $3)
-		ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at`, id, tokenHash, expires)
+func (t *tx) setPasswordLink(l PasswordLink) error {
+	alone := 0
+	if l.Alone {
+		alone = 1
+	}
+	return t.exec(`INSERT INTO password_link (user_id, token_hash, expires_at, alone) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at, alone = excluded.alone`, l.UserID, l.TokenHash, l.ExpiresAt, alone)
 }
 
 // PasswordLink finds who may choose a password by a token; ok is false when nobody
@@ -90,12 +102,16 @@ func (db *DB) PasswordLink(ctx context.Context, tokenHash string, now postern.Ti
 // ends all sign-ins. It gives the user's new epoch.
 func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) (epoch int64, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`, tokenHash, id, act.At)
+		alone := 0
+		err := t.row(`SELECT alone FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`, []any{tokenHash, id, act.At}, &alone)
+		if errors.Is(err, sql.ErrNoRows) {
+			return LinkOver()
+		}
+		if err == nil && alone != 0 {
+			err = t.removeFactors(id)
+		}
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return LinkOver()
 		}
 		if err := errors.Join(t.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), act.record(t)); err != nil {
 			return err

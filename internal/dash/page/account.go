@@ -9,6 +9,14 @@ type AccountView struct {
 	Password     Field  // the new one; its value is never shown
 	PasswordHint string // what a password must be, as a sentence
 	Problem      string // what is wrong with the change of the password; "": nothing
+	Second       string // what the person proves beside the password, in words; "": nothing
+}
+
+func (v AccountView) secondLabel() string {
+	if v.Second == "" {
+		return "Set up a second step"
+	}
+	return "Change the second step"
 }
 
 // Session is a browser that is signed in.

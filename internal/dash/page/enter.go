@@ -1,7 +1,5 @@
 package page
 
-import "github.com/a-h/templ"
-
 // SetUpView is the form that makes the first workspace and its owner.
 type SetUpView struct {
 	Token        string // of the address: the form goes to /setup/{token}
@@ -18,10 +16,9 @@ func (v SetUpView) faults() []fault {
 
 // SignInView is the form to sign in.
 type SignInView struct {
-	Next    string          // where the person wanted to go, sent back as it is
-	Email   string          // as it was entered
-	Problem string          // the same whatever was wrong; "": nothing
-	Second  templ.Component // fields of a second step, instead of e-mail and password; nil: the first step
+	Next    string // where the person wanted to go, sent back as it is
+	Email   string // as it was entered
+	Problem string // the same whatever was wrong; "": nothing
 }
 
 // ProblemView is a page that could not be shown.

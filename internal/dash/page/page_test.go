@@ -73,6 +73,11 @@ func hostilePages(s string) []sample {
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
 		{"KeyShown", KeyShown(f, full[KeyShownView](s))},
 		{"Account", Account(f, full[AccountView](s))},
+		{"Second", Second(full[SecondView](s))},
+		{"Sure", Sure(f, full[SureView](s))},
+		{"Factors", Factors(f, full[FactorsView](s))},
+		{"AppSecret", AppSecret(f, AppView{Picture: "<svg></svg>", Secret: "GEZDGNBV", Code: Field{s, s}})},
+		{"RecoveryCodes", RecoveryCodes(f, RecoveryView{Codes: "abcde-fghij", Added: s})},
 		{"People", People(f, full[PeopleView](s))},
 		{"InvitationShown", InvitationShown(f, full[InvitationShownView](s))},
 		{"Audit", Audit(f, full[AuditView](s))},
@@ -200,7 +205,7 @@ func judge(t *testing.T, page string, n *html.Node) {
 		switch {
 		case strings.HasPrefix(a.Key, "on"), strings.HasPrefix(a.Key, "hx-on"), a.Key == "style", a.Key == "srcdoc":
 			t.Errorf("%s: <%s> has the attribute %s", page, n.Data, a.Key)
-		case turns(a.Val) && a.Key != "value" && a.Key != "data-label":
+		case turns(a.Val) && a.Key != "value" && a.Key != "data-label" && a.Key != "data-options":
 			t.Errorf("%s: <%s %s> turns text around", page, n.Data, a.Key)
 		case slices.Contains([]string{"href", "action", "src", "formaction", "hx-get", "hx-post"}, a.Key):
 			u, err := url.Parse(strings.TrimSpace(a.Val))

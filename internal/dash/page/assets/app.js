@@ -3,6 +3,7 @@
 //   data-copies="id"             copies the text of #id
 //   data-shows="id"              shows and hides the password in #id
 //   command, commandfor          as in HTML, for browsers that lack it
+//   form[data-passkey]           asks the browser for a passkey, by data-options
 //   details[data-drop]           closes on Escape and on a click elsewhere
 //   time[data-local]             is written in the reader's own time
 (() => {
@@ -71,10 +72,37 @@
     }
   })
 
+  // A passkey's answer is put into the form, which is sent then. htmx has no part in it.
+  const askPasskey = async (form) => {
+    const refused = form.querySelector('[data-refused]')
+    refused.hidden = true
+    try {
+      if (!globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON) throw new Error('This browser has no passkeys, or the address is not https.')
+      const asked = JSON.parse(form.dataset.options)
+      const answer = form.dataset.passkey === 'create'
+        ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(asked) })
+        : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(asked) })
+      form.elements.passkey.value = JSON.stringify(answer.toJSON())
+      form.submit()
+    } catch (e) {
+      refused.textContent = {
+        NotAllowedError: 'It was stopped, or took too long. Try again.',
+        InvalidStateError: 'This device has a passkey for you already.',
+        SecurityError: 'Passkeys do not work at this address.',
+      }[e.name] ?? e.message
+      refused.hidden = false
+    }
+  }
+  document.addEventListener('submit', (e) => {
+    if (!e.target.dataset.passkey) return
+    e.preventDefault()
+    askPasskey(e.target)
+  })
+
   // A form that is on its way is not sent twice by a double click; it is usable
   // again after a while, and at once for who comes back.
   document.addEventListener('submit', (e) => {
-    if (e.target.method === 'dialog') return
+    if (e.target.method === 'dialog' || e.defaultPrevented) return
     if (e.target.dataset.sent) return e.preventDefault()
     e.target.dataset.sent = '1'
     setTimeout(() => { delete e.target.dataset.sent }, 3000)

@@ -1,0 +1,251 @@
+package gateway
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"postern/internal/factor"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Factors are what a user proves beside the password: one of them, whichever.
+type Factors struct {
+	App      bool // an authenticator app
+	Passkeys []store.Passkey
+	Recovery int // codes that are left
+}
+
+// Any tells whether there is one.
+func (f Factors) Any() bool { return f.App || len(f.Passkeys) > 0 }
+
+// Factors lists what a user proves beside the password.
+func (g *Gateway) Factors(ctx context.Context, id postern.UserID) (f Factors, err error) {
+	app, _, err := g.db.TOTP(ctx, id)
+	if err != nil {
+		return f, err
+	}
+	if f.Passkeys, err = g.db.Passkeys(ctx, id, maxPasskeys); err != nil {
+		return f, err
+	}
+	f.App = app.Confirmed
+	f.Recovery, err = g.db.RecoveryCodes(ctx, id)
+	return f, err
+}
+
+// Reenter checks the password of a user who is signed in, before what only the
+// user may do.
+func (g *Gateway) Reenter(ctx context.Context, address string, id postern.UserID, password string) error {
+	_, _, err := g.reenter(ctx, address, id, "/password", password)
+	return err
+}
+
+// BeginApp makes the secret of an authenticator app. It counts when ConfirmApp has
+// seen a code of it.
+func (g *Gateway) BeginApp(ctx context.Context, id postern.UserID) error {
+	return g.db.BeginTOTP(ctx, id, g.box.Seal(factor.NewSecret(), appPlace(id)))
+}
+
+func appPlace(id postern.UserID) string { return "totp " + string(id) }
+
+// AppSecret is the secret of an authenticator app, as people and as apps read it.
+type AppSecret struct{ Text, URI string }
+
+// AppSecret is the secret of an app that waits for its first code; empty when none
+// does.
+func (g *Gateway) AppSecret(ctx context.Context, id postern.UserID) (s AppSecret, err error) {
+	secret, err := g.unconfirmed(ctx, id)
+	if err != nil || secret == nil {
+		return s, err
+	}
+	u, _, _, err := g.db.User(ctx, id)
+	return AppSecret{factor.SecretText(secret), factor.SecretURI("Postern", u.Email, secret)}, err
+}
+
+func (g *Gateway) unconfirmed(ctx context.Context, id postern.UserID) ([]byte, error) {
+	app, ok, err := g.db.TOTP(ctx, id)
+	if err != nil || !ok || app.Confirmed {
+		return nil, err
+	}
+	return g.box.Open(app.Secret, appPlace(id))
+}
+
+// Self is a user at the own account.
+type Self struct {
+	ID      postern.UserID
+	Address string // of the browser
+	Token   string // the hash of its session's: that one goes on when all others end
+}
+
+// ConfirmApp makes an authenticator app count, by its first code. All other
+// sessions of the user end. The recovery codes are nil when the user has some.
+func (g *Gateway) ConfirmApp(ctx context.Context, self Self, code string) (recovery []string, err error) {
+	secret, err := g.unconfirmed(ctx, self.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.guesses.take(ctx, self.Address, "confirm "+string(self.ID)); err != nil {
+		return nil, err
+	}
+	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
+	if !ok || secret == nil {
+		return nil, postern.Invalid("/code", "this is not the code that the app shows now; is the phone's clock right?")
+	}
+	return g.added(self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.ConfirmTOTP(ctx, o, step) })
+}
+
+// added adds a factor with recovery codes, which it gives if they are kept.
+func (g *Gateway) added(self Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
+	codes := factor.NewRecoveryCodes(recoveryCodes)
+	kept, err := add(store.NewFactor{UserID: self.ID, Recovery: g.recoveryHashes(self.ID, codes), But: self.Token, Act: userAct(g.time(), self.Address, self.ID, act)})
+	if err != nil || !kept {
+		return nil, err
+	}
+	return codes, nil
+}
+
+func (g *Gateway) recoveryHashes(id postern.UserID, codes []string) []string {
+	list := make([]string, len(codes))
+	for i, code := range codes {
+		list[i] = hex.EncodeToString(g.box.MAC("recovery "+string(id), factor.TypedCode(code)))
+	}
+	return list
+}
+
+// NewRecoveryCodes replaces the recovery codes of a user.
+func (g *Gateway) NewRecoveryCodes(ctx context.Context, address string, id postern.UserID) ([]string, error) {
+	codes := factor.NewRecoveryCodes(recoveryCodes)
+	return codes, g.db.SetRecoveryCodes(ctx, id, g.recoveryHashes(id, codes), userAct(g.time(), address, id, "user.recovery-codes-made"))
+}
+
+// RemoveFactor removes a passkey of a user, or the authenticator app when passkey
+// is "".
+func (g *Gateway) RemoveFactor(ctx context.Context, address string, id postern.UserID, passkey string) error {
+	act := "user.app-removed"
+	if passkey != "" {
+		act = "user.passkey-removed"
+	}
+	return g.db.RemoveFactor(ctx, id, passkey, userAct(g.time(), address, id, act))
+}
+
+// UseCode checks what a user typed: the code of the app, or a recovery code, each
+// of which opens once. Guesses are as few as those of passwords.
+func (g *Gateway) UseCode(ctx context.Context, address string, id postern.UserID, code string) error {
+	if err := g.guesses.take(ctx, address, "second "+string(id)); err != nil {
+		return err
+	}
+	code = factor.TypedCode(code)
+	ok, err := g.useAppCode(ctx, id, code)
+	if err == nil && !ok {
+		ok, err = g.db.UseRecoveryCode(ctx, id, g.recoveryHashes(id, []string{code})[0], userAct(g.time(), address, id, "user.recovery-code-used"))
+	}
+	if err == nil && !ok {
+		err = postern.Invalid("/code", "this code is wrong, or was used already; the app shows a new one every 30 seconds")
+	}
+	return err
+}
+
+func (g *Gateway) useAppCode(ctx context.Context, id postern.UserID, code string) (bool, error) {
+	app, ok, err := g.db.TOTP(ctx, id)
+	if err != nil || !ok || !app.Confirmed {
+		return false, err
+	}
+	secret, err := g.box.Open(app.Secret, appPlace(id))
+	if err != nil {
+		return false, err
+	}
+	step, ok := factor.MatchCode(secret, code, g.now(), app.Used)
+	if !ok {
+		return false, nil
+	}
+	return g.db.UseTOTP(ctx, id, step)
+}
+
+// PasskeysOff says why this server can have no passkeys; nil when it can.
+func (g *Gateway) PasskeysOff() error { return g.noPasskeys }
+
+// BeginPasskey asks a user's browser for a new passkey, or for one that is there.
+func (g *Gateway) BeginPasskey(ctx context.Context, id postern.UserID, add bool) (c factor.Ceremony, err error) {
+	p, err := g.person(ctx, id)
+	if err != nil {
+		return c, err
+	}
+	if add {
+		return g.passkeys.BeginAdd(p)
+	}
+	return g.passkeys.BeginUse(p)
+}
+
+// person is a user with the passkeys.
+func (g *Gateway) person(ctx context.Context, id postern.UserID) (p factor.Person, err error) {
+	if g.passkeys == nil {
+		return p, postern.Errorf(postern.NotFound, "%s", g.noPasskeys)
+	}
+	u, _, _, err := g.db.User(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	list, err := g.db.Passkeys(ctx, id, maxPasskeys)
+	if err != nil {
+		return p, err
+	}
+	p = factor.Person{ID: string(id), Email: u.Email}
+	for _, k := range list {
+		kept, err := g.box.Open(k.Kept, passkeyPlace(id))
+		if err != nil {
+			return p, err
+		}
+		p.Passkeys = append(p.Passkeys, kept)
+	}
+	return p, nil
+}
+
+func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
+
+// AddPasskey takes a browser's new passkey, in answer to the question whose state
+// is given. All other sessions of the user end. The recovery codes are nil when the
+// user has some.
+func (g *Gateway) AddPasskey(ctx context.Context, self Self, name string, state, answer []byte) (recovery []string, err error) {
+	if err := checkName("/name", name); err != nil {
+		return nil, err
+	}
+	p, err := g.person(ctx, self.ID)
+	if err != nil {
+		return nil, err
+	}
+	k, err := g.passkeys.FinishAdd(p, state, answer)
+	if err != nil {
+		return nil, passkeyRefused(err)
+	}
+	in := store.Passkey{ID: k.ID, UserID: self.ID, Name: name, Kept: g.box.Seal(k.Kept, passkeyPlace(self.ID)), CreatedAt: g.time()}
+	return g.added(self, "user.passkey-added", func(o store.NewFactor) (bool, error) { return g.db.AddPasskey(ctx, o, in, maxPasskeys) })
+}
+
+// UsePasskey takes a browser's proof that it has one of the user's passkeys, in
+// answer to the question whose state is given.
+func (g *Gateway) UsePasskey(ctx context.Context, address string, id postern.UserID, state, answer []byte) error {
+	if err := g.guesses.take(ctx, address, "second "+string(id)); err != nil {
+		return err
+	}
+	p, err := g.person(ctx, id)
+	if err != nil {
+		return err
+	}
+	k, err := g.passkeys.FinishUse(p, state, answer)
+	if err != nil {
+		return passkeyRefused(err)
+	}
+	ok, err := g.db.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: id, Kept: g.box.Seal(k.Kept, passkeyPlace(id)), UsedAt: g.time()})
+	if err == nil && !ok {
+		err = passkeyRefused(factor.ErrPasskey)
+	}
+	return err
+}
+
+func passkeyRefused(err error) error {
+	if errors.Is(err, factor.ErrPasskey) {
+		return postern.Invalid("/passkey", "the passkey was not accepted; try again, or use another way")
+	}
+	return err
+}
