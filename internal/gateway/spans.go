@@ -84,3 +84,12 @@ func (g *Gateway) Kept(ctx context.Context, c Caller, server Retention) (Retenti
 	ws, err := g.db.Workspace(ctx, c.Workspace())
 	return server.of(ws), err
 }
+
+// EndpointsUsed says how many of the plan's webhook endpoints there are.
+func (g *Gateway) EndpointsUsed(ctx context.Context, c Caller) (Used, error) {
+	if err := c.permitWhole(postern.WebhooksRead); err != nil {
+		return Used{}, err
+	}
+	n, err := g.db.EndpointsUsed(ctx, c.Workspace())
+	return Used{n, c.Plan.Endpoints}, err
+}
