@@ -6,7 +6,6 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/postern"
-	"postern/internal/store"
 )
 
 // period is what charts are about.
@@ -15,10 +14,8 @@ type period struct {
 	days  bool
 }
 
-var (
-	lastHours = period{"the last 24 hours", false} //nolint:gochecknoglobals // a constant
-	lastDays  = period{"the last 30 days", true}   //nolint:gochecknoglobals // a constant
-)
+func lastHours() period { return period{"the last 24 hours", false} }
+func lastDays() period  { return period{"the last 30 days", true} }
 
 // attemptsChart is what attempts of deliveries came to.
 func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
@@ -58,13 +55,13 @@ func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 }
 
 // messagesChart is what was sent and received.
-func messagesChart(list []store.MessageSpan, p period) page.Chart {
+func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
 		ID: "messages", Title: "Messages", Colours: "traffic", Days: p.days,
 		Parts: []string{"Sent", "Received"}, Columns: []string{"Sent", "Received", "Failed"},
 		Note: "Messages by the time at which they were accepted or came. Failed ones are those that expired too.",
 	}
-	var sum store.MessageSpan
+	var sum postern.MessageSpan
 	for _, m := range list {
 		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
 		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received), num(m.Failed)))
@@ -74,7 +71,7 @@ func messagesChart(list []store.MessageSpan, p period) page.Chart {
 }
 
 // deliveredChart is how much of what was sent arrived.
-func deliveredChart(list []store.MessageSpan, p period) page.Chart {
+func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
 		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: " %", Most: 100, Parts: []string{"Delivered"}, Columns: []string{"Sent", "Delivered", "Rate"},
 		Note: "Of the messages that the network took, those that arrived at the phone or were read.",

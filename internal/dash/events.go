@@ -31,7 +31,7 @@ func eventQuery(r *http.Request) gateway.EventQuery {
 }
 
 // eventsPath is a page of the log with the filters of a request.
-func eventsPath(r *http.Request, page, after string) string {
+func eventsPath(r *http.Request, path, after string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after} {
 		if value != "" {
@@ -39,9 +39,9 @@ func eventsPath(r *http.Request, page, after string) string {
 		}
 	}
 	if len(q) == 0 {
-		return page
+		return path
 	}
-	return page + "?" + q.Encode()
+	return path + "?" + q.Encode()
 }
 
 func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -119,11 +119,13 @@ func eventsOf(list []gateway.LoggedEvent, v visit, devices []page.Choice) (event
 // eventOf shows an event. Its envelope is of our making.
 func eventOf(e gateway.LoggedEvent, v visit, devices []page.Choice) page.Event {
 	var in struct {
-		Timestamp time.Time
-		DeviceID  string
-		Message   struct{ ID string }
+		Timestamp time.Time `json:"timestamp"`
+		DeviceID  string    `json:"deviceId"`
+		Message   struct {
+			ID string `json:"id"`
+		} `json:"message"`
 	}
-	_ = json.Unmarshal(e.Body, &in) //nolint:errcheck // what cannot be read is shown as it is
+	_ = json.Unmarshal(e.Body, &in) // what cannot be read is shown as it is
 	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp, JSON: indented(e.Body)}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
 		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(nameOf(in.DeviceID, devices), in.DeviceID)}

@@ -46,10 +46,10 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // figures adds the charts of what the caller may see, and a tile of each rate.
 func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error {
-	p, spans := lastHours, gateway.LastDay()
+	p, spans := lastHours(), gateway.LastDay()
 	view.Spans, view.Span = []page.Choice{{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"}}, "/"
 	if r.FormValue("span") == "month" {
-		p, spans, view.Span = lastDays, gateway.LastMonth(), "/?span=month"
+		p, spans, view.Span = lastDays(), gateway.LastMonth(), "/?span=month"
 	}
 	if v.may(postern.MessagesRead) {
 		list, err := d.g.MessageSpans(r.Context(), v.caller, spans)
@@ -72,7 +72,7 @@ func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error 
 		for _, h := range list {
 			good, bad = good+h.Succeeded, bad+h.Failed
 		}
-		view.Tiles = append(view.Tiles, page.Tile{Label: "Webhook attempts that succeed", Value: rate(good, good+bad), Note: "in " + p.words})
+		view.Tiles = append(view.Tiles, page.Tile{Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words})
 		view.Charts = append(view.Charts, attemptsChart(list, p), latencyChart(list, p))
 	}
 	return nil

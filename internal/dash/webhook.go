@@ -33,7 +33,7 @@ func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.WebhookView{
 		Webhook: page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events},
 		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered, Headers: slices.Sorted(maps.Keys(e.Headers)),
-		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Chart: attemptsChart(lastDay(hours.Data, now), lastHours),
+		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Chart: attemptsChart(lastDay(hours.Data, now), lastHours()),
 		Change: v.may(postern.WebhooksWrite), Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
 	}
 	// DueAt is zero when no try comes any more.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"postern/internal/postern"
-	"postern/internal/store"
 )
 
 // Spans are consecutive spans of time that end now.
@@ -32,13 +31,13 @@ func (s Spans) starts(now postern.Time) []postern.Time {
 
 // MessageSpans tells what became of the messages of the caller's workspace, span
 // by span, those without any too. A key limited to devices may not know.
-func (g *Gateway) MessageSpans(ctx context.Context, c Caller, s Spans) ([]store.MessageSpan, error) {
+func (g *Gateway) MessageSpans(ctx context.Context, c Caller, s Spans) ([]postern.MessageSpan, error) {
 	if err := c.permitWhole(postern.MessagesRead); err != nil {
 		return nil, err
 	}
 	starts := s.starts(g.time())
 	list, err := g.db.MessageSpans(ctx, c.Workspace(), starts[0], s.Length)
-	return whole(starts, list, func(m store.MessageSpan) postern.Time { return m.Start }, func(at postern.Time) store.MessageSpan { return store.MessageSpan{Start: at} }), err
+	return whole(starts, list, func(m postern.MessageSpan) postern.Time { return m.Start }, func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} }), err
 }
 
 // AttemptSpans is MessageSpans for the attempts of deliveries to all endpoints.

@@ -94,24 +94,13 @@ func hourRows(hours map[hourKey]standing) (rows [][]any) {
 	return rows
 }
 
-// MessageSpan is what became of the messages of a span of time, by when they were
-// accepted or came.
-type MessageSpan struct {
-	Start     postern.Time
-	Accepted  int64 // of the API
-	Sent      int64 // of these, what the network took
-	Delivered int64 // of these, what arrived
-	Failed    int64 // of those accepted, what failed or expired
-	Received  int64
-}
-
 // MessageSpans gives what became of a workspace's messages from since on, span by
 // span, oldest first. A span is whole hours, since one of its starts; those
 // without any message are left out.
-func (db *DB) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []MessageSpan, err error) {
+func (db *DB) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.MessageSpan, err error) {
 	err = db.rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
 		FROM message_hour WHERE workspace_id = $1 AND hour >= $2 GROUP BY 1 ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
-		var s MessageSpan
+		var s postern.MessageSpan
 		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
 		list = append(list, s)
 		return err

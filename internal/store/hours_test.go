@@ -12,13 +12,13 @@ import (
 )
 
 // countedSpan counts the messages of an hour one by one.
-func countedSpan(t *testing.T, db *DB, ws postern.WorkspaceID, hour postern.Time) MessageSpan {
+func countedSpan(t *testing.T, db *DB, ws postern.WorkspaceID, hour postern.Time) postern.MessageSpan {
 	t.Helper()
 	of := func(what string) int64 {
 		return int64(count(t, db, `SELECT count(*) FROM message WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3 AND `+what, ws, hour, hour+hourMillis))
 	}
 	const api = `direction = 'outbound' AND source = 'api'`
-	return MessageSpan{
+	return postern.MessageSpan{
 		Start: hour, Accepted: of(api), Sent: of(api + ` AND status IN ('sent', 'delivered', 'read')`), Delivered: of(api + ` AND status IN ('delivered', 'read')`),
 		Failed: of(api + ` AND status IN ('failed', 'expired')`), Received: of(`direction = 'inbound'`),
 	}
