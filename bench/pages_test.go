@@ -25,7 +25,7 @@ const (
 // with many devices and messages.
 func pages(t *testing.T) (list []figure) {
 	h, cookie, device := dashboard(t)
-	for _, path := range []string{"/", "/devices", "/devices/" + string(device), "/keys", "/account"} {
+	for _, path := range []string{"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/devices", "/devices/" + string(device), "/keys", "/account"} {
 		f := figure{name: "dashboard " + strings.ReplaceAll(path, string(device), "{id}"), unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
 		for range rounds {
 			f.ours = append(f.ours, pageTime(t, h, cookie, path))

@@ -203,7 +203,7 @@ func (a *App) handler() (*api.API, error) {
 		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil, Transport: from,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
-			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure,
+			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
 			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit,
 		}),
 	})

@@ -29,6 +29,7 @@ type Options struct {
 	Log     *slog.Logger
 	BaseURL string                     // where callers reach the API
 	Secure  bool                       // browsers come by HTTPS
+	Kept    gateway.Retention          // how long the server keeps things
 	Address func(*http.Request) string // where a request comes from
 	// Saw is told for the log which page a request is for, and, once that is known,
 	// who asks for it.
@@ -40,6 +41,7 @@ type dash struct {
 	g        *gateway.Gateway
 	log      *slog.Logger
 	base     string
+	kept     gateway.Retention
 	address  func(*http.Request) string
 	saw      func(context.Context, string, postern.Member)
 	sessions *scs.SessionManager
@@ -49,7 +51,7 @@ type dash struct {
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, address: opts.Address, saw: opts.Saw, sessions: newSessions(opts), mux: http.NewServeMux()}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, sessions: newSessions(opts), mux: http.NewServeMux()}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
 	}
@@ -103,7 +105,7 @@ func (d *dash) routes() {
 	d.open("GET /join/{token}", d.showJoin)
 	d.open("POST /join/{token}", d.join)
 
-	d.member("GET /{$}", d.overview, postern.UsageRead, postern.DevicesRead)
+	d.overviewRoutes()
 	d.member("GET /devices", d.devices, postern.DevicesRead)
 	d.member("GET /devices/new", d.newDevice, postern.DevicesWrite)
 	d.member("POST /devices", d.createDevice, postern.DevicesWrite)

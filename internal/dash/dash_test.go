@@ -47,7 +47,7 @@ func newSite(t *testing.T) *site {
 	}
 	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL})}
 	srv := httptest.NewServer(Handler(Options{
-		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Address: func(*http.Request) string { return "192.0.2.1" },
+		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
 	}))
 	s.url = srv.URL
 	t.Cleanup(func() {

@@ -33,7 +33,7 @@ func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.WebhookView{
 		Webhook: page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events},
 		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered, Headers: slices.Sorted(maps.Keys(e.Headers)),
-		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Hours: lastDay(hours.Data, now),
+		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Chart: attemptsChart(lastDay(hours.Data, now), lastHours()),
 		Change: v.may(postern.WebhooksWrite), Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
 	}
 	// DueAt is zero when no try comes any more.
@@ -48,12 +48,12 @@ func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // lastDay are the hours of a day, also those in which nothing was sent.
-func lastDay(hours []postern.EndpointHour, now time.Time) (list []page.Hour) {
+func lastDay(hours []postern.EndpointHour, now time.Time) (list []postern.EndpointHour) {
 	for at := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour); !at.After(now); at = at.Add(time.Hour) {
-		h := page.Hour{At: at}
+		h := postern.EndpointHour{Hour: postern.TimeOf(at)}
 		for _, one := range hours {
-			if one.Hour.Std().Equal(at) {
-				h.Succeeded, h.Failed, h.MeanMs = int(one.Succeeded), int(one.Failed), int(one.MeanMs)
+			if one.Hour == h.Hour {
+				h = one
 			}
 		}
 		list = append(list, h)

@@ -45,7 +45,12 @@ func (g *Gateway) Events(ctx context.Context, c Caller, q EventQuery) (List[Logg
 	if err != nil || !more {
 		return List[LoggedEvent]{Data: list}, err
 	}
-	return List[LoggedEvent]{list, g.cursor(c.Workspace(), "events", strconv.FormatInt(r.at, 10))}, nil
+	return List[LoggedEvent]{list, r.cursor("events", r.at)}, nil
+}
+
+// cursor is for a place in the reader's log.
+func (r *LogReader) cursor(kind string, place int64) string {
+	return r.g.cursor(r.ws, kind, strconv.FormatInt(place, 10))
 }
 
 // LogReader reads a log page by page. It is not for many goroutines at once.
@@ -195,13 +200,17 @@ func (r *LogReader) next(ctx context.Context, limit int) (list []LoggedEvent, mo
 		return nil, false, err
 	}
 	r.at = p.Last
-	for _, e := range p.Entries {
+	return shown(p.Entries), p.More, nil
+}
+
+func shown(entries []store.LogEntry) (list []LoggedEvent) {
+	for _, e := range entries {
 		if len(e.Body) == 0 { // its device was deleted
 			e.Body = e.Envelope(e.Sequence, e.At)
 		}
 		list = append(list, LoggedEvent{e.ID, e.Type, e.Body})
 	}
-	return list, p.More, nil
+	return list
 }
 
 // whole refuses when something behind the reader's place was removed.

@@ -40,6 +40,7 @@ const (
 
 	statsTime = day      // that an endpoint's counters are shown for when nobody says
 	maxStats  = 31 * day // ... and at most
+	keepHours = 32 * day // that what became of messages is known by the hour
 
 	defaultInFlight = 8
 	maxInFlight     = 64

@@ -65,6 +65,10 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 	}
 	return errors.Join(err,
 		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := g.db.RemoveMessageHours(ctx, now.Add(-keepHours))
+			return 0, more, err
+		}),
+		inChunks(ctx, func(int64) (int64, bool, error) {
 			more, err := g.db.RemoveEndpointHours(ctx, now.Add(-keep.Events))
 			return 0, more, err
 		}),

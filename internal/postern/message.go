@@ -99,3 +99,14 @@ type Usage struct {
 	Messages int
 	Devices  int
 }
+
+// MessageSpan is what became of the messages of a span of time, by when they were
+// accepted or came.
+type MessageSpan struct {
+	Start     Time
+	Accepted  int64 // of the API
+	Sent      int64 // of these, what the network took
+	Delivered int64 // of these, what arrived
+	Failed    int64 // of those accepted, what failed or expired
+	Received  int64
+}

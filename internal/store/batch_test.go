@@ -113,6 +113,7 @@ func state(t *testing.T, db *DB) string {
 		`SELECT 'delivery', type || ' ' || status || ' ' || last_reason, attempts, due_at, completed_at, last_status, count(*) FROM delivery GROUP BY type, status, last_reason, attempts, due_at, completed_at, last_status ORDER BY 2, 3`,
 		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt_log GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
 		`SELECT 'usage', month, messages, 0, 0, 0, 0 FROM usage`,
+		`SELECT 'message hour ' || hour, '', accepted, sent, delivered, failed, received FROM message_hour ORDER BY hour`,
 		`SELECT 'device usage ' || device_id, month, messages, 0, 0, 0, 0 FROM device_usage ORDER BY device_id`,
 		`SELECT 'session key ' || name, account || kind, at, length(value), 0, 0, 0 FROM session_key ORDER BY name`,
 		`SELECT 'endpoint', status, failures, failing_since, 0, 0, 0 FROM endpoint`,

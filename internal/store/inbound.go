@@ -32,6 +32,9 @@ func (o RecordInbound) apply(t *tx) error {
 	if err != nil {
 		return err
 	}
+	if fresh {
+		t.moved(m, "")
+	}
 	e, err := m.Event(o.Type)
 	if err != nil {
 		return err
@@ -57,6 +60,7 @@ func (RecordInbound) applyAll(t *tx, list []pending) (rest []pending, err error)
 			rest = append(rest, p)
 			continue
 		}
+		t.moved(o.Message, "")
 		e, err := o.Message.Event(o.Type)
 		if err != nil {
 			return nil, err

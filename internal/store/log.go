@@ -42,10 +42,35 @@ func (db *DB) Events(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 	if err != nil {
 		return p, err
 	}
+	return db.logPage(ctx, ws, f, span{after, last, last, n == logScan}, "", limit)
+}
+
+// EventsBefore is Events the other way, newest first: it reads before a position,
+// and no further back than behind a floor.
+func (db *DB) EventsBefore(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64, limit int) (p EventPage, err error) {
+	var first int64
+	var n int
+	err = db.row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
+		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
+	if err != nil {
+		return p, err
+	}
+	return db.logPage(ctx, ws, f, span{first - 1, before - 1, first, n == logScan}, " DESC", limit)
+}
+
+// span is a part of the log that one page may look at: behind after, up to last.
+type span struct {
+	after, last int64
+	end         int64 // where the page has got to when all of it is looked at
+	more        bool  // there is more beyond
+}
+
+// logPage reads a part of the log in the order of position, or the other way.
+func (db *DB) logPage(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string, limit int) (p EventPage, err error) {
 	size := 0
 	err = db.rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
-		AND ($4 = 'null' OR type IN `+db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+db.dialect.inList(5)+`) ORDER BY position LIMIT $6 + 0`,
-		[]any{ws, after, last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
+		AND ($4 = 'null' OR type IN `+db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+db.dialect.inList(5)+`) ORDER BY position`+order+` LIMIT $6 + 0`,
+		[]any{ws, in.after, in.last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
 			p.Entries = append(p.Entries, e)
@@ -54,7 +79,7 @@ func (db *DB) Events(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 			}
 			return err
 		})
-	p.Last, p.More = last, n == logScan
+	p.Last, p.More = in.end, in.more
 	switch {
 	case errors.Is(err, errPageFull):
 		p.Last, p.More, err = p.Entries[len(p.Entries)-1].Position, true, nil

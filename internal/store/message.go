@@ -79,6 +79,7 @@ func (o QueueMessage) apply(t *tx) error {
 	if err == nil && !ok {
 		err = errors.New("a network id was chosen twice")
 	}
+	t.moved(o.Message, "")
 	t.wake(OutboundQueued, string(o.Message.DeviceID))
 	return err
 }
@@ -142,6 +143,7 @@ func (QueueMessage) applyAll(t *tx, list []pending) (rest []pending, err error) 
 	for i, p := range list {
 		m := queueOf(p).Message
 		values[i] = newMessageValues(m, "", false)
+		t.moved(m, "")
 		t.wake(OutboundQueued, string(m.DeviceID))
 	}
 	fresh, err := t.insertMessages(values)

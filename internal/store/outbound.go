@@ -137,6 +137,7 @@ func (o FinishOutbound) apply(t *tx) error {
 	if err != nil {
 		return err
 	}
+	t.moved(m, postern.Sending)
 	if o.Refund {
 		if err := refund(t, m); err != nil {
 			return err
@@ -163,7 +164,7 @@ func (FinishOutbound) applyAll(t *tx, list []pending) (rest []pending, err error
 		return rest, nil
 	}
 	from, args := table("id, status, error_code, error_detail, sent_at", values)
-	events, err := t.updateMessages(`UPDATE message AS m SET status = u.status, error_code = u.error_code, error_detail = u.error_detail, sent_at = u.sent_at FROM `+from+`
+	events, err := t.finishMessages(`UPDATE message AS m SET status = u.status, error_code = u.error_code, error_detail = u.error_detail, sent_at = u.sent_at FROM `+from+`
 		WHERE m.id = u.id AND m.status IN ('queued', 'sending') RETURNING `+messageColumnsOf("m"), args, func(m postern.Message) postern.Time { return ops[m.ID].At })
 	if err != nil {
 		return nil, err
@@ -177,13 +178,14 @@ func messageColumnsOf(table string) string {
 	return table + "." + strings.ReplaceAll(messageColumns, ", ", ", "+table+".")
 }
 
-// updateMessages makes the events of the messages that a query changes.
-func (t *tx) updateMessages(query string, args []any, at func(postern.Message) postern.Time) (events []happening, err error) {
+// finishMessages makes the events of the messages whose sending a query ends.
+func (t *tx) finishMessages(query string, args []any, at func(postern.Message) postern.Time) (events []happening, err error) {
 	err = t.rows(query, args, func(r *sql.Rows) error {
 		m, err := scanMessage(r)
 		if err != nil {
 			return err
 		}
+		t.moved(m, postern.Sending)
 		e, err := m.Event(postern.EventType("message." + string(m.Status)))
 		events = append(events, happening{e, at(m)})
 		return err
@@ -300,10 +302,12 @@ func (list receipts) apply(t *tx) error {
 }
 
 func (o Receipt) apply(t *tx, m postern.Message) error {
+	from := m.Status
 	m, events, err := o.move(m)
 	if err != nil || len(events) == 0 {
 		return err
 	}
+	t.moved(m, from)
 	err = t.exec(`UPDATE message SET status = $2, error_code = '', error_detail = '', sent_at = $3, delivered_at = $4, read_at = $5 WHERE id = $1`,
 		m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt)
 	for _, e := range events {
@@ -378,6 +382,7 @@ func (receipts) applyAll(t *tx, list []pending) (rest []pending, err error) { //
 			return nil, err
 		}
 		if len(happened) > 0 {
+			t.moved(m, messages[key].Status)
 			messages[key], moved[m.ID], events = m, m, append(events, happened...)
 		}
 	}

@@ -40,7 +40,7 @@ func (t *tx) count(o Attempt) {
 const addTally = ` ON CONFLICT (endpoint_id, hour) DO UPDATE SET succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed, exhausted = h.exhausted + excluded.exhausted,
 	duration = h.duration + excluded.duration, slowest = CASE WHEN excluded.slowest > h.slowest THEN excluded.slowest ELSE h.slowest END`
 
-// writeTallies writes what was counted.
+// writeTallies writes what was counted, of attempts and of messages.
 func (t *tx) writeTallies() error {
 	for key, c := range t.tallies {
 		if err := t.exec(`INSERT INTO endpoint_hour AS h (endpoint_id, hour, succeeded, failed, exhausted, duration, slowest) VALUES ($1, $2, $3, $4, $5, $6, $7)`+addTally,
@@ -49,7 +49,7 @@ func (t *tx) writeTallies() error {
 		}
 	}
 	clear(t.tallies)
-	return nil
+	return t.writeHours()
 }
 
 // EndpointHours gives what an endpoint's attempts came to in the hours that begin
@@ -58,23 +58,22 @@ func (db *DB) EndpointHours(ctx context.Context, ws postern.WorkspaceID, id post
 	err = db.rows(ctx, `SELECT hour, succeeded, failed, exhausted, duration, slowest FROM endpoint_hour
 		WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND hour >= $3 AND hour < $4 ORDER BY hour`,
 		[]any{ws, id, since, until}, func(r *sql.Rows) error {
-			var h postern.EndpointHour
-			var duration int64
-			err := r.Scan(&h.Hour, &h.Succeeded, &h.Failed, &h.Exhausted, &duration, &h.MaxMs)
-			h.MeanMs = duration / max(h.Succeeded+h.Failed, 1)
+			h, err := scanEndpointHour(r)
 			list = append(list, h)
 			return err
 		})
 	return list, err
 }
 
+func scanEndpointHour(r scanner) (h postern.EndpointHour, err error) {
+	var duration int64
+	err = r.Scan(&h.Hour, &h.Succeeded, &h.Failed, &h.Exhausted, &duration, &h.MaxMs)
+	h.MeanMs = duration / max(h.Succeeded+h.Failed, 1)
+	return h, err
+}
+
 // RemoveEndpointHours removes a chunk of the hours before a time, and says
 // whether there may be more.
 func (db *DB) RemoveEndpointHours(ctx context.Context, before postern.Time) (more bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM endpoint_hour WHERE (endpoint_id, hour) IN (SELECT endpoint_id, hour FROM endpoint_hour WHERE hour < $1 LIMIT $2 + 0)`, before, purgeChunk)
-		more = n == purgeChunk
-		return err
-	}))
-	return more, err
+	return db.removeHours(ctx, "endpoint_hour", "endpoint_id", before)
 }

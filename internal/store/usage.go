@@ -29,3 +29,9 @@ func (db *DB) SlotsUsed(ctx context.Context, ws postern.WorkspaceID, only []post
 	err = db.row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+db.dialect.inList(2)+`)`, []any{ws, asJSON(only)}, &n)
 	return n, err
 }
+
+// EndpointsUsed says how many webhook endpoints there are.
+func (db *DB) EndpointsUsed(ctx context.Context, ws postern.WorkspaceID) (n int, err error) {
+	err = db.row(ctx, `SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{ws}, &n)
+	return n, err
+}

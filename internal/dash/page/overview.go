@@ -1,9 +1,26 @@
 package page
 
+import "time"
+
 // OverviewView is the first page.
 type OverviewView struct {
-	Steps []Step // of getting started; nil: the list is not shown
-	Tiles []Tile
+	Steps  []Step // of getting started; nil: the list is not shown
+	Tiles  []Tile
+	Meters []Meter // of the plan
+	Usage  string  // where more is said of the plan; "": nowhere
+	Charts []Chart
+	Spans  []Choice // paths of the page with charts of other spans
+	Span   string   // the path of the spans that are shown
+}
+
+// UsageView is what a workspace may use, and does.
+type UsageView struct {
+	Plan    string // its name
+	Meters  []Meter
+	Month   string // "November 2026"
+	Ends    time.Time
+	Limits  []Tile
+	Outcome []Tile // what happens at each limit: its name and a sentence
 }
 
 // Step is something to do to get started.

@@ -55,7 +55,19 @@ func samples() []sample {
 				{"Send the first message", "One call, and it is on its way.", "/docs", false},
 				{"Receive a webhook", "Postern posts what comes in to your program, signed.", "/docs", false},
 			},
-			Tiles: []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8 %", "2 wait for another try"}, {"API keys", "4", ""}},
+			Tiles:  []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8 %", "2 wait for another try"}, {"API keys", "4", ""}},
+			Meters: []Meter{{"Messages this month", "12,480 of 50,000", 12_480, 50_000, ""}, {"Devices linked", "3 of 3", 3, 3, "All of it is used."}}, Usage: "/usage",
+			Charts: []Chart{chartSample("attempts", at, time.Hour), chartSample("days", at, 24*time.Hour), {ID: "empty", Title: "Delivery rate", Gist: "Nothing was sent."}},
+			Spans:  []Choice{{"/", "Last 24 hours"}, {"/?span=month", "Last 30 days"}}, Span: "/",
+		})},
+		{"usage", Usage(f("Plan and usage", "/"), UsageView{
+			Plan: "Growth", Month: "November 2026", Ends: at.AddDate(0, 0, 10), Meters: []Meter{{"Messages this month", "12 of 100", 12, 100, ""}},
+			Limits: []Tile{{"Messages sent in a month", "100", "UTC calendar months"}, {"Events are kept", "30 days", ""}}, Outcome: []Tile{{"Messages", "A message more is refused.", ""}},
+		})},
+		{"events-none", Events(f("Events", "/events"), EventsView{Newer: "/events/new", Newest: "/events"})},
+		{"events", Events(f("Events", "/events"), EventsView{
+			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}}, Newer: "/events/new?after=x", Newest: "/events", More: "/events?after=x",
+			Events: []Event{{"evt_1", "message.sent", at, Choice{"dev_1", "Support"}, "msg_1", "{\n  \"eventId\": \"evt_1\"\n}"}, {"evt_2", "device.connected", at, Choice{"dev_1", "Support"}, "", "{}"}},
 		})},
 		{"devices-none", Devices(alone, DevicesView{})},
 		{"devices", Devices(f("Devices", "/devices"), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{

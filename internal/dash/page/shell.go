@@ -34,6 +34,7 @@ func Entries() []Entry {
 		{"/", "Overview"},
 		{"/devices", "Devices"},
 		{"/webhooks", "Webhooks"},
+		{"/events", "Events"},
 		{"/keys", "API keys"},
 		{"/people", "People"},
 		{"/account", "Account"},

@@ -4,6 +4,8 @@
 //   data-shows="id"              shows and hides the password in #id
 //   command, commandfor          as in HTML, for browsers that lack it
 //   form[data-passkey]           asks the browser for a passkey, by data-options
+//   data-pauses="id"             keeps what is in #id from asking for more
+//   data-most="n"                holds n children: those at the end go, data-cut tells
 //   details[data-drop]           closes on Escape and on a click elsewhere
 //   time[data-local]             is written in the reader's own time
 (() => {
@@ -45,6 +47,20 @@
     button.setAttribute('aria-pressed', String(shown))
   }
 
+  const pause = (button) => {
+    const paused = document.getElementById(button.dataset.pauses)?.toggleAttribute('data-paused')
+    button.textContent = paused ? 'Resume' : 'Pause'
+    say(paused ? 'Paused' : 'Resumed')
+  }
+
+  const cut = () => {
+    for (const list of document.querySelectorAll('[data-most]')) {
+      if (list.children.length <= list.dataset.most) continue
+      while (list.children.length > list.dataset.most) list.lastElementChild.remove()
+      for (const e of document.querySelectorAll('[data-cut]')) e.hidden = e.dataset.cut === 'hides'
+    }
+  }
+
   const command = (button) => {
     const dialog = document.getElementById(button.getAttribute('commandfor'))
     if (!(dialog instanceof HTMLDialogElement)) return
@@ -58,6 +74,7 @@
     const button = at.closest('button')
     if (button?.dataset.copies) copy(button)
     if (button?.dataset.shows) reveal(button)
+    if (button?.dataset.pauses) pause(button)
     if (button?.hasAttribute('commandfor') && !native) command(button)
     if (at instanceof HTMLDialogElement) at.close() // the ground around the box
     for (const d of document.querySelectorAll('details[data-drop][open]')) if (!d.contains(at)) d.open = false
@@ -123,14 +140,16 @@
     }
   }
   localize()
-  document.addEventListener('htmx:after:swap', localize)
+  document.addEventListener('htmx:after:swap', () => { cut(); localize() })
 
-  // Nobody looks: nothing is asked.
-  document.addEventListener('htmx:before:request', (e) => { if (document.hidden) e.preventDefault() })
+  // Nobody looks, or somebody wants to look at what is there: nothing is asked, and
+  // what was asked before is not shown.
+  const rests = (e) => e.detail.ctx.sourceElement?.closest('[data-paused]')
+  document.addEventListener('htmx:before:request', (e) => { if (document.hidden || rests(e)) e.preventDefault() })
   // The session ended, or the server is ill: what is shown stays, and the page is loaded anew when it must be.
   document.addEventListener('htmx:before:response', (e) => {
     const { raw, status } = e.detail.ctx.response
     if (raw.redirected || status === 401) location.reload()
-    if (raw.redirected || status >= 400) e.preventDefault()
+    if (raw.redirected || status >= 400 || rests(e)) e.preventDefault()
   })
 })()

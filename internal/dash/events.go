@@ -1,0 +1,146 @@
+package dash
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// devicesNamed is how many devices a filter offers, and are called by their names.
+const devicesNamed = 100
+
+func (d *dash) eventRoutes() {
+	d.member("GET /events", d.events, postern.EventsRead)
+	d.member("GET /events/new", d.newEvents, postern.EventsRead)
+}
+
+// eventQuery is what the query of a page asks for.
+func eventQuery(r *http.Request) gateway.EventQuery {
+	q := gateway.EventQuery{DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")}}
+	if t := r.FormValue("type"); t != "" {
+		q.Types = []string{t}
+	}
+	return q
+}
+
+// eventsPath is a page of the log with the filters of a request.
+func eventsPath(r *http.Request, path, after string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
+	list, err := d.g.RecentEvents(r.Context(), v.caller, eventQuery(r))
+	if err != nil {
+		return err
+	}
+	view := page.EventsView{Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"), Newest: eventsPath(r, "/events", "")}
+	if view.Devices, err = d.deviceNames(r, v); err != nil {
+		return err
+	}
+	view.Events = eventsOf(list.Data, v, view.Devices)
+	if list.End != "" {
+		view.Newer = eventsPath(r, "/events/new", list.End)
+	}
+	if list.Next != "" {
+		view.More = eventsPath(r, "/events", list.Next)
+	}
+	return d.show(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
+}
+
+// newEvents are those behind a place, newest first, for a page that shows others.
+func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error {
+	list, place, err := d.g.NewEvents(r.Context(), v.caller, eventQuery(r))
+	if postern.ReasonOf(err) == postern.EventsExpired { // the page was away for longer than events are kept
+		w.Header().Set("HX-Refresh", "true")
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if place == r.FormValue("after") {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	var devices []page.Choice
+	if len(list) > 0 {
+		if devices, err = d.deviceNames(r, v); err != nil {
+			return err
+		}
+	}
+	slices.Reverse(list)
+	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Events: eventsOf(list, v, devices)}))
+}
+
+// loggedPatterns are what the log can be narrowed to. That a webhook was disabled
+// is told to webhooks alone.
+func loggedPatterns() []string {
+	return slices.DeleteFunc(eventPatterns()[1:], func(p string) bool { return p == string(postern.WebhookDisabled) })
+}
+
+// deviceNames are the ids and names of devices, if the caller may see those.
+func (d *dash) deviceNames(r *http.Request, v visit) (names []page.Choice, err error) {
+	if !v.may(postern.DevicesRead) {
+		return nil, nil
+	}
+	list, err := d.g.Devices(r.Context(), v.caller, gateway.Page{Limit: devicesNamed})
+	for _, one := range list.Data {
+		names = append(names, page.Choice{Value: string(one.ID), Label: one.Name})
+	}
+	if id := r.FormValue("device"); id != "" && !slices.ContainsFunc(names, func(c page.Choice) bool { return c.Value == id }) {
+		names = append(names, page.Choice{Value: id, Label: id})
+	}
+	return names, err
+}
+
+func eventsOf(list []gateway.LoggedEvent, v visit, devices []page.Choice) (events []page.Event) {
+	for _, e := range list {
+		events = append(events, eventOf(e, v, devices))
+	}
+	return events
+}
+
+// eventOf shows an event. Its envelope is of our making.
+func eventOf(e gateway.LoggedEvent, v visit, devices []page.Choice) page.Event {
+	var in struct {
+		Timestamp time.Time `json:"timestamp"`
+		DeviceID  string    `json:"deviceId"`
+		Message   struct {
+			ID string `json:"id"`
+		} `json:"message"`
+	}
+	_ = json.Unmarshal(e.Body, &in) // what cannot be read is shown as it is
+	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp, JSON: indented(e.Body)}
+	if v.may(postern.DevicesRead) && in.DeviceID != "" {
+		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(nameOf(in.DeviceID, devices), in.DeviceID)}
+	}
+	if v.may(postern.MessagesRead) {
+		one.Message = in.Message.ID
+	}
+	return one
+}
+
+func nameOf(id string, devices []page.Choice) string {
+	for _, d := range devices {
+		if d.Value == id {
+			return d.Label
+		}
+	}
+	return ""
+}

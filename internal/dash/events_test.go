@@ -1,0 +1,157 @@
+package dash
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// link is the address that a page has in an attribute.
+func link(t *testing.T, p answer, pattern string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(p.body)
+	if m == nil {
+		t.Fatalf("there is no %s", pattern)
+	}
+	return html.UnescapeString(m[1])
+}
+
+const (
+	newer = `hx-get="(/events/new[^"]*)"`
+	older = `href="(/events\?[^"]*after=[^"]*)"`
+)
+
+func TestEventsAreListedNewestFirstAndFollowed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	c.says("/events", "No event here", "message.*")
+	d := s.linked(s.workspace(), "Support")
+	s.received(d, "<script>alert(1)</script>")
+	id := s.sent(d, postern.Sent)
+	p := c.says("/events", "message.received", "message.sent", "/messages/"+string(id), "/devices/"+string(d.ID), "&lt;script&gt;alert(1)", "<bdi>Support</bdi>")
+	if strings.Contains(p.body, "<script>alert") || strings.Index(p.body, ">message.sent</bdi>") > strings.Index(p.body, ">message.received</bdi>") {
+		t.Error("an event is part of the page, or the newest is not the first")
+	}
+	next := link(t, p, newer)
+	c.want(c.get(next), http.StatusNoContent, "")
+	s.received(d, "one")
+	s.received(d, "two")
+	part := c.says(next, "&#34;one&#34;", "&#34;two&#34;")
+	if strings.Contains(part.body, "<html") || strings.Contains(part.body, string(id)) || strings.Index(part.body, "two") > strings.Index(part.body, "one") {
+		t.Errorf("the part is %s", part.body)
+	}
+	next = link(t, part, newer)
+	c.want(c.get(next), http.StatusNoContent, "")
+}
+
+func TestEventsAreFiltered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	here, there := s.linked(s.workspace(), "Here"), s.linked(s.workspace(), "There")
+	s.received(here, "to the one")
+	s.received(there, "to the other")
+	s.sent(there, postern.Sent)
+	for path, want := range map[string][2]bool{
+		"/events":                           {true, true},
+		"/events?type=message.*":            {true, true},
+		"/events?type=message.sent":         {false, false},
+		"/events?device=" + string(here.ID): {true, false},
+		"/events?type=message.received&device=" + string(there.ID): {false, true},
+		"/events?type=device.*": {false, false},
+	} {
+		p := c.says(path)
+		if got := [2]bool{strings.Contains(p.body, "to the one"), strings.Contains(p.body, "to the other")}; got != want {
+			t.Errorf("%s shows %v, want %v", path, got, want)
+		}
+	}
+	next := link(t, c.says("/events?type=message.received&device="+string(here.ID)), newer)
+	s.received(there, "not this")
+	passed := c.get(next)
+	if passed.status != http.StatusOK || strings.Contains(passed.body, "not this") || link(t, passed, newer) == next {
+		t.Errorf("what the filter lets not through is answered %d: %s", passed.status, passed.body)
+	}
+	s.received(here, "but this")
+	c.says(link(t, passed, newer), "but this")
+}
+
+func TestOlderEventsAreOnPagesThatFollow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.linked(s.workspace(), "Support")
+	for i := range 120 {
+		s.received(d, fmt.Sprintf("number %d.", i))
+	}
+	seen, at := 119, "/events?type=message.received"
+	for page := 0; ; page++ {
+		p := c.says(at)
+		for _, m := range regexp.MustCompile(`number (\d+)\.`).FindAllStringSubmatch(p.body, -1) {
+			if m[1] != fmt.Sprint(seen) {
+				t.Fatalf("%s comes where %d is due", m[1], seen)
+			}
+			seen--
+		}
+		if page > 0 && strings.Contains(p.body, "hx-get") {
+			t.Error("an older page follows the log")
+		}
+		if seen < 0 {
+			break
+		}
+		at = link(t, p, older)
+	}
+}
+
+func TestWhatAsksForNoEventsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	s.browser().want(s.browser().get("/events"), http.StatusSeeOther, "/signin?next=%2Fevents")
+	foreign := strings.TrimPrefix(s.device(), "/devices/")
+	for _, query := range []string{"?type=nothing.*", "?type=%3Cb%3E", "?after=x", "?device=dev_x", "?device=" + foreign, "?after=" + url.QueryEscape("\x00\xff"), "?device=" + url.QueryEscape("\x00")} {
+		for _, path := range []string{"/events", "/events/new"} {
+			if p := c.get(path + query); p.status < 400 || p.status >= 500 {
+				t.Errorf("%s%s is answered %d", path, query, p.status)
+			}
+		}
+	}
+	next := link(t, c.get("/events"), newer)
+	ws, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.received(s.linked(ws.ID, "Theirs"), "not yours")
+	c.want(c.get(next), http.StatusNoContent, "")
+	if p := c.get("/events"); strings.Contains(p.body, "not yours") {
+		t.Error("the events of another workspace are shown")
+	}
+	s.as("")
+	c.want(c.get("/events"), http.StatusForbidden, "")
+	c.want(c.get(next), http.StatusForbidden, "")
+}
+
+// A page that was away until what it was to show is removed is loaded anew.
+func TestPageThatFollowsARemovedPartOfTheLogIsLoadedAnew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.linked(s.workspace(), "Support")
+	next := link(t, c.get("/events"), newer)
+	s.received(d, "one")
+	s.received(d, "two")
+	if _, _, err := s.db.RemoveEvents(t.Context(), s.workspace(), postern.TimeOf(time.Now().Add(time.Hour)), 0); err != nil {
+		t.Fatal(err)
+	}
+	if p := c.want(c.get(next), http.StatusOK, ""); p.header.Get("HX-Refresh") != "true" {
+		t.Error("the page goes on as if nothing were missing")
+	}
+	c.says("/events", "No event here")
+}

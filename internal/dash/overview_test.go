@@ -1,0 +1,184 @@
+package dash
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	pages "postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// linked makes a device of a workspace that is connected.
+func (s *site) linked(ws postern.WorkspaceID, name string) postern.Device {
+	s.t.Helper()
+	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now())}
+	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// sent sends a message by a device, which comes to a status.
+func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.MessageID {
+	s.t.Helper()
+	now := postern.TimeOf(time.Now())
+	m := postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
+		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+	}
+	if err := s.db.QueueMessage(s.t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(now), Quota: 100}); err != nil {
+		s.t.Fatal(err)
+	}
+	var err error
+	if status == postern.Failed {
+		err = s.db.FinishOutbound(s.t.Context(), store.FinishOutbound{MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed}})
+	} else {
+		err = s.db.RecordReceipts(s.t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now}})
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m.ID
+}
+
+// received lets a contact write to a device.
+func (s *site) received(d postern.Device, body string) {
+	s.t.Helper()
+	m := postern.Message{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567", Body: body,
+		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+	}
+	if err := s.g.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// cells are the last row of a chart's table.
+func cells(t *testing.T, body, id string) []string {
+	t.Helper()
+	_, chart, _ := strings.Cut(body, `<figure id="`+id+`"`)
+	chart, _, ok := strings.Cut(chart, "</figure>")
+	if !ok {
+		t.Fatalf("there is no chart %s", id)
+	}
+	rows := strings.Split(chart, "<tr")
+	var list []string
+	for _, m := range regexp.MustCompile(`<td[^>]*><bdi>([^<]*)</bdi>`).FindAllStringSubmatch(rows[len(rows)-1], -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// What happened in the hour is in the last row of each table, or, when the hour
+// has just ended, in the one before: the sums are in the captions.
+func TestOverviewShowsWhatHappened(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	c.says("/", "0 messages were sent", "nothing was sent", "0 of 1")
+	d := s.linked(s.workspace(), "Support")
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	for _, status := range []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read, postern.Failed} {
+		s.sent(d, status)
+	}
+	s.received(d, "hi")
+	s.received(d, "hi again")
+	s.attempted(e, 503, "status", "no")
+	s.attempted(e, 200, "", "ok")
+	s.attempted(e, 200, "", "ok")
+	other, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.received(s.linked(other.ID, "Theirs"), "not yours")
+	for path, words := range map[string]string{"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours"} {
+		p := c.says(path, "In "+words+" 3 messages were sent, 2 received and 1 failed.", "In "+words+" 2 of 3 messages sent arrived: 66.6 %.",
+			"In "+words+" 2 attempts succeeded and 1 failed: 66.6 %.", "an attempt took 42 ms in the mean, and the slowest 42 ms", "4 of ", "<bdi>66.6 %</bdi>")
+		for id, want := range map[string]string{"messages": "[3 2 1]", "delivered": "[3 2 66.6 %]", "attempts": "[2 1 66.6 % 42]", "latency": "[3 42 42]"} {
+			if got := fmt.Sprint(cells(t, p.body, id)); got != want && time.Now().Minute() > 0 {
+				t.Errorf("%s: the last row of %s is %s, want %s", path, id, got, want)
+			}
+		}
+	}
+	if p := c.get("/?span=month"); strings.Count(p.body, "<tr") != 4*31 {
+		t.Errorf("the tables of 30 days have %d rows", strings.Count(p.body, "<tr"))
+	}
+}
+
+func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	s.as(postern.Viewer)
+	c.says("/", "Webhook latency", "Delivery rate")
+	c.says("/usage", "What happens at a limit")
+	for name, tt := range map[string]struct {
+		key  postern.Key
+		want postern.Reason
+	}{
+		"no scope":     {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
+		"some devices": {postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed},
+	} {
+		caller := gateway.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
+		_, err1 := s.g.MessageSpans(t.Context(), caller, gateway.LastDay())
+		_, err2 := s.g.AttemptSpans(t.Context(), caller, gateway.LastDay())
+		_, err3 := s.g.EndpointsUsed(t.Context(), caller)
+		for _, err := range []error{err1, err2, err3} {
+			if postern.ReasonOf(err) != tt.want {
+				t.Errorf("%s: %v, want %s", name, err, tt.want)
+			}
+		}
+	}
+	v := visit{caller: gateway.Caller{Plan: postern.Plan{API: true}, Key: postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}}}}
+	d := &dash{g: s.g}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var view pages.OverviewView
+	if err := d.figures(r, v, &view); err != nil || len(view.Charts)+len(view.Tiles) != 0 {
+		t.Errorf("without the scopes there are %d charts and %d tiles (%v)", len(view.Charts), len(view.Tiles), err)
+	}
+}
+
+func TestUsageSaysThePlanInWords(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	seven, hundred := 7, 4
+	if _, err := s.g.ChangeLimits(t.Context(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
+		t.Fatal(err)
+	}
+	month := time.Now().UTC()
+	c.says("/usage", "7 days", "90 days", "0 of 4", "quota-exhausted", month.Format("January 2006"), time.Date(month.Year(), month.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format("2 Jan 2006, 15:04 UTC"))
+	d := s.linked(s.workspace(), "Support")
+	for range 4 {
+		s.sent(d, postern.Sent)
+	}
+	c.says("/usage", "4 of 4", "All of it is used.", `value="4"`)
+	if err := s.g.SetPlan(t.Context(), s.workspace(), "free"); err != nil {
+		t.Fatal(err)
+	}
+	if p := c.says("/usage", "Free", "Not in this plan"); strings.Contains(p.body, "Requests a minute") {
+		t.Error("a plan without an API has a number of requests")
+	}
+}
+
+func TestRateIsNeverRoundedUp(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		part, of int64
+		want     string
+	}{{0, 0, "–"}, {0, 5, "0 %"}, {5, 5, "100 %"}, {9_999, 10_000, "99.9 %"}, {2, 3, "66.6 %"}, {1, 2, "50 %"}} {
+		if got := rate(tt.part, tt.of); got != tt.want {
+			t.Errorf("%d of %d is %s, want %s", tt.part, tt.of, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package gateway
+
+import "context"
+
+// RecentEvents are events, newest first.
+type RecentEvents struct {
+	List[LoggedEvent] // Next goes on with older ones
+
+	End string // where NewEvents goes on with newer ones; "" on a page behind the first
+}
+
+// RecentEvents reads the log of what the caller may see from its end backwards. A
+// page may be empty and still have older ones behind it.
+func (g *Gateway) RecentEvents(ctx context.Context, c Caller, q EventQuery) (RecentEvents, error) {
+	r, err := g.openLog(ctx, c, q)
+	if err != nil {
+		return RecentEvents{}, err
+	}
+	var found RecentEvents
+	if r.at, err = g.openPlace(c.Workspace(), "recent", q.Page.Cursor); err != nil {
+		return found, err
+	}
+	if q.Page.Cursor == "" {
+		if r.at, err = g.db.LogEnd(ctx, r.ws); err != nil {
+			return found, err
+		}
+		found.End = r.cursor("events", r.at)
+		r.at++
+	}
+	found.List, err = r.back(ctx)
+	return found, err
+}
+
+// back reads a page before the reader's place. What retention has left below the
+// floor is no part of the log.
+func (r *LogReader) back(ctx context.Context) (List[LoggedEvent], error) {
+	floor, _, err := r.g.db.LogFloor(ctx, r.ws)
+	if err != nil {
+		return List[LoggedEvent]{}, err
+	}
+	p, err := r.g.db.EventsBefore(ctx, r.ws, r.filter, r.at, floor, defaultPage)
+	list := List[LoggedEvent]{Data: shown(p.Entries)}
+	if p.More {
+		list.Next = r.cursor("recent", p.Last)
+	}
+	return list, err
+}
+
+// NewEvents reads on from a place, the page's cursor, that RecentEvents or an
+// earlier call gave, and gives the place behind what it has looked at. They come
+// oldest first, at most a page of them.
+func (g *Gateway) NewEvents(ctx context.Context, c Caller, q EventQuery) (list []LoggedEvent, place string, err error) {
+	r, err := g.openLog(ctx, c, q)
+	if err != nil {
+		return nil, "", err
+	}
+	if r.at, err = g.openPlace(c.Workspace(), "events", q.Page.Cursor); err != nil {
+		return nil, "", err
+	}
+	list, _, err = r.next(ctx, defaultPage)
+	return list, r.cursor("events", r.at), err
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+)
+
+// countedSpan counts the messages of an hour one by one.
+func countedSpan(t *testing.T, db *DB, ws postern.WorkspaceID, hour postern.Time) postern.MessageSpan {
+	t.Helper()
+	of := func(what string) int64 {
+		return int64(count(t, db, `SELECT count(*) FROM message WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3 AND `+what, ws, hour, hour+hourMillis))
+	}
+	const api = `direction = 'outbound' AND source = 'api'`
+	return postern.MessageSpan{
+		Start: hour, Accepted: of(api), Sent: of(api + ` AND status IN ('sent', 'delivered', 'read')`), Delivered: of(api + ` AND status IN ('delivered', 'read')`),
+		Failed: of(api + ` AND status IN ('failed', 'expired')`), Received: of(`direction = 'inbound'`),
+	}
+}
+
+// life is what happens to the i-th message of a device, some of it twice.
+func life(t *testing.T, db *DB, d postern.Device, i int) error {
+	ctx, m, in := t.Context(), outbound(d), inboundOf(d, fmt.Sprint("in", i), "lid:1", "hi")
+	m.CreatedAt = testNow.Add(time.Duration(i) * 7 * time.Minute)
+	m.ExpiresAt, in.Message.CreatedAt = m.CreatedAt.Add(time.Minute), m.CreatedAt
+	if i%4 == 0 {
+		in.Message.Direction, in.Message.Source, in.Message.Status, in.Type = postern.Outbound, "phone", postern.Sent, postern.MessageEcho
+	}
+	err := errors.Join(db.RecordInbound(ctx, in), db.RecordInbound(ctx, in), db.QueueMessage(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
+	finish := func(status postern.MessageStatus, code postern.FailureCode, refund bool) {
+		o := FinishOutbound{MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt, Failure: postern.Failure{Code: code}}
+		err = errors.Join(err, db.FinishOutbound(ctx, o), db.FinishOutbound(ctx, o))
+	}
+	receipt := func(status postern.MessageStatus) {
+		o := Receipt{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: m.CreatedAt, Now: m.CreatedAt}
+		err = errors.Join(err, db.RecordReceipts(ctx, []Receipt{o, o}))
+	}
+	switch i % 7 {
+	case 0: // it waits
+	case 1:
+		finish(postern.Sent, "", false)
+		receipt(postern.Delivered)
+		receipt(postern.Read)
+	case 2:
+		finish(postern.Failed, "rejected", true)
+		receipt(postern.Read) // of what did not leave
+	case 3:
+		finish(postern.Failed, postern.Unconfirmed, false)
+		receipt(postern.Delivered) // it has arrived after all
+	case 4:
+		receipt(postern.Read) // before the answer
+		finish(postern.Sent, "", false)
+	case 5:
+		finish(postern.Expired, "", true)
+	case 6:
+		finish(postern.Sent, "", false)
+		receipt(postern.Sent)
+	}
+	return err
+}
+
+// Messages of several workspaces that come, go, repeat themselves and fail at
+// once are counted as the rows have them, after a refusal and an unlinking too.
+func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		devices := []postern.Device{newDevice(t, db, newWorkspace(t, db), postern.Connected), newDevice(t, db, newWorkspace(t, db), postern.Connected)}
+		var all sync.WaitGroup
+		for i := range 84 {
+			all.Go(func() {
+				if err := life(t, db, devices[i%2], i/2); err != nil {
+					t.Error(err)
+				}
+			})
+			all.Go(func() {
+				full := QueueMessage{Message: outbound(devices[i%2]), Month: MonthOf(testNow), Quota: 0}
+				if err := db.QueueMessage(t.Context(), full); postern.ReasonOf(err) != postern.QuotaExhausted {
+					t.Error(err)
+				}
+				if i%10 == 0 {
+					_ = db.do(t.Context(), opFunc(func(*tx) error { panic("the group is written one by one") }))
+				}
+			})
+		}
+		all.Wait()
+		linkTo(t, db, devices[1], "+15550009999")
+		if _, err := db.ExpireOutbound(t.Context(), testNow.Add(2*time.Hour), 3); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range devices {
+			got, err := db.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour)
+			if err != nil || len(got) < 5 {
+				t.Fatalf("%+v (%v), want an hour of each", got, err)
+			}
+			for _, s := range got {
+				if want := countedSpan(t, db, d.WorkspaceID, s.Start); s != want {
+					t.Errorf("counted %+v, the rows have %+v", s, want)
+				}
+			}
+		}
+	})
+}
+
+func TestMessageHoursAreSummedAndRemoved(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		const dayMillis = 24 * hourMillis
+		midnight := testNow - testNow%dayMillis
+		for i, at := range []postern.Time{midnight - 1, midnight, midnight + 5*hourMillis, midnight + 5*hourMillis} {
+			o := inboundOf(d, fmt.Sprint(i), "lid:1", "hi")
+			o.Message.CreatedAt = at
+			if err := db.RecordInbound(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		received := func(since postern.Time, span time.Duration) (list []int64) {
+			spans, err := db.MessageSpans(t.Context(), d.WorkspaceID, since, span)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range spans {
+				list = append(list, s.Received)
+			}
+			return list
+		}
+		sameText(t, "days", []string{fmt.Sprint(received(0, 24*time.Hour))}, "[1 3]")
+		sameText(t, "hours of a day", []string{fmt.Sprint(received(midnight, time.Hour))}, "[1 2]")
+		if more, err := db.RemoveMessageHours(t.Context(), midnight); more || err != nil {
+			t.Error(more, err)
+		}
+		sameText(t, "days that are left", []string{fmt.Sprint(received(0, 24*time.Hour))}, "[3]")
+		if spans, err := db.MessageSpans(t.Context(), newWorkspace(t, db), 0, time.Hour); len(spans) != 0 || err != nil {
+			t.Errorf("another workspace sees %+v (%v)", spans, err)
+		}
+	})
+}
+
+// A database of the release before has messages and no hours.
+func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		for i := range 14 {
+			if err := life(t, db, d, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := db.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := migrations.ReadFile(db.dialect.migrations + "/0015_message_hour.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, fill, _ := strings.Cut(string(file), "INSERT")
+		err = db.do(t.Context(), opFunc(func(tx *tx) error {
+			return errors.Join(tx.exec(`DELETE FROM message_hour`), tx.exec("INSERT"+strings.TrimSuffix(strings.TrimRight(fill, "\n"), ";")))
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := db.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("filled in %+v (%v), counted %+v", got, err, want)
+		}
+	})
+}
