@@ -50,13 +50,13 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status, ExportRows: exportRows,
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status, ExportRows: number(exportRows),
 		Send: v.may(postern.MessagesWrite),
 	}
 	if id, is := messageID(view.Find.Value); is {
 		m, found := d.g.Message(r.Context(), v.caller, id)
 		if found == nil {
-			http.Redirect(w, r, messagePath(m.ID), http.StatusSeeOther) //nolint:gosec // a page of ours
+			http.Redirect(w, r, messagePath(m.ID), http.StatusSeeOther)
 			return nil
 		}
 		err = postern.Invalid("/q", "there is no such message")

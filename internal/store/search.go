@@ -31,13 +31,14 @@ type MessagePage struct {
 // lies there a page looks at a bounded part for what no index tells.
 func (db *DB) SearchMessages(ctx context.Context, ws postern.WorkspaceID, s MessageSearch, before int64, limit int) (p MessagePage, err error) {
 	way, first, second := s.way(ws)
-	var newest, n int64
-	if err := db.row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), messageScan, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+	look := s.look(limit)
+	var newest, n int
+	if err := db.row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
 		return p, err
 	}
-	p.More = n == messageScan
+	p.More = n == look
 	var places []int64
-	err = db.rows(ctx, db.dialect.searched(way), []any{newest + 1, messageScan, first, second, ws, s.DeviceID, s.Direction, s.Status, asJSON(s.Devices), limit + 1}, func(r *sql.Rows) error {
+	err = db.rows(ctx, db.dialect.searched(way), []any{newest + 1, look, first, second, ws, s.DeviceID, s.Direction, s.Status, asJSON(s.Devices), limit + 1}, func(r *sql.Rows) error {
 		var place int64
 		m, err := scanMessage(withTail{r, []any{&place}})
 		p.Messages, places = append(p.Messages, m), append(places, place)
@@ -64,6 +65,15 @@ func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second 
 		return `device_id = $3 AND $4 = ''`, s.DeviceID, ""
 	}
 	return `workspace_id = $3 AND $4 = ''`, ws, ""
+}
+
+// look is how many messages one page looks at: few when the way leads to nothing but
+// what is wanted, and messages of earlier numbers.
+func (s MessageSearch) look(limit int) int {
+	if s.Devices == nil && s.Direction == "" && s.Status == "" {
+		return max(plainScan, limit+1)
+	}
+	return max(messageScan, limit+1)
 }
 
 // part are the places that one page looks at.

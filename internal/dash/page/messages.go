@@ -12,7 +12,7 @@ type MessagesView struct {
 	Messages   []Message
 	More       string // where the next page is; "": this is the last
 	Export     string // where the same comes as a file
-	ExportRows int    // that it has at most
+	ExportRows string // that it has at most
 	Send       bool   // the person may write
 }
 
@@ -44,8 +44,15 @@ func (m Message) direction() string {
 
 func messageStates() []Choice {
 	return []Choice{
-		{"", "All"}, {"received", "Received"}, {"queued", "Queued"}, {"sending", "Sending"}, {"sent", "Sent"},
-		{"delivered", "Delivered"}, {"read", "Read"}, {"failed", "Failed"}, {"expired", "Expired"},
+		{"", "All"},
+		{"received", "Received"},
+		{"queued", "Queued"},
+		{"sending", "Sending"},
+		{"sent", "Sent"},
+		{"delivered", "Delivered"},
+		{"read", "Read"},
+		{"failed", "Failed"},
+		{"expired", "Expired"},
 	}
 }
 
