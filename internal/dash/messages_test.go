@@ -258,7 +258,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		to, body string
 		say      string
 	}{
-		"number":    {d.ID, "12", "hello <b>", "A recipient is"},
+		"number":    {d.ID, "12", "hello <b>", "Write a number with +"},
 		"text":      {d.ID, contact, "", "needs a text"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
 		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},

@@ -102,6 +102,9 @@ func isKey(key string) bool {
 // refusedMessage says what is wrong with a message that can be mended in its form.
 func refusedMessage(err error) (wrong map[string]string, problem string, ok bool) {
 	if wrong, ok = faults(err); ok {
+		if wrong["to"] != "" {
+			wrong["to"] = "Write a number with + and the country's code."
+		}
 		return wrong, "Nothing was sent.", true
 	}
 	switch reason := postern.ReasonOf(err); reason {
