@@ -13,9 +13,6 @@ import (
 	"postern/internal/postern"
 )
 
-// devicesNamed is how many devices a filter offers, and are called by their names.
-const devicesNamed = 100
-
 func (d *dash) eventRoutes() {
 	d.member("GET /events", d.events, postern.EventsRead)
 	d.member("GET /events/new", d.newEvents, postern.EventsRead)
@@ -50,10 +47,11 @@ func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.EventsView{Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"), Newest: eventsPath(r, "/events", "")}
-	if view.Devices, err = d.deviceNames(r, v); err != nil {
+	names, err := d.deviceNames(r.Context(), v)
+	if err != nil {
 		return err
 	}
-	view.Events = eventsOf(list.Data, v, view.Devices)
+	view.Devices, view.Events = choices(names, view.Device), eventsOf(list.Data, v, names)
 	if list.End != "" {
 		view.Newer = eventsPath(r, "/events/new", list.End)
 	}
@@ -78,14 +76,14 @@ func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error 
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	var devices []page.Choice
+	var names map[postern.DeviceID]string
 	if len(list) > 0 {
-		if devices, err = d.deviceNames(r, v); err != nil {
+		if names, err = d.deviceNames(r.Context(), v); err != nil {
 			return err
 		}
 	}
 	slices.Reverse(list)
-	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Events: eventsOf(list, v, devices)}))
+	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Events: eventsOf(list, v, names)}))
 }
 
 // loggedPatterns are what the log can be narrowed to. That a webhook was disabled
@@ -94,30 +92,15 @@ func loggedPatterns() []string {
 	return slices.DeleteFunc(eventPatterns()[1:], func(p string) bool { return p == string(postern.WebhookDisabled) })
 }
 
-// deviceNames are the ids and names of devices, if the caller may see those.
-func (d *dash) deviceNames(r *http.Request, v visit) (names []page.Choice, err error) {
-	if !v.may(postern.DevicesRead) {
-		return nil, nil
-	}
-	list, err := d.g.Devices(r.Context(), v.caller, gateway.Page{Limit: devicesNamed})
-	for _, one := range list.Data {
-		names = append(names, page.Choice{Value: string(one.ID), Label: one.Name})
-	}
-	if id := r.FormValue("device"); id != "" && !slices.ContainsFunc(names, func(c page.Choice) bool { return c.Value == id }) {
-		names = append(names, page.Choice{Value: id, Label: id})
-	}
-	return names, err
-}
-
-func eventsOf(list []gateway.LoggedEvent, v visit, devices []page.Choice) (events []page.Event) {
+func eventsOf(list []gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) (events []page.Event) {
 	for _, e := range list {
-		events = append(events, eventOf(e, v, devices))
+		events = append(events, eventOf(e, v, names))
 	}
 	return events
 }
 
 // eventOf shows an event. Its envelope is of our making.
-func eventOf(e gateway.LoggedEvent, v visit, devices []page.Choice) page.Event {
+func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) page.Event {
 	var in struct {
 		Timestamp time.Time `json:"timestamp"`
 		DeviceID  string    `json:"deviceId"`
@@ -128,19 +111,10 @@ func eventOf(e gateway.LoggedEvent, v visit, devices []page.Choice) page.Event {
 	_ = json.Unmarshal(e.Body, &in) // what cannot be read is shown as it is
 	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp, JSON: indented(e.Body)}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
-		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(nameOf(in.DeviceID, devices), in.DeviceID)}
+		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(names[postern.DeviceID(in.DeviceID)], in.DeviceID)}
 	}
 	if v.may(postern.MessagesRead) {
 		one.Message = in.Message.ID
 	}
 	return one
-}
-
-func nameOf(id string, devices []page.Choice) string {
-	for _, d := range devices {
-		if d.Value == id {
-			return d.Label
-		}
-	}
-	return ""
 }

@@ -50,6 +50,8 @@ const (
 	purgeChunk    = 500     // rows in one operation of deleting
 	logBytes      = 4 << 20 // of events, after which a page of the log is full
 	logScan       = 10_000  // events that one page of a filtered log looks at
+	messageScan   = 5000    // messages that one page of a search looks at,
+	plainScan     = 500     // and when an index tells all but whether they are of the present number
 
 	// In order, an event waits at most so long for the one before it in its chat,
 	// from that one's first attempt on.

@@ -410,9 +410,9 @@ func state(status string) templ.Component {
 // colour is here and not in a Go file so that the style sheet's build sees it.
 func colour(status string) string {
 	switch status {
-	case "connected", "active", "succeeded", "completed":
+	case "connected", "active", "succeeded", "completed", "delivered", "read":
 		return "badge-success"
-	case "connecting", "linking", "pending", "running":
+	case "connecting", "linking", "pending", "running", "queued", "sending":
 		return "badge-info"
 	case "disconnected", "restricted", "expiring":
 		return "badge-warning"

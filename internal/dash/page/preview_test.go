@@ -41,7 +41,7 @@ func samples() []sample {
 		{"events:read", "Follow the log of events.", false},
 		{"usage:read", "See what the plan has left.", false},
 	}
-	return append(webhookSamples(f, at), []sample{
+	return append(append(webhookSamples(f, at), messageSamples(f, at)...), []sample{
 		{"setup", SetUp(SetUpView{Token: "t", PasswordHint: "At least 12 characters."})},
 		{"setup-refused", SetUp(SetUpView{Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."}, Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters."})},
 		{"signin", SignIn(SignInView{Next: "/devices"})},

@@ -32,6 +32,7 @@ type Workspace struct {
 func Entries() []Entry {
 	return []Entry{
 		{"/", "Overview"},
+		{"/messages", "Messages"},
 		{"/devices", "Devices"},
 		{"/webhooks", "Webhooks"},
 		{"/events", "Events"},

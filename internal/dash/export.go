@@ -1,0 +1,130 @@
+package dash
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+const (
+	exportRows     = 100_000          // of one file
+	exportPage     = 200              // that are in memory at a time: with texts of 64 KiB, 13 MB
+	exportPatience = 30 * time.Second // with a reader who takes nothing
+)
+
+// exportMessages writes what a search finds as a file, page by page as it is read.
+// The session's cookie is written before the first byte, and nothing between here
+// and the browser keeps the rest back.
+func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) error {
+	q, err := search(r)
+	if err != nil {
+		return err
+	}
+	q.Page.Limit = exportPage
+	list, err := d.g.SearchMessages(r.Context(), v.caller, q)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	h.Set("Content-Disposition", `attachment; filename="messages-`+time.Now().UTC().Format("2006-01-02-150405")+`.csv"`)
+	h.Set("X-Row-Limit", fmt.Sprint(exportRows))
+	f := &exported{ctl: http.NewResponseController(w), csv: csv.NewWriter(w)}
+	f.csv.UseCRLF = true               // RFC 4180
+	_, err = w.Write([]byte("\ufeff")) // without it Excel takes UTF-8 for something else
+	_ = f.csv.Write(exportColumns())   // Flush tells
+	for err == nil {
+		if err = f.write(list.Data); err != nil || list.Next == "" || f.full {
+			break
+		}
+		q.Page.Cursor = list.Next
+		list, err = d.nextExport(r, v, q)
+	}
+	if err != nil {
+		if r.Context().Err() == nil {
+			d.log.WarnContext(r.Context(), "an export was cut", "error", err)
+		}
+		panic(http.ErrAbortHandler) // the file is not whole: the browser must see that
+	}
+	_ = f.ctl.SetWriteDeadline(time.Time{}) // the connection goes on
+	return nil
+}
+
+// nextExport reads on, as long as the member may: a file that is taken slowly keeps
+// no rights.
+func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
+	caller, err := d.g.AsMember(r.Context(), v.user(), v.workspace())
+	if err == nil {
+		err = caller.Permit(postern.MessagesRead)
+	}
+	if err == nil {
+		err = r.Context().Err()
+	}
+	if err != nil {
+		return gateway.List[postern.Message]{}, err
+	}
+	return d.g.SearchMessages(r.Context(), caller, q)
+}
+
+// exported is a file that is being written.
+type exported struct {
+	ctl  *http.ResponseController
+	csv  *csv.Writer
+	rows int
+	full bool // it has as many rows as it may
+}
+
+func exportColumns() []string {
+	return []string{
+		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status", "errorCode", "errorDetail", "source",
+		"sentAt", "deliveredAt", "readAt", "networkId",
+	}
+}
+
+func (f *exported) write(list []postern.Message) error {
+	_ = f.ctl.SetWriteDeadline(time.Now().Add(exportPatience)) // not every transport has deadlines
+	for _, m := range list {
+		if f.rows == exportRows {
+			f.full = true
+			_ = f.csv.Write([]string{fmt.Sprintf("There is more: a file has at most %d rows. Narrow the search.", exportRows)})
+			break
+		}
+		f.rows++
+		_ = f.csv.Write(row(m))
+	}
+	f.csv.Flush()
+	if err := f.csv.Error(); err != nil {
+		return err
+	}
+	return f.ctl.Flush()
+}
+
+func row(m postern.Message) []string {
+	var e postern.Failure
+	if m.Error != nil {
+		e = *m.Error
+	}
+	cells := []string{
+		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName, string(m.To), m.Type, m.Body, string(m.Status),
+		string(e.Code), e.Detail, m.Source, m.SentAt.String(), m.DeliveredAt.String(), m.ReadAt.String(), m.NetworkID,
+	}
+	for i, c := range cells {
+		cells[i] = harmless(c)
+	}
+	return cells
+}
+
+// harmless keeps a spreadsheet from taking a cell for a formula (OWASP, CSV
+// injection): it shows what follows an apostrophe as text. So it does with a number
+// such as +15551234567, of which it would make a sum.
+func harmless(cell string) string {
+	if strings.ContainsAny(cell[:min(len(cell), 1)], "=+-@\t\r\n") || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
+		return "'" + cell
+	}
+	return cell
+}

@@ -1,0 +1,497 @@
+package dash
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+const contact = "+15551234567"
+
+// connected makes a device that sends and receives.
+func (s *site) connected(ws postern.WorkspaceID, name string) postern.Device {
+	s.t.Helper()
+	d := postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, PhoneNumber: "+15550001111",
+		Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now()),
+	}
+	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// comes records a message of a contact.
+func (s *site) comes(d postern.Device, from, name, body string) postern.Message {
+	s.t.Helper()
+	at := postern.TimeOf(time.Now())
+	m := postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: from, From: postern.Maybe(from), FromName: name,
+		Body: body, Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
+	}
+	if err := s.db.RecordInbound(s.t.Context(), store.RecordInbound{Message: m, Sender: from, Type: postern.MessageReceived, Now: at}); err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+// ends records what came of a message that waits.
+func (s *site) ends(id postern.MessageID, status postern.MessageStatus, code postern.FailureCode) {
+	s.t.Helper()
+	at := postern.TimeOf(time.Now())
+	o := store.FinishOutbound{MessageID: id, Status: status, Failure: postern.Failure{Code: code}, At: at}
+	if status == postern.Sent {
+		o.SentAt = at
+	}
+	if err := s.db.FinishOutbound(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// form is the key of the form that a page shows.
+func (c *client) form(path string) string {
+	c.t.Helper()
+	p := c.want(c.get(path), http.StatusOK, "")
+	m := regexp.MustCompile(`name="key" value="([A-Z2-7]{26})"`).FindStringSubmatch(p.body)
+	if m == nil {
+		c.t.Fatalf("%s has no form", path)
+	}
+	return m[1]
+}
+
+// sends puts a text into the form and posts it.
+func (c *client) sends(d postern.Device, to, body string) postern.MessageID {
+	c.t.Helper()
+	p := c.post("/messages", url.Values{"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {to}, "body": {body}})
+	id := strings.TrimPrefix(p.header.Get("Location"), "/messages/")
+	if p.status != http.StatusSeeOther || !strings.HasPrefix(id, "msg_") {
+		c.t.Fatalf("answered %d to %q", p.status, p.header.Get("Location"))
+	}
+	return postern.MessageID(id)
+}
+
+func (c *client) saysNot(path string, texts ...string) {
+	c.t.Helper()
+	p := c.want(c.get(path), http.StatusOK, "")
+	for _, text := range texts {
+		if strings.Contains(p.body, text) {
+			c.t.Errorf("%s says %q", path, text)
+		}
+	}
+}
+
+func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	c.says("/messages", "No message yet")
+	d, e := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Sales")
+	in := s.comes(d, contact, "Ada", "the inbound one")
+	s.comes(e, "+4915550002222", "", "another one")
+	out := c.sends(d, contact, "the outbound one")
+	failed := c.sends(e, contact, "the failed one")
+	s.ends(failed, postern.Failed, postern.RecipientNotFound)
+	c.says("/messages", "the inbound one", "another one", "the outbound one", "the failed one", "Support", "Sales")
+	for _, number := range []string{contact, "15551234567", "+1 (555) 123-4567", "15551234567@s.whatsapp.net"} {
+		path := "/messages?q=" + url.QueryEscape(number)
+		c.says(path, "the inbound one", "the outbound one", "the failed one")
+		c.saysNot(path, "another one")
+	}
+	for query, only := range map[string]string{
+		"status=failed": "the failed one", "device=" + string(d.ID) + "&direction=inbound": "the inbound one", "status=queued": "the outbound one",
+		"q=" + url.QueryEscape(contact) + "&device=" + string(e.ID): "the failed one",
+	} {
+		c.says("/messages?"+query, only)
+		for _, other := range []string{"the inbound one", "another one", "the outbound one", "the failed one"} {
+			if other != only {
+				c.saysNot("/messages?"+query, other)
+			}
+		}
+	}
+	c.says("/messages?status=expired", "Nothing found")
+	c.want(c.get("/messages?q="+string(out)), http.StatusSeeOther, "/messages/"+string(out))
+	c.want(c.get("/messages?q=+"+string(in.ID)+"+"), http.StatusSeeOther, "/messages/"+string(in.ID))
+	for _, wrong := range []string{"msg_none", "hello", "+12", "<script>", strings.Repeat("1", 5000)} {
+		if p := c.get("/messages?q=" + url.QueryEscape(wrong)); p.status != http.StatusUnprocessableEntity || strings.Contains(p.body, "the inbound one") {
+			t.Errorf("%.20q is answered %d", wrong, p.status)
+		}
+	}
+	c.says("/messages?status=nothing&direction=up", "the inbound one") // asks for all
+	if p := c.get("/messages?after=x"); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("a cursor that is none is answered %d", p.status)
+	}
+}
+
+// next is where a page's link to what is older leads.
+func next(p answer) string {
+	m := regexp.MustCompile(`href="([^"]*after=[^"]*)"`).FindStringSubmatch(p.body)
+	if m == nil {
+		return ""
+	}
+	return strings.ReplaceAll(m[1], "&amp;", "&")
+}
+
+func TestMessagesAndConversationsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	for i := range 60 {
+		s.comes(d, contact, "Ada", fmt.Sprintf("text %02d.", i))
+	}
+	talk := "/messages/chats/" + string(d.ID) + "/" + contact
+	for _, path := range []string{"/messages?direction=inbound", talk} {
+		first := c.says(path, "text 59.", "text 10.")
+		if strings.Contains(first.body, "text 09.") {
+			t.Errorf("%s has too much on a page", path)
+		}
+		last := c.says(next(first), "text 09.", "text 00.")
+		if strings.Contains(last.body, "text 10.") || next(last) != "" {
+			t.Errorf("the second page of %s repeats the first, or is not the last", path)
+		}
+	}
+	p := c.get(talk)
+	if strings.Index(p.body, "text 58.") > strings.Index(p.body, "text 59.") {
+		t.Error("the oldest is not at the top")
+	}
+	if p := c.get(next(p)); strings.Contains(p.body, "<textarea") || strings.Contains(p.body, `hx-trigger`) {
+		t.Error("an older part of a conversation has a form, or is asked for again")
+	}
+	for i := range 51 {
+		s.comes(d, fmt.Sprintf("+1555000%04d", i), "", "hi")
+	}
+	first := c.says("/messages/chats", "+15550000050", "+15550000001")
+	if strings.Contains(first.body, contact) {
+		t.Error("51 chats are on a page of 50")
+	}
+	c.says(next(first), "+15550000000", contact, "Ada", "text 59.")
+}
+
+func TestAConversationIsAnsweredByHand(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	c.says("/messages/chats", "Add a device first")
+	c.says("/messages/new", "No device to send with")
+	d := s.connected(s.workspace(), "Support")
+	c.says("/messages/chats", "No conversation yet")
+	s.comes(d, contact, "Ada", "Hello, are you there?")
+	talk := "/messages/chats/" + string(d.ID) + "/" + contact
+	c.says("/messages/chats?device="+string(d.ID), "Ada", "Hello, are you there?", `href="`+talk+`"`)
+	c.says(talk, "Ada", "Hello, are you there?", `hx-get="`+talk+`"`)
+	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Yes.\r\nAnd you?"}}), http.StatusSeeOther, talk)
+	c.says(talk, "Yes.\nAnd you?", "Queued")
+	list, err := s.db.Messages(t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5})
+	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Body != "Yes.\nAnd you?" {
+		t.Fatalf("sent %+v, %v", list, err)
+	}
+	s.ends(list[0].ID, postern.Sent, "")
+	if err := s.db.RecordReceipts(t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt, Now: list[0].CreatedAt}}); err != nil {
+		t.Fatal(err)
+	}
+	c.says(talk, "Delivered")
+	c.says("/messages/chats", "You:", "Yes.", "Delivered")
+	if p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {""}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "needs a text") {
+		t.Errorf("an empty answer is answered %d", p.status)
+	}
+	c.says("/messages/chats/"+string(d.ID)+"/+15559999999", "No message yet") // one may begin
+	c.want(c.get("/messages/chats/"+string(d.ID)+"/nobody"), http.StatusNotFound, "")
+}
+
+// A double click, a reload of the post, and two posts at once send one message, of
+// which one unit of the quota is spent.
+func TestWhatAFormSendsIsSentOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	form := url.Values{"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {"+1 555 123-4567"}, "body": {"once"}}
+	places := make([]string, 4)
+	var wg sync.WaitGroup
+	for i := range places {
+		wg.Go(func() { places[i] = c.post("/messages", form).header.Get("Location") })
+	}
+	wg.Wait()
+	again := c.post("/messages", form).header.Get("Location")
+	for _, p := range []string{places[0], places[1], places[2], places[3], again} {
+		if p != places[0] || !strings.HasPrefix(p, "/messages/msg_") {
+			t.Errorf("the posts lead to %v", places)
+		}
+	}
+	list, err := s.db.Messages(t.Context(), d.WorkspaceID, store.MessageFilter{}, store.Page{Limit: 9})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d messages, %v", len(list), err)
+	}
+	owner, err := s.g.Operator(t.Context(), d.WorkspaceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if usage, err := s.g.Usage(t.Context(), owner); err != nil || usage.Messages.Used != 1 {
+		t.Errorf("%d units are spent, want 1 (%v)", usage.Messages.Used, err)
+	}
+	form.Set("body", "another text under the same key")
+	if p := c.post("/messages", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Press Send once more") || strings.Contains(p.body, form.Get("key")) {
+		t.Errorf("another message from the same form is answered %d", p.status)
+	}
+}
+
+func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d, away := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Away")
+	if err := s.db.SetDeviceState(t.Context(), store.SetDeviceState{WorkspaceID: away.WorkspaceID, DeviceID: away.ID, Status: postern.LoggedOut, At: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		device   postern.DeviceID
+		to, body string
+		say      string
+	}{
+		"number":    {d.ID, "12", "hello <b>", "Write a number with +"},
+		"text":      {d.ID, contact, "", "needs a text"},
+		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
+		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
+	} {
+		key := c.form("/messages/new")
+		p := c.post("/messages", url.Values{"key": {key}, "device": {string(tt.device)}, "to": {tt.to}, "body": {tt.body}})
+		if tt.say == "" {
+			if p.status >= 500 {
+				t.Errorf("%s is answered %d", name, p.status)
+			}
+			continue
+		}
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.say) || !strings.Contains(p.body, `value="`+strings.ReplaceAll(tt.to, "+", "&#43;")+`"`) && !strings.Contains(p.body, `value="`+tt.to+`"`) {
+			t.Errorf("%s is answered %d without %q, or without what was entered", name, p.status, tt.say)
+		}
+		if tt.body != "" && !strings.Contains(p.body, "hello &lt;b&gt;") || !strings.Contains(p.body, `value="`+string(tt.device)+`" selected`) {
+			t.Errorf("%s: the text or the device is lost", name)
+		}
+	}
+	for _, key := range []string{"", "x", strings.Repeat("a", 26), strings.Repeat("A", 5000)} {
+		if p := c.post("/messages", url.Values{"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"}}); p.status != http.StatusUnprocessableEntity {
+			t.Errorf("the key %.10q is answered %d", key, p.status)
+		}
+	}
+}
+
+func TestAMessagesWayIsTold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	id := c.sends(d, contact, "hello")
+	own := "/messages/" + string(id)
+	c.says(own, "The message is accepted.", "Accepted", "Waits to be sent", "Not yet", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
+	if ok, err := s.db.MarkSending(t.Context(), id); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	c.says(own, "Is being sent")
+	s.ends(id, postern.Sent, "")
+	c.says(own, "The network took it.", "Delivered")
+	for code, text := range map[postern.FailureCode]string{
+		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never wrote to it", postern.NetworkRejected: "refused it", postern.EncryptionFailed: "encrypted",
+		postern.DeviceLoggedOut: "link was removed", postern.Unconfirmed: "may have arrived", "SOMETHING_NEW": "SOMETHING_NEW",
+	} {
+		id := c.sends(d, contact, "hello")
+		s.ends(id, postern.Failed, code)
+		p := c.says("/messages/"+string(id), "Failed", text, string(code))
+		if strings.Contains(p.body, "hx-get") {
+			t.Error("the page of what has ended is asked for again")
+		}
+	}
+	expired := c.sends(d, contact, "hello")
+	s.ends(expired, postern.Expired, "")
+	c.says("/messages/"+string(expired), "Its time was over")
+	in := s.comes(d, contact, "Ada", "hi")
+	c.says("/messages/"+string(in.ID), "Sent by the contact", "Recorded here", "Ada")
+}
+
+func TestTextsOfContactsStayText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "<script>alert(0)</script>")
+	m := s.comes(d, contact, "<script>alert(1)</script>", "</bdi><script>alert(2)</script>")
+	for _, path := range []string{"/messages", "/messages/chats", "/messages/chats/" + string(d.ID) + "/" + contact, "/messages/" + string(m.ID), "/messages/new", "/messages?q=%3Cscript%3Ealert(3)"} {
+		if p := c.get(path); strings.Contains(p.body, "<script>alert") || p.status >= 500 {
+			t.Errorf("%s holds the script of a contact (%d)", path, p.status)
+		}
+	}
+}
+
+// What somebody else's workspace has is not there, by whatever path it is asked.
+func TestMessagesOfOthersAreNotThere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	mine := s.connected(s.workspace(), "Support")
+	ws, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := s.connected(ws.ID, "theirs")
+	m := s.comes(d, contact, "Ada", "a secret of theirs")
+	for _, path := range []string{
+		"/messages/" + string(m.ID), "/messages/msg_none", "/messages?device=" + string(d.ID), "/messages.csv?device=" + string(d.ID), "/messages/chats?device=" + string(d.ID),
+		"/messages/chats/" + string(d.ID) + "/" + contact, "/messages/chats/dev_none/" + contact,
+	} {
+		if p := c.want(c.get(path), http.StatusNotFound, ""); strings.Contains(p.body, "a secret") {
+			t.Errorf("%s shows it", path)
+		}
+	}
+	if p := c.get("/messages?q=" + string(m.ID)); p.status != http.StatusUnprocessableEntity || strings.Contains(p.body, "a secret") {
+		t.Errorf("its id is answered %d", p.status)
+	}
+	for _, path := range []string{"/messages", "/messages?q=" + url.QueryEscape(contact), "/messages.csv", "/messages/chats", "/messages/chats/" + string(mine.ID) + "/" + contact} {
+		c.saysNot(path, "a secret")
+	}
+	key := c.form("/messages/new")
+	c.want(c.post("/messages", url.Values{"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"}}), http.StatusNotFound, "")
+	c.want(c.post("/messages/chats/"+string(d.ID)+"/"+contact, url.Values{"key": {key}, "body": {"x"}}), http.StatusNotFound, "")
+}
+
+func TestViewerReadsMessagesAndSendsNone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	m := s.comes(d, contact, "Ada", "hello")
+	talk, key := "/messages/chats/"+string(d.ID)+"/"+contact, c.form("/messages/new")
+	form := url.Values{"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"}}
+	s.as(postern.Viewer)
+	for _, path := range []string{"/messages", "/messages/chats", talk, "/messages/" + string(m.ID)} {
+		c.saysNot(path, "<textarea", "/messages/new")
+	}
+	c.want(c.get("/messages.csv"), http.StatusOK, "")
+	c.want(c.get("/messages/new"), http.StatusForbidden, "")
+	c.want(c.post("/messages", form), http.StatusForbidden, "")
+	c.want(c.post(talk, form), http.StatusForbidden, "")
+	s.as("")
+	for _, path := range []string{"/messages", "/messages.csv", "/messages/chats", talk, "/messages/" + string(m.ID)} {
+		c.want(c.get(path), http.StatusForbidden, "")
+	}
+	stranger := s.browser()
+	for _, path := range []string{"/messages", "/messages.csv", "/messages/new", talk} {
+		stranger.want(stranger.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
+	}
+	for _, path := range []string{"/messages", talk} {
+		stranger.want(stranger.post(path, form), http.StatusSeeOther, "/signin")
+		if p := c.do(http.MethodPost, path, form, "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
+			t.Errorf("POST %s from another site is answered %d", path, p.status)
+		}
+	}
+}
+
+func readCSV(t *testing.T, p answer) [][]string {
+	t.Helper()
+	list, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(p.body, "\ufeff"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	for i := range exportPage + 1 {
+		s.comes(d, contact, "Ada", fmt.Sprintf("text %d", i))
+	}
+	evil := []string{"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"}
+	for _, body := range evil {
+		s.comes(d, "+15559990000", body, body)
+	}
+	p := c.want(c.get("/messages.csv"), http.StatusOK, "")
+	if kind, as := p.header.Get("Content-Type"), p.header.Get("Content-Disposition"); !strings.HasPrefix(kind, "text/csv;") || !strings.HasPrefix(as, "attachment; filename=") || p.header.Get("X-Row-Limit") != "100000" {
+		t.Errorf("the file comes as %s, %s", kind, as)
+	}
+	list := readCSV(t, p)
+	if len(list) != 1+exportPage+1+len(evil) || list[0][0] != "id" {
+		t.Fatalf("%d rows", len(list))
+	}
+	for _, cells := range list {
+		for _, cell := range cells {
+			if strings.ContainsAny(cell[:min(len(cell), 1)], "=+-@\t\r\n") || strings.HasPrefix(cell, "＝") {
+				t.Errorf("the cell %q is a formula", cell)
+			}
+		}
+	}
+	list = readCSV(t, c.get("/messages.csv?direction=inbound&q="+url.QueryEscape(contact)))
+	if len(list) != 1+exportPage+1 || list[1][4] != "'"+contact || list[1][9] != fmt.Sprintf("text %d", exportPage) {
+		t.Errorf("%d rows, the first %v", len(list), list[1])
+	}
+	if p := c.get("/messages.csv?q=hello"); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("a number that is none is answered %d", p.status)
+	}
+}
+
+// The first rows are with the reader while the rest is not read from the store yet:
+// nothing on the way, such as what keeps sessions, holds the file back. Whoever may
+// read no more meanwhile gets no more, and sees that the file is not whole.
+func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	for range 2*exportPage + 1 { // more than the buffers between here and there take
+		s.comes(d, contact, "", strings.Repeat("long ", 12_000))
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/messages.csv", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res.StatusCode, err)
+	}
+	s.as("")
+	n, err := io.Copy(io.Discard, res.Body)
+	if err == nil {
+		t.Errorf("the file is whole, after %d bytes", n)
+	}
+}
+
+func TestExportHasAnEnd(t *testing.T) {
+	t.Parallel()
+	w := &flushed{header: http.Header{}}
+	f := &exported{ctl: http.NewResponseController(w), csv: csv.NewWriter(w)}
+	if err := f.write([]postern.Message{{ID: "msg_1"}}); err != nil || w.flushes != 1 {
+		t.Errorf("a page is flushed %d times, %v", w.flushes, err)
+	}
+	f.rows = exportRows - 1
+	if err := f.write([]postern.Message{{ID: "msg_2"}, {ID: "msg_3"}}); err != nil || !f.full {
+		t.Errorf("full: %t, %v", f.full, err)
+	}
+	if got := w.b.String(); !strings.Contains(got, "msg_2") || strings.Contains(got, "msg_3") || !strings.Contains(got, "Narrow the search") {
+		t.Errorf("written: %s", got)
+	}
+}
+
+// flushed counts what is pushed on its way.
+type flushed struct {
+	header  http.Header
+	b       strings.Builder
+	flushes int
+}
+
+func (w *flushed) Header() http.Header         { return w.header }
+func (w *flushed) Write(b []byte) (int, error) { return w.b.Write(b) }
+func (w *flushed) WriteHeader(int)             {}
+func (w *flushed) Flush()                      { w.flushes++ }

@@ -1,0 +1,115 @@
+package page
+
+import "time"
+
+// MessagesView is a search among the messages of a workspace.
+type MessagesView struct {
+	Find       Field // a number, a chat or a message's id
+	Device     string
+	Devices    []Choice
+	Direction  string
+	Status     string
+	Messages   []Message
+	More       string // where the next page is; "": this is the last
+	Export     string // where the same comes as a file
+	ExportRows string // that it has at most
+	Send       bool   // the person may write
+}
+
+// Message is one, as lists and conversations show it.
+type Message struct {
+	ID       string
+	Device   string // its name
+	DeviceID string
+	Chat     string
+	Name     string // the sender's on the network; "": unknown
+	From     string // the sender's number; "": hidden
+	Out      bool   // the account wrote it
+	Type     string // "text" or "unsupported"
+	Body     string // its beginning
+	Cut      bool   // there is more of it
+	Status   string
+	At       time.Time
+}
+
+func (m Message) path() string { return path("messages", m.ID) }
+
+// direction is a word for it.
+func (m Message) direction() string {
+	if m.Out {
+		return "To"
+	}
+	return "From"
+}
+
+func messageStates() []Choice {
+	return []Choice{
+		{"", "All"},
+		{"received", "Received"},
+		{"queued", "Queued"},
+		{"sending", "Sending"},
+		{"sent", "Sent"},
+		{"delivered", "Delivered"},
+		{"read", "Read"},
+		{"failed", "Failed"},
+		{"expired", "Expired"},
+	}
+}
+
+func directions() []Choice {
+	return []Choice{{"", "Both"}, {"inbound", "Received"}, {"outbound", "Sent"}}
+}
+
+// empty tells whether nothing is looked for.
+func (v MessagesView) empty() bool {
+	return v.Find == Field{} && v.Device == "" && v.Direction == "" && v.Status == "" && v.More == ""
+}
+
+// MessageView is one message and its way.
+type MessageView struct {
+	Message
+	To        string
+	Source    string // who wrote it, in words
+	NetworkID string
+	Expires   time.Time // zero: it does not
+	Steps     []WayStep
+	Labels    []Header // the caller's own
+	JSON      string   // as the API shows it
+	Moves     bool     // it may still change
+	Chats     bool     // there is a conversation to go to
+}
+
+// WayStep is a station of a message.
+type WayStep struct {
+	Title string
+	Text  string // "": nothing to add
+	Do    string // what helps; "": nothing to do
+	At    time.Time
+	Kind  string // "done", "now", "bad", or "next" for what has not come yet
+}
+
+// mark stands before a step, for the eye.
+func (s WayStep) mark() string {
+	switch s.Kind {
+	case "done":
+		return "✓"
+	case "bad":
+		return "!"
+	case "now":
+		return "…"
+	}
+	return ""
+}
+
+// MessageFormView is the form that sends a message.
+type MessageFormView struct {
+	Key      string // that it is sent once by
+	Device   Field
+	Devices  []Choice
+	To, Body Field
+	Problem  string
+}
+
+func (v MessageFormView) faults() []fault {
+	return faults(fault{"device", v.Device.Error}, fault{"to", v.To.Error}, fault{"body", v.Body.Error})
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"postern/internal/postern"
+)
+
+// finds gives the ids of all that a search comes to, page by page.
+func finds(t *testing.T, db *DB, ws postern.WorkspaceID, s MessageSearch, limit int) (ids []string) {
+	t.Helper()
+	for before := int64(0); ; {
+		p, err := db.SearchMessages(t.Context(), ws, s, before, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range p.Messages {
+			ids = append(ids, string(m.ID))
+		}
+		if !p.More {
+			return ids
+		}
+		if before != 0 && p.Last >= before {
+			t.Fatalf("a page from below %d ends at %d", before, p.Last)
+		}
+		before = p.Last
+	}
+}
+
+func TestSearchFindsByEveryFilter(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		d, e := newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected)
+		foreign := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		queue(t, db, foreign)
+		one, two, three := queue(t, db, d), queue(t, db, e), queue(t, db, d)
+		in := inboundOf(d, "A", "lid:1", "hi")
+		in.Message.ChatID = "+15550007777"
+		if err := db.RecordInbound(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow, Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
+			t.Fatal(err)
+		}
+		a, b, c, x := string(one.ID), string(two.ID), string(three.ID), string(in.Message.ID)
+		for _, tt := range []struct {
+			name   string
+			search MessageSearch
+			want   []string
+		}{
+			{"all", MessageSearch{}, []string{x, c, b, a}},
+			{"device", MessageSearch{DeviceID: d.ID}, []string{x, c, a}},
+			{"number", MessageSearch{ChatID: "+15551234567"}, []string{c, b, a}},
+			{"number and device", MessageSearch{ChatID: "+15551234567", DeviceID: d.ID}, []string{c, a}},
+			{"direction", MessageSearch{Direction: postern.Inbound}, []string{x}},
+			{"failed", MessageSearch{Status: "failed"}, []string{a}},
+			{"failed of a device", MessageSearch{Status: "failed", DeviceID: e.ID}, nil},
+			{"expired", MessageSearch{Status: "expired"}, nil},
+			{"queued", MessageSearch{Status: "queued"}, []string{c, b}},
+			{"devices of a key", MessageSearch{Devices: []postern.DeviceID{e.ID}}, []string{b}},
+			{"no device", MessageSearch{Devices: []postern.DeviceID{}}, nil},
+			{"another workspace's device", MessageSearch{DeviceID: foreign.ID}, nil},
+		} {
+			sameText(t, tt.name, finds(t, db, ws, tt.search, 2), tt.want...)
+		}
+	})
+}
+
+// fillMessages adds n messages, of which the oldest is failed.
+func fillMessages(t *testing.T, db *DB, d postern.Device, n int) {
+	t.Helper()
+	err := db.do(t.Context(), opFunc(func(t *tx) error {
+		for i := range n {
+			m := outbound(d)
+			m.Status = postern.Sent
+			if i == 0 {
+				m.Status = postern.Failed
+			}
+			if _, err := t.insertMessage(m, "", false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What no index tells is looked for in a bounded part, and goes on behind it; what
+// failed is found at once, however far back it lies.
+func TestSearchLooksAtABoundedPart(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	fillMessages(t, db, d, messageScan+10)
+	p, err := db.SearchMessages(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, 0, 50)
+	if err != nil || len(p.Messages) != 0 || !p.More {
+		t.Fatalf("found %d, more %t, %v; want an empty page with more behind it", len(p.Messages), p.More, err)
+	}
+	p, err = db.SearchMessages(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, p.Last, 50)
+	if err != nil || p.More {
+		t.Fatalf("the second page: more %t, %v", p.More, err)
+	}
+	p, err = db.SearchMessages(t.Context(), d.WorkspaceID, MessageSearch{Status: "failed", DeviceID: d.ID}, 0, 50)
+	if err != nil || len(p.Messages) != 1 || p.More {
+		t.Errorf("failed: %d on the first page, more %t, %v", len(p.Messages), p.More, err)
+	}
+}
+
+func chatIDs(t *testing.T, db *DB, d postern.Device, limit int) (ids []string) {
+	t.Helper()
+	for before := int64(0); ; {
+		list, err := db.Chats(t.Context(), d.WorkspaceID, d.ID, before, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 0 {
+			return ids
+		}
+		for _, c := range list {
+			ids = append(ids, fmt.Sprint(c.Newest.ChatID, " ", c.Name, " ", c.Newest.Body))
+			before = c.Place
+		}
+	}
+}
+
+func TestChatsFollowTheirNewestMessage(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		arrive := func(number, name, body string) postern.Message {
+			in := inboundOf(d, "A"+body, "lid:1", body)
+			in.Message.ChatID, in.Message.FromName = number, name
+			if err := db.RecordInbound(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.RecordInbound(t.Context(), in); err != nil { // again: nothing changes
+				t.Fatal(err)
+			}
+			return in.Message
+		}
+		arrive("+15550000001", "Ada", "1")
+		arrive("+15550000002", "Bob", "2")
+		sameText(t, "chats", chatIDs(t, db, d, 1), "+15550000002 Bob 2", "+15550000001 Ada 1")
+		arrive("+15550000001", "Ada L.", "3")
+		queue(t, db, d)
+		sameText(t, "chats", chatIDs(t, db, d, 2), "+15551234567  hello", "+15550000001 Ada L. 3", "+15550000002 Bob 2")
+		if got := count(t, db, `SELECT count(*) FROM chat`); got != 3 {
+			t.Errorf("%d chats are kept, want 3", got)
+		}
+		if _, _, err := db.RemoveMessages(t.Context(), d.WorkspaceID, testNow+1, 0); err != nil {
+			t.Fatal(err)
+		}
+		sameText(t, "after the removal", chatIDs(t, db, d, 2), "+15551234567  hello")
+		foreign := newWorkspace(t, db)
+		if list, err := db.Chats(t.Context(), foreign, d.ID, 0, 10); err != nil || len(list) != 0 {
+			t.Errorf("another workspace sees %d chats, %v", len(list), err)
+		}
+	})
+}
+
+func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		linkTo(t, db, d, "+15550001111")
+		old := queue(t, db, d)
+		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+			t.Fatal(err)
+		}
+		linkTo(t, db, d, "+15550009999")
+		sameText(t, "chats", chatIDs(t, db, d, 10))
+		sameText(t, "search", finds(t, db, d.WorkspaceID, MessageSearch{DeviceID: d.ID}, 10))
+	})
+}
+
+// A page of messages is found by an index that has nothing else in it.
+func TestSearchGoesThroughItsIndexes(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	for _, tt := range []struct {
+		search MessageSearch
+		want   string
+	}{
+		{MessageSearch{DeviceID: "d", ChatID: "c"}, "message_talk (device_id=? AND chat_id=? AND n"},
+		{MessageSearch{ChatID: "c"}, "message_talk (device_id=? AND chat_id=? AND n"},
+		{MessageSearch{DeviceID: "d", Status: "sent"}, "message_device (device_id=? AND n"},
+		{MessageSearch{DeviceID: "d", Status: "failed"}, "message_failed (workspace_id=? AND n"},
+		{MessageSearch{Status: "queued"}, "message_workspace (workspace_id=? AND n"},
+	} {
+		way, _, _ := tt.search.way("w")
+		goesBy(t, db, lookBack(way), tt.want)
+		goesBy(t, db, db.dialect.searched(way), tt.want)
+		goesBy(t, db, db.dialect.searched(way), "(workspace_id=? AND n=?)")
+	}
+	goesBy(t, db, chatsOf, "chat_newest (device_id=? AND newest>? AND newest<?")
+	goesBy(t, db, chatsOf, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")
+	goesBy(t, db, chatsOf, "message_chat (device_id=? AND chat_id=? AND direction=?)")
+}
+
+func goesBy(t *testing.T, db *DB, query, index string) {
+	t.Helper()
+	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // a plan takes no parameters
+	if got := plan(t, db, query); !strings.Contains(got, index) {
+		t.Errorf("the plan is %s\nwant %s", got, index)
+	}
+}
