@@ -84,7 +84,8 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 		}
 	}
 	v.caller, err = d.g.AsMember(r.Context(), user, ws)
-	v.actor = gateway.Actor{Member: v.caller.Member, Address: d.address(r)}
+	v.caller.Address = d.address(r)
+	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}
 	return v, err
 }
 

@@ -106,6 +106,7 @@ func (d *dash) routes() {
 	d.member("POST /devices/{id}/phone/write", d.contactWrites, postern.SandboxWrite, postern.MessagesRead)
 	d.member("POST /devices/{id}/phone/read/{message}", d.contactReads, postern.SandboxWrite)
 	d.member("POST /devices/{id}/phone/fault", d.phoneFails, postern.SandboxWrite)
+	d.deviceRoutes()
 	d.webhookRoutes()
 	d.member("GET /keys", d.keys) // these ask for a role, not for a scope: see gateway.Keys
 	d.member("GET /keys/new", d.newKey)

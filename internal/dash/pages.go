@@ -50,8 +50,8 @@ func (d *dash) hasWebhook(r *http.Request, v visit) bool {
 
 // hasKey tells whether there is a key; those who may not see keys are not told.
 func (d *dash) hasKey(r *http.Request, v visit) bool {
-	keys, err := d.g.Keys(r.Context(), v.actor, v.workspace())
-	return err == nil && len(keys) > 0
+	has, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	return err == nil && has
 }
 
 func (d *dash) devices(w http.ResponseWriter, r *http.Request, v visit) error {

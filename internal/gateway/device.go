@@ -67,17 +67,38 @@ func (g *Gateway) DeleteDevice(ctx context.Context, c Caller, id postern.DeviceI
 	if err != nil {
 		return err
 	}
-	event, err := deletion(d)
-	if err != nil {
-		return err
-	}
 	changes := g.db.Listen(store.DeviceChanged, string(id))
 	defer changes.Close()
-	if err := g.db.RequestDelete(ctx, c.Workspace(), id, event, g.time()); err != nil {
+	if err := g.requestDelete(ctx, c, d); err != nil {
 		return err
 	}
 	g.awaitGoodbye(ctx, id, changes)
 	return nil
+}
+
+// DeleteDeviceByPassword is DeleteDevice for a member who has entered the password
+// again. It does not wait for the network.
+func (g *Gateway) DeleteDeviceByPassword(ctx context.Context, c Caller, id postern.DeviceID, password string) error {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return err
+	}
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if _, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password); err != nil {
+		return err
+	}
+	return g.requestDelete(ctx, c, d)
+}
+
+func (g *Gateway) requestDelete(ctx context.Context, c Caller, d postern.Device) error {
+	event, err := deletion(d)
+	if err != nil {
+		return err
+	}
+	now := g.time()
+	return g.db.RequestDelete(ctx, c.Workspace(), d.ID, event, now, c.did(now, "device.deleted", string(d.ID), d.Name)...)
 }
 
 // deletion is the event of a link that ends with its device; nil when there is

@@ -59,7 +59,6 @@ const (
 	maxHashQueue   = 64   // passwords that wait to be hashed, or are
 	maxMemberships = 100  // of a user that are shown
 	maxSessions    = 100  // of a user that are shown
-	maxActs        = 100  // of a workspace that are shown
 	maxMembers     = 1000 // of a workspace that are shown
 	maxInvitations = 100  // of a workspace that are open
 

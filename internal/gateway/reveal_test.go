@@ -38,8 +38,8 @@ func TestSecretIsRevealedToAMemberAndWrittenDown(t *testing.T) {
 		if err != nil || e.Secret != made.Value.Secret {
 			t.Errorf("the secret %q, %v", e.Secret, err)
 		}
-		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID)
-		if err != nil || acts[0].Act != "webhook.secret-revealed" || acts[0].Subject != string(id) || acts[0].UserID != u.ID || acts[0].Address != "192.0.2.1" {
+		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID, ActQuery{})
+		if err != nil || acts.Data[0].Act != "webhook.secret-revealed" || acts.Data[0].Subject != string(id) || acts.Data[0].UserID != u.ID || acts.Data[0].Address != "192.0.2.1" {
 			t.Errorf("the log says %+v, %v", acts, err)
 		}
 		for range guessesAll { // as few as at the sign-in

@@ -268,7 +268,7 @@ func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState) error {
 
 // RequestDelete hides a device at once and asks the engine to remove its link
 // and all it holds. The event is that of a link that ends so; nil for none.
-func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time) error {
+func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
 			return err
@@ -278,7 +278,10 @@ func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id post
 		}
 		t.wake(DeviceChanged, string(id))
 		n, err := t.changed(`UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
-		if err != nil || n == 0 || event == nil {
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := t.recordActs(acts); err != nil || event == nil {
 			return err
 		}
 		return t.record(*event, at)

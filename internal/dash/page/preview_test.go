@@ -57,6 +57,7 @@ func samples() []sample {
 			},
 			Tiles: []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8 %", "2 wait for another try"}, {"API keys", "4", ""}},
 		})},
+		{"device-removal", Removal(f("Delete a device", "/devices"), RemovalView{Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111"}, Linked: true, Password: Field{"", "This is not your password."}})},
 		{"devices-none", Devices(alone, DevicesView{})},
 		{"devices", Devices(f("Devices", "/devices"), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
 			{"dev_1", "Support", "+15550001111", "connected", "", "live", at},
@@ -80,7 +81,7 @@ func samples() []sample {
 		{"people", People(f("People", "/people"), PeopleView{Role: "viewer", Roles: []Choice{{"admin", "Admin"}, {"viewer", "Viewer"}}, Members: []Person{{"usr_1", "ada@example.com", "Owner", "owner", at, true, true}, {"usr_2", "bob@example.com", "Viewer", "viewer", at, false, true}}, Invitations: []Invited{{"inv_1", "eve@example.com", "Viewer", "ada@example.com", at, true}}})},
 		{"people-refused", People(f("People", "/people"), PeopleView{Email: Field{"eve", "This is not an e-mail address."}, RoleError: "Choose one.", Problem: "Nobody was invited.", Roles: []Choice{{"viewer", "Viewer"}}})},
 		{"invitation-shown", InvitationShown(f("The invitation is made", "/people"), InvitationShownView{"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF", at})},
-		{"audit", Audit(f("What was done", "/people"), AuditView{[]Act{{at, "ada@example.com", "Invited", "eve@example.com as viewer", "203.0.113.7"}, {at, "The operator", "Made an API key", "ci", ""}}})},
+		{"audit", Audit(f("What was done", "/people"), AuditView{Kinds: []Choice{{"device", "Devices"}}, More: "/people/audit?after=x", Acts: []Act{{at, "ada@example.com", "Invited", "eve@example.com as viewer", "203.0.113.7"}, {at, "The operator", "Made an API key", "ci", ""}}})},
 		{"join", Join(JoinView{Token: "t", Step: "password", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", PasswordHint: "At least 12 characters."})},
 		{"join-signin", Join(JoinView{Token: "t", Step: "signin", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"})},
 		{"join-signed-in", Join(JoinView{Token: "t", Step: "join", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"})},
