@@ -53,7 +53,8 @@ func actWords(act string) string {
 		"device.paused": "Paused a device", "device.resumed": "Resumed a device",
 		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a page to link a phone",
 		"webhook.created": "Added a webhook", "webhook.changed": "Changed a webhook", "webhook.deleted": "Deleted a webhook",
-		"webhook.paused": "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
+		"webhook.verified-again": "Sent a webhook its challenge again",
+		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
 		"webhook.secret-revealed": "Saw the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
 		"message.sent": "Sent a message by hand",
 	}[act]

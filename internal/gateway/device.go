@@ -46,7 +46,9 @@ func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem
 			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(), Status: postern.Unlinked,
 			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
 		}
-		return d, func(once *store.Once) error { return g.db.CreateDevice(ctx, d, once) }, nil
+		return d, func(once *store.Once) error {
+			return g.db.CreateDevice(ctx, d, once, c.did(d.CreatedAt, "device.created", string(d.ID), d.Name)...)
+		}, nil
 	})
 }
 
@@ -145,7 +147,8 @@ func (g *Gateway) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (po
 	if err != nil {
 		return d, err
 	}
+	now := g.time()
 	return d, g.db.RequestUnlink(ctx, store.SetDeviceState{
-		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: g.time(), Event: &e,
-	})
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
+	}, c.did(now, "device.unlinked", string(id), d.Name)...)
 }
