@@ -10,6 +10,7 @@ import (
 // deviceRoutes are the pages behind that of a device.
 func (d *dash) deviceRoutes() {
 	d.member("GET /devices/{id}/delete", d.askDelete, postern.DevicesWrite)
+	d.member("GET /devices/{id}/health", d.deviceHealth, postern.DevicesRead, postern.EventsRead)
 	d.member("POST /devices/{id}/delete", d.deleteDevice, postern.DevicesWrite)
 }
 

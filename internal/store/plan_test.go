@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// plan says how SQLite answers a query.
+// plan says how SQLite answers a query, whatever its arguments are.
 func plan(t *testing.T, db *DB, query string) string {
 	t.Helper()
 	var steps []string
-	err := db.rows(t.Context(), `EXPLAIN QUERY PLAN `+query, nil, func(r *sql.Rows) error {
+	args := make([]any, strings.Count(query, "$")) // one may be used twice
+	err := db.rows(t.Context(), `EXPLAIN QUERY PLAN `+query, args, func(r *sql.Rows) error {
 		var id, parent, x int
 		var detail string
 		err := r.Scan(&id, &parent, &x, &detail)
@@ -21,6 +22,12 @@ func plan(t *testing.T, db *DB, query string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(steps, "\n")
+}
+
+// actsPlan is the query for the acts of a filter.
+func actsPlan(f ActFilter) string {
+	condition, _ := f.where("ws")
+	return actsWhere + condition + ` ORDER BY a.n DESC LIMIT 51`
 }
 
 // What is known of a chat is looked up for each queued message, and what is to
@@ -35,6 +42,12 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
 		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
 		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5 ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
+		deviceHealth:                                "INDEX event_health (device_id=? AND position<?)",
+		keysOfWorkspace:                             "INDEX api_key_workspace (workspace_id=?)",
+		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",
+		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",
+		actsPlan(ActFilter{Email: "a", Before: 5}):  "INDEX audit_user (workspace_id=? AND user_id=? AND n<?)",
+		actsPlan(ActFilter{Kind: "key", Before: 5}): "INDEX audit_kind (workspace_id=? AND kind=? AND n<?)",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)

@@ -15,6 +15,7 @@ type DeviceView struct {
 	Sandbox bool      // the phone is a simulated one, on a page of its own
 	Link    LinkView  // the newest attempt while it says something
 	Share   string    // the address of a page for whoever holds the phone, shown once
+	Health  Health    // the newest part
 	Enter   Field     // the number in the form for a pairing code
 }
 

@@ -66,6 +66,7 @@ func hostilePages(s string) []sample {
 		{"OneDevice scan", OneDevice(f, deviceAt("scan", s))},
 		{"OneDevice enter", OneDevice(f, deviceAt("enter", s))},
 		{"OneDevice linked", OneDevice(f, deviceAt("linked", s))},
+		{"DeviceHealth", DeviceHealth(f, full[DeviceHealthView](s))},
 		{"Removal", Removal(f, full[RemovalView](s))},
 		{"DeviceForm", DeviceForm(f, full[DeviceFormView](s))},
 		{"Phone", Phone(f, full[PhoneView](s))},
