@@ -122,7 +122,7 @@ func (d *dash) routes() {
 	d.member("GET /account", d.account)
 	d.member("POST /account/password", d.changePassword)
 	d.member("POST /account/sessions", d.endSessions)
-	d.member("POST /workspace", d.switchWorkspace)
+	d.workspaceRoutes()
 
 	d.open("/", func(w http.ResponseWriter, r *http.Request) error {
 		return postern.Errorf(postern.NotFound, "there is no such page")

@@ -57,10 +57,12 @@ const (
 	maxEmail       = 254  // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
 	maxHashing     = 4    // passwords that are hashed at once, with 64 MiB each
 	maxHashQueue   = 64   // passwords that wait to be hashed, or are
-	maxMemberships = 100  // of a user that are shown
 	maxSessions    = 100  // of a user that are shown
 	maxMembers     = 1000 // of a workspace that are shown
 	maxInvitations = 100  // of a workspace that are open
+
+	// MenuSize is how many workspaces of a user are offered on every page.
+	MenuSize = 20
 
 	// joinTime is how long a link may be used that lets somebody in: over a weekend.
 	joinTime = 72 * time.Hour

@@ -42,6 +42,7 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
 		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
 		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5 ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
+		membershipsOf:                               "PRIMARY KEY (user_id=? AND workspace_id>?)",
 		deviceHealth:                                "INDEX event_health (device_id=? AND position<?)",
 		keysOfWorkspace:                             "INDEX api_key_workspace (workspace_id=?)",
 		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",

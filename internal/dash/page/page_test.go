@@ -67,6 +67,8 @@ func hostilePages(s string) []sample {
 		{"OneDevice enter", OneDevice(f, deviceAt("enter", s))},
 		{"OneDevice linked", OneDevice(f, deviceAt("linked", s))},
 		{"DeviceHealth", DeviceHealth(f, full[DeviceHealthView](s))},
+		{"Workspaces", Workspaces(full[WorkspacesView](s))},
+		{"Workspaces none", Workspaces(WorkspacesView{})},
 		{"Removal", Removal(f, full[RemovalView](s))},
 		{"DeviceForm", DeviceForm(f, full[DeviceFormView](s))},
 		{"Phone", Phone(f, full[PhoneView](s))},

@@ -58,6 +58,7 @@ func samples() []sample {
 			Tiles: []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8 %", "2 wait for another try"}, {"API keys", "4", ""}},
 		})},
 		{"device-health", DeviceHealth(f("Health of a device", "/devices"), DeviceHealthView{Device: Device{ID: "dev_1", Name: "Support"}, Health: Health{[]HealthChange{{"connected", "The session is live.", "", at}, {"disconnected", "The session was lost; it is tried again.", "socket-closed", at}}, "/devices/dev_1/health?after=x"}})},
+		{"workspaces", Workspaces(WorkspacesView{Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}}, More: "/workspaces?after=x", Stopped: "Acme"})},
 		{"device-removal", Removal(f("Delete a device", "/devices"), RemovalView{Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111"}, Linked: true, Password: Field{"", "This is not your password."}})},
 		{"devices-none", Devices(alone, DevicesView{})},
 		{"devices", Devices(f("Devices", "/devices"), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
