@@ -15,6 +15,8 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+
+	"github.com/throttled/throttled/v2"
 )
 
 // Gateway applies the rules over one store. Its methods may be called from
@@ -33,6 +35,7 @@ type Gateway struct {
 	running inProgress
 	hashing *hashing
 	guesses *guesses
+	links   *throttled.GCRARateLimiterCtx // attempts of each device
 }
 
 // Options configure a Gateway.
@@ -59,7 +62,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(), guesses: newGuesses(),
+		hashing: newHashing(), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts),
 	}
 }
 

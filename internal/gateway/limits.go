@@ -68,11 +68,14 @@ const (
 	joinTime = 72 * time.Hour
 
 	// Passwords that may be tried in an hour: from one network, of an account from
-	// one network, and of an account in all; and for how many that is remembered.
-	guessesFrom     = 200
-	guessesNear     = 10
-	guessesAll      = 20
-	guessedAccounts = 1 << 16
+	// one network, and of an account in all.
+	guessesFrom = 200
+	guessesNear = 10
+	guessesAll  = 20
+	// linkStarts bounds the link attempts of a device in a minute: each asks the
+	// network for codes, and shows them.
+	linkStarts = 20
+	rateNames  = 1 << 16 // that a limit remembers
 
 	// usedEvery bounds how often a key's last use is written.
 	usedEvery = time.Minute

@@ -28,6 +28,9 @@ func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, i
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
+		if err := takeOf(ctx, g.links, string(id), "too many link attempts of this device; wait a moment"); err != nil {
+			return postern.Link{}, nil, err
+		}
 		now := g.time()
 		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: in.Method, PhoneNumber: in.PhoneNumber, Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
 		return l, func(once *store.Once) error {
