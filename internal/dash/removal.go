@@ -12,6 +12,8 @@ func (d *dash) deviceRoutes() {
 	d.member("GET /devices/{id}/delete", d.askDelete, postern.DevicesWrite)
 	d.member("GET /devices/{id}/health", d.deviceHealth, postern.DevicesRead, postern.EventsRead)
 	d.member("POST /devices/{id}/delete", d.deleteDevice, postern.DevicesWrite)
+	d.member("POST /devices/{id}/phone/delivered/{message}", d.messageArrives, postern.SandboxWrite)
+	d.member("POST /devices/{id}/phone/offline", d.phoneLeaves, postern.SandboxWrite)
 }
 
 func (d *dash) askDelete(w http.ResponseWriter, r *http.Request, v visit) error {

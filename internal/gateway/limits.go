@@ -27,7 +27,8 @@ const (
 	// unless Options say otherwise.
 	goodbyeWait = 10 * time.Second
 	// codeWait is how long a sandbox scan waits for the first code.
-	codeWait = 10 * time.Second
+	codeWait   = 10 * time.Second
+	maxOffline = 3600 // seconds that a simulated phone may be away
 	// linkedWait is how long it waits for the device to be connected.
 	linkedWait = 2 * time.Second
 

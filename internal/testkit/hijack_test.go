@@ -14,8 +14,8 @@ import (
 	"postern/vendorsim"
 )
 
-// fill posts a form of the dashboard, and gives the page that follows.
-func (v *visitor) fill(to string, form url.Values) (at, body string) {
+// post posts a form of the dashboard, and gives the page that follows.
+func (v *visitor) post(to string, form url.Values) (status int, at, body string) {
 	v.t.Helper()
 	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, to, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -28,10 +28,20 @@ func (v *visitor) fill(to string, form url.Values) (at, body string) {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		v.t.Fatalf("POST %s is answered %d, %v: %s", to, res.StatusCode, err, text)
+	if err != nil {
+		v.t.Fatal(err)
 	}
-	return res.Request.URL.String(), string(text)
+	return res.StatusCode, res.Request.URL.String(), string(text)
+}
+
+// fill is post of a form that is right.
+func (v *visitor) fill(to string, form url.Values) (at, body string) {
+	v.t.Helper()
+	status, at, body := v.post(to, form)
+	if status != http.StatusOK {
+		v.t.Fatalf("POST %s is answered %d: %s", to, status, body)
+	}
+	return at, body
 }
 
 // T18: the code on the page of a device may not be kept, is in no log, and opens

@@ -62,3 +62,25 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	}
 	b.sees("Set the server up")
 }
+
+// The simulated phone goes offline and comes back by its buttons.
+func TestSimulatedPhoneGoesOffline(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/devices/new")
+	b.fill("#name", "Support")
+	b.press("main form button:not([type])")
+	b.press(`form[action$="/link"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS(`form[action$="/phone/scan"] button`)))
+	b.press(`form[action$="/phone/scan"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#state-title + .badge-success")))
+	b.press(`a[href$="/phone"]`)
+	b.press(`button[name="seconds"][value="600"]`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#chat-title + .badge-warning")))
+	b.picture("phone-offline")
+	b.usable()
+	b.press(`button[name="seconds"][value="0"]`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#chat-title + .badge-success")))
+	b.sees("may come back")
+}

@@ -61,6 +61,11 @@ type PhoneView struct {
 	Problem  string
 }
 
+// Absences is how long a simulated phone may be away, in seconds.
+func Absences() []Choice {
+	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}
+}
+
 // PhoneMessage is a message as the phone shows it.
 type PhoneMessage struct {
 	From, To, Body string
