@@ -44,7 +44,7 @@ func kindWords(kind string) string {
 // actWords says an act in plain words. One without words of its own is still told:
 // "webhook.paused" is "Webhook paused".
 func actWords(act string) string {
-	words, ok := map[string]string{
+	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
 		"key.created": "Made an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
 		"user.set-up": "Set the server up", "user.created": "Added a user",
 		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",

@@ -47,7 +47,10 @@ func (g *Gateway) DeviceHealth(ctx context.Context, c Caller, id postern.DeviceI
 // healthIn reads an event's body, of which nothing may be left.
 func healthIn(e store.LogEntry) Health {
 	var body struct {
-		Device struct{ StatusReason, PhoneNumber string }
+		Device struct {
+			StatusReason string `json:"statusReason"`
+			PhoneNumber  string `json:"phoneNumber"`
+		} `json:"device"`
 	}
 	h := Health{Type: e.Type, At: e.At}
 	if json.Unmarshal(e.Body, &body) == nil {
