@@ -42,6 +42,18 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
 		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
 		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5 ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
+	} {
+		if got := plan(t, db, query); !strings.Contains(got, want) {
+			t.Errorf("the plan is %s\nwant %s", got, want)
+		}
+	}
+}
+
+// What the dashboard lists is found by an index, behind whatever is not listed.
+func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	for query, want := range map[string]string{
 		membershipsOf:                               "PRIMARY KEY (user_id=? AND workspace_id>?)",
 		deviceHealth:                                "INDEX event_health (device_id=? AND position<?)",
 		keysOfWorkspace:                             "INDEX api_key_workspace (workspace_id=?)",
