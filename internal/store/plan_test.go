@@ -54,9 +54,10 @@ func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
 	for query, want := range map[string]string{
-		membershipsOf:                               "PRIMARY KEY (user_id=? AND workspace_id>?)",
-		deviceHealth:                                "INDEX event_health (device_id=? AND position<?)",
-		keysOfWorkspace:                             "INDEX api_key_workspace (workspace_id=?)",
+		membershipsOf:   "PRIMARY KEY (user_id=? AND workspace_id>?)",
+		deviceHealth:    "INDEX event_health (device_id=? AND position<?)",
+		keysOfWorkspace: "INDEX api_key_workspace (workspace_id=?)",
+
 		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",
 		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",
 		actsPlan(ActFilter{Email: "a", Before: 5}):  "INDEX audit_user (workspace_id=? AND user_id=? AND n<?)",
