@@ -48,6 +48,8 @@ type account struct {
 	saved      savedAccount
 	companions []*companion // by device number
 	armed      []Fault      // faults that wait for their moment
+
+	offlineUntil time.Time // the companions are kept away until then
 }
 
 type savedAccount struct {

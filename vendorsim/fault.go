@@ -24,6 +24,9 @@ const (
 	// FaultRestrict bans the account for a minute, or for the seconds of its argument
 	// ("restrict:5"): cut off, and refused with 402 until then. "restrict:0" lets it back in.
 	FaultRestrict Fault = "restrict"
+	// FaultOffline keeps the companions away for half a minute, or for the seconds of its argument
+	// ("offline:5"): cut off, and refused with 503 until then. "offline:0" lets them back in.
+	FaultOffline Fault = "offline"
 	// FaultConflict ends the connections as if the companion had logged in elsewhere.
 	FaultConflict Fault = "conflict"
 	// FaultSilence makes the connections half-open: the vendor neither answers nor closes.
@@ -63,6 +66,7 @@ const (
 	AllAccounts = "*"
 
 	defaultRefusal     = 503
+	defaultOffline     = 30 * time.Second
 	defaultRestriction = time.Minute
 	// maxArmed bounds the faults that wait for one account.
 	maxArmed = 1000
@@ -139,6 +143,12 @@ func (v *Vendor) faultAction(f Fault) (func(*account), error) {
 			left = time.Duration(argument) * time.Second
 		}
 		return func(a *account) { v.restrict(a, left) }, nil
+	case FaultOffline:
+		left := defaultOffline
+		if hasArg {
+			left = time.Duration(argument) * time.Second
+		}
+		return func(a *account) { a.goOffline(left) }, nil
 	case FaultRefuse, FaultHang, FaultDropOnMessage, FaultDropBeforeAck, FaultNoAck, FaultDuplicate, FaultReorder,
 		FaultGarble, FaultRetry:
 		return func(a *account) { a.arm(f) }, nil
@@ -174,6 +184,14 @@ func (v *Vendor) restrict(a *account, left time.Duration) {
 	a.saved.RestrictedUntil = now().Add(left)
 	v.saveAccount(a)
 	eachConn(func(c *conn) { c.finish(0) })(a)
+}
+
+// goOffline keeps the companions of an account away for a while. The caller holds v.mu.
+func (a *account) goOffline(left time.Duration) {
+	a.offlineUntil = now().Add(left)
+	if left > 0 {
+		eachConn((*conn).close)(a)
+	}
 }
 
 func (a *account) arm(f Fault) {

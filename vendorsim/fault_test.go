@@ -97,6 +97,25 @@ func TestRestrictionEnds(t *testing.T) {
 	c.connect()
 }
 
+func TestOfflineAccountComesBack(t *testing.T) {
+	t.Parallel()
+	v := openVendor(t, "")
+	c := link(t, v, alice)
+	fault(t, v, alice, "offline:600")
+	until(t, v, "alice is offline", func() bool { return !v.Accounts()[0].Online })
+	write(t, v, bob, "while away")
+	for range 2 { // cut off, and refused when it comes back by itself
+		await[*events.Disconnected](c, "Disconnected", nil)
+	}
+	if v.Accounts()[0].Online {
+		t.Error("alice is let back in before the time is over")
+	}
+	fault(t, v, alice, "offline:0")
+	if got := await[*events.Message](c, "message", nil).Message.GetConversation(); got != "while away" {
+		t.Errorf("the message that waited is %q", got)
+	}
+}
+
 func TestReporterGetsSenderRestricted(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")

@@ -51,6 +51,9 @@ func (v *Vendor) refusal(cp *companion, g greeting) waBinary.Attrs {
 		seconds := int64((left + time.Second - 1) / time.Second)
 		return waBinary.Attrs{"reason": reasonRestricted, "code": banCode, "expire": seconds}
 	}
+	if time.Until(cp.account.offlineUntil) > 0 {
+		return waBinary.Attrs{"reason": defaultRefusal}
+	}
 	if code, ok := v.takeRefusal(cp.account); ok {
 		return waBinary.Attrs{"reason": code}
 	}

@@ -66,7 +66,7 @@ func adminHandler(g *gateway.Gateway, base string) http.Handler {
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/keys", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Keys(r.Context(), gateway.Operator(), workspaceOf(r))
+		return g.WorkspaceKeys(r.Context(), workspaceOf(r))
 	}))
 	mux.HandleFunc("DELETE /workspaces/{ws}/keys/{key}", admin(func(r *http.Request, _ none) (any, error) {
 		return none{}, g.RevokeKey(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"postern/internal/gateway"
@@ -59,7 +60,11 @@ func (s simulated) Receipt(ctx context.Context, account, networkID string, statu
 	if status == postern.Read {
 		kind = vendorsim.Read
 	}
-	return s.Vendor.Receipt(ctx, account, networkID, kind)
+	err := s.Vendor.Receipt(ctx, account, networkID, kind)
+	if errors.Is(err, vendorsim.ErrUnknownMessage) {
+		return postern.Invalid("/messageId", "the network does not have this message; wait until it is sent")
+	}
+	return err
 }
 
 func (s simulated) Fault(ctx context.Context, account, kind string) error {

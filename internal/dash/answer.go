@@ -21,7 +21,7 @@ import (
 type visit struct {
 	caller gateway.Caller
 	actor  gateway.Actor
-	list   []postern.Member // the workspaces of the user
+	list   []postern.Member // the first workspaces of the user
 }
 
 func (v visit) user() postern.UserID           { return v.caller.Member.UserID }
@@ -37,18 +37,28 @@ func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Reques
 	})
 }
 
-// member serves a page to those who are signed in and whose role has the scopes.
-func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+// signedIn serves a page to those who are signed in, whatever their workspace is.
+func (d *dash) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
 	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		if user == "" {
 			toSignIn(w, r)
 			return nil
 		}
+		return serve(w, r, user)
+	})
+}
+
+// member serves a page to those who are signed in and whose role has the scopes.
+func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		v, err := d.visit(r, user)
 		d.saw(r.Context(), pattern, v.caller.Member)
-		if errors.Is(err, errNoWorkspace) {
+		switch {
+		case errors.Is(err, errNoWorkspace):
 			return d.sendAway(w, r)
+		case errors.Is(err, gateway.ErrUnknownPlan):
+			return d.showStopped(w, r, v)
 		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)
@@ -79,14 +89,13 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
 	}
-	ws := v.list[0].WorkspaceID
-	for _, m := range v.list {
-		if string(m.WorkspaceID) == d.sessions.GetString(r.Context(), keyWorkspace) {
-			ws = m.WorkspaceID
-		}
+	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
+	v.caller, err = d.g.AsMember(r.Context(), user, chosen)
+	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
+		v.caller, err = d.g.AsMember(r.Context(), user, v.list[0].WorkspaceID)
 	}
-	v.caller, err = d.g.AsMember(r.Context(), user, ws)
-	v.actor = gateway.Actor{Member: v.caller.Member, Address: d.address(r)}
+	v.caller.Address = d.address(r)
+	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}
 	return v, err
 }
 
@@ -118,6 +127,7 @@ func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame
 		Notice:    d.sessions.PopString(r.Context(), keyNotice),
 		Entries:   entries(v.caller.Member.Role),
 	}
+	f.More = len(v.list) == gateway.MenuSize
 	for _, m := range v.list {
 		f.Workspaces = append(f.Workspaces, page.Workspace{ID: string(m.WorkspaceID), Name: m.Workspace})
 	}

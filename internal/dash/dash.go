@@ -122,6 +122,7 @@ func (d *dash) routes() {
 	d.member("POST /devices/{id}/phone/read/{message}", d.contactReads, postern.SandboxWrite)
 	d.member("POST /devices/{id}/phone/fault", d.phoneFails, postern.SandboxWrite)
 	d.messageRoutes()
+	d.deviceRoutes()
 	d.webhookRoutes()
 	d.member("GET /keys", d.keys) // these ask for a role, not for a scope: see gateway.Keys
 	d.member("GET /keys/new", d.newKey)
@@ -138,7 +139,7 @@ func (d *dash) routes() {
 	d.member("POST /account/password", d.changePassword)
 	d.member("POST /account/sessions", d.endSessions)
 	d.factorRoutes()
-	d.member("POST /workspace", d.switchWorkspace)
+	d.workspaceRoutes()
 
 	d.open("/", func(w http.ResponseWriter, r *http.Request) error {
 		return postern.Errorf(postern.NotFound, "there is no such page")

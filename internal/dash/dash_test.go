@@ -425,7 +425,7 @@ func (s *site) as(role postern.Role) {
 	if err != nil || !ok {
 		s.t.Fatal(err)
 	}
-	list, err := s.db.Memberships(s.t.Context(), u.ID, 1)
+	list, err := s.db.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(err)
 	}

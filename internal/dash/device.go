@@ -53,6 +53,12 @@ func (d *dash) showDevice(w http.ResponseWriter, r *http.Request, v visit, statu
 			return err
 		}
 	}
+	if view.Health, err = d.health(r, v, one.ID, gateway.Page{Limit: healthShown}); err != nil {
+		return err
+	}
+	if view.Health.More != "" {
+		view.Health.More = pathOf(one.ID) + "/health"
+	}
 	open := view.Link.Cancels
 	linked := one.Status.HoldsSlot() && one.Status != postern.Linking
 	view.Links, view.Unlinks = !open && !linked, linked

@@ -99,9 +99,3 @@ func (d *dash) signOut(w http.ResponseWriter, r *http.Request) error {
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	return nil
 }
-
-func (d *dash) switchWorkspace(w http.ResponseWriter, r *http.Request, _ visit) error {
-	d.sessions.Put(r.Context(), keyWorkspace, r.PostFormValue("workspace")) // visit takes it when it is the user's
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
-}

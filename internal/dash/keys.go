@@ -2,6 +2,7 @@ package dash
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -11,14 +12,17 @@ import (
 )
 
 func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Keys(r.Context(), v.actor, v.workspace())
+	list, err := d.g.Keys(r.Context(), v.actor, v.workspace(), gateway.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
 	view := page.KeysView{Change: true} // whoever may see them may change them
 	now := postern.TimeOf(time.Now())
-	for _, k := range list {
+	for _, k := range list.Data {
 		view.Keys = append(view.Keys, keyOf(k, now))
+	}
+	if list.Next != "" {
+		view.More = "/keys?after=" + url.QueryEscape(list.Next)
 	}
 	return d.show(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
 }
@@ -58,7 +62,7 @@ func statusOf(k postern.Key, now postern.Time) string {
 }
 
 func (d *dash) newKey(w http.ResponseWriter, r *http.Request, v visit) error {
-	if _, err := d.g.Keys(r.Context(), v.actor, v.workspace()); err != nil {
+	if _, err := d.g.HasKey(r.Context(), v.actor, v.workspace()); err != nil {
 		return err
 	}
 	return d.showKeyForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})

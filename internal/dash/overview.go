@@ -121,8 +121,8 @@ func number(n int) string {
 
 // hasKey tells whether there is a key; those who may not see keys are not told.
 func (d *dash) hasKey(r *http.Request, v visit) bool {
-	keys, err := d.g.Keys(r.Context(), v.actor, v.workspace())
-	return err == nil && len(keys) > 0
+	has, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	return err == nil && has
 }
 
 // usage is what the plan allows, what is used of it, and what happens at its end.

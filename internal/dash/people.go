@@ -1,7 +1,6 @@
 package dash
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,35 +105,4 @@ func (d *dash) changed(w http.ResponseWriter, r *http.Request, v visit, id poste
 		return d.done(w, r, "Your place in the workspace is changed.", "/")
 	}
 	return d.done(w, r, notice, "/people")
-}
-
-func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
-	acts, err := d.g.Acts(r.Context(), v.actor, v.workspace())
-	if err != nil {
-		return err
-	}
-	view := page.AuditView{}
-	for _, a := range acts {
-		who := cmp.Or(a.Email, string(a.UserID), "The operator")
-		view.Acts = append(view.Acts, page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address})
-	}
-	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "What was done", "/people"), view))
-}
-
-// actWords says an act in plain words. One without words of its own is still told:
-// "webhook.paused" is "Webhook paused".
-func actWords(act string) string {
-	words, ok := map[string]string{
-		"key.created": "Made an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
-		"user.set-up": "Set the server up", "user.created": "Added a user",
-		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
-		"member.removed": "Removed from the workspace",
-	}[act]
-	if ok {
-		return words
-	}
-	if role, ok := strings.CutPrefix(act, "member.made-"); ok {
-		return "Changed the role to " + role
-	}
-	return word(strings.NewReplacer(".", " ", "-", " ").Replace(act))
 }

@@ -2,6 +2,7 @@ package dash
 
 import (
 	"net/http"
+	"strconv"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
@@ -33,13 +34,8 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status)})
 	}
-	view.Faults = []page.Choice{
-		{Value: "drop", Label: "Cut the connection"},
-		{Value: "silence", Label: "Let the network fall silent"},
-		{Value: "conflict", Label: "Open it elsewhere"},
-		{Value: "restrict", Label: "Restrict the account"},
-		{Value: "logout", Label: "Log out on the phone"},
-		{Value: "ban", Label: "Ban the account"},
+	for _, kind := range gateway.SandboxFaults() {
+		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
 	}
 	return d.show(w, r, status, page.Phone(d.frame(r, v, "The simulated phone", "/devices"), view))
 }
@@ -72,12 +68,40 @@ func (d *dash) toPhone(w http.ResponseWriter, r *http.Request, err error, notice
 	return d.done(w, r, notice, pathOf(deviceIn(r))+"/phone")
 }
 
+func (d *dash) messageArrives(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.confirms(w, r, v, postern.Delivered, "The message has arrived at the contact's phone.")
+}
+
 func (d *dash) contactReads(w http.ResponseWriter, r *http.Request, v visit) error {
-	err := d.g.SandboxReceipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), postern.Read)
-	return d.toPhone(w, r, err, "The contact has read the message.")
+	return d.confirms(w, r, v, postern.Read, "The contact has read the message.")
+}
+
+// confirms lets the recipient of a message confirm it.
+func (d *dash) confirms(w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string) error {
+	err := d.g.SandboxReceipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), status)
+	return d.toPhone(w, r, err, said)
 }
 
 func (d *dash) phoneFails(w http.ResponseWriter, r *http.Request, v visit) error {
 	err := d.g.SandboxFault(r.Context(), v.caller, deviceIn(r), r.PostFormValue("kind"))
 	return d.toPhone(w, r, err, "It went wrong. The device shows what follows.")
+}
+
+func faultWords(kind string) string {
+	return map[string]string{
+		"drop": "Cut the connection", "silence": "Let the network fall silent", "conflict": "Open it elsewhere",
+		"restrict": "Restrict the account", "logout": "Log out on the phone", "ban": "Ban the account",
+	}[kind]
+}
+
+func (d *dash) phoneLeaves(w http.ResponseWriter, r *http.Request, v visit) error {
+	seconds, err := strconv.Atoi(r.PostFormValue("seconds"))
+	if err != nil {
+		return postern.Invalid("/seconds", "choose one of the times")
+	}
+	said := "The device is offline. What is sent to it waits."
+	if seconds == 0 {
+		said = "The device may come back: its next try succeeds."
+	}
+	return d.toPhone(w, r, d.g.SandboxOffline(r.Context(), v.caller, deviceIn(r), seconds), said)
 }

@@ -154,7 +154,7 @@ func (d *dash) askSecret(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d *dash) revealSecret(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.RevealSecret(r.Context(), v.caller, v.actor.Address, hookID(r), r.PostFormValue("password"))
+	e, err := d.g.RevealSecret(r.Context(), v.caller, hookID(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		view := page.WebhookRevealView{ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]}}
 		return d.show(w, r, http.StatusUnprocessableEntity, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), view))

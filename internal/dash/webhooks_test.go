@@ -45,7 +45,7 @@ func (s *site) workspace() postern.WorkspaceID {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, err := s.db.Memberships(s.t.Context(), u.ID, 1)
+	list, err := s.db.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(list, err)
 	}

@@ -111,7 +111,7 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	keys, err := d.gateway.Keys(ctx, gateway.Operator(), ws.ID)
+	keys, err := d.gateway.WorkspaceKeys(ctx, ws.ID)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -32,16 +34,60 @@ func (a Actor) needs(ws postern.WorkspaceID, role postern.Role) error {
 	return nil
 }
 
+// holds is the rule for what needs a role. It is asked in the transaction of the
+// change, like that of [Actor.gives].
+func (a Actor) holds(role postern.Role) store.Rule {
+	return func(s store.Standing) error {
+		if a.operator || s.By.Covers(role) {
+			return nil
+		}
+		return postern.Errorf(postern.MissingScope, "you are no %s of this workspace any more; ask an admin", role)
+	}
+}
+
 // act is what the audit log keeps.
 func (a Actor) act(at postern.Time, ws postern.WorkspaceID, act, subject string) store.Act {
 	return store.Act{At: at, WorkspaceID: ws, UserID: a.Member.UserID, Act: act, Subject: subject, Address: a.Address}
 }
 
-// Acts lists the newest acts in a workspace, at most a page of them. A member
-// needs the role of an admin.
-func (g *Gateway) Acts(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]store.Act, error) {
-	if err := by.needs(ws, postern.Admin); err != nil {
-		return nil, err
+// did is what the audit log keeps of what a caller does: of a member everything
+// that needs a role, of a key nothing. The name is that of the subject: it may be
+// gone when the log is read.
+func (c Caller) did(at postern.Time, act, subject, name string) []store.Act {
+	if c.Member.UserID == "" {
+		return nil
 	}
-	return g.db.Acts(ctx, ws, maxActs)
+	a := Actor{Member: c.Member, Address: c.Address}.act(at, c.Workspace(), act, subject)
+	a.Name = name
+	return []store.Act{a}
+}
+
+// ActQuery asks for a part of the audit log; empty members ask for nothing.
+type ActQuery struct {
+	Page
+	Email string // of who did it
+	Kind  string // one of ActKinds
+}
+
+// ActKinds are the kinds of acts: what comes before the point.
+func ActKinds() []string {
+	return []string{"device", "webhook", "message", "key", "member", "invitation", "user"}
+}
+
+// Acts lists the acts in a workspace, the newest first. A member needs the role of
+// an admin.
+func (g *Gateway) Acts(ctx context.Context, by Actor, ws postern.WorkspaceID, q ActQuery) (List[store.Act], error) {
+	if err := by.needs(ws, postern.Admin); err != nil {
+		return List[store.Act]{}, err
+	}
+	sp, err := g.open(ws, "acts", q.Page)
+	if err != nil {
+		return List[store.Act]{}, err
+	}
+	before, err := g.openPlace(ws, "acts", q.Cursor)
+	if err != nil {
+		return List[store.Act]{}, err
+	}
+	rows, err := g.db.Acts(ctx, ws, store.ActFilter{Email: strings.ToLower(strings.TrimSpace(q.Email)), Kind: q.Kind, Before: before, Limit: sp.Limit})
+	return page(g, ws, "acts", rows, sp.Limit, func(a store.Act) string { return strconv.FormatInt(a.N, 10) }), err
 }

@@ -46,7 +46,9 @@ func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem
 			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(), Status: postern.Unlinked,
 			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
 		}
-		return d, func(once *store.Once) error { return g.db.CreateDevice(ctx, d, once) }, nil
+		return d, func(once *store.Once) error {
+			return g.db.CreateDevice(ctx, d, once, c.did(d.CreatedAt, "device.created", string(d.ID), d.Name)...)
+		}, nil
 	})
 }
 
@@ -67,17 +69,38 @@ func (g *Gateway) DeleteDevice(ctx context.Context, c Caller, id postern.DeviceI
 	if err != nil {
 		return err
 	}
-	event, err := deletion(d)
-	if err != nil {
-		return err
-	}
 	changes := g.db.Listen(store.DeviceChanged, string(id))
 	defer changes.Close()
-	if err := g.db.RequestDelete(ctx, c.Workspace(), id, event, g.time()); err != nil {
+	if err := g.requestDelete(ctx, c, d); err != nil {
 		return err
 	}
 	g.awaitGoodbye(ctx, id, changes)
 	return nil
+}
+
+// DeleteDeviceByPassword is DeleteDevice for a member who has entered the password
+// again. It does not wait for the network.
+func (g *Gateway) DeleteDeviceByPassword(ctx context.Context, c Caller, id postern.DeviceID, password string) error {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return err
+	}
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if _, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password); err != nil {
+		return err
+	}
+	return g.requestDelete(ctx, c, d)
+}
+
+func (g *Gateway) requestDelete(ctx context.Context, c Caller, d postern.Device) error {
+	event, err := deletion(d)
+	if err != nil {
+		return err
+	}
+	now := g.time()
+	return g.db.RequestDelete(ctx, c.Workspace(), d.ID, event, now, c.did(now, "device.deleted", string(d.ID), d.Name)...)
 }
 
 // deletion is the event of a link that ends with its device; nil when there is
@@ -124,7 +147,8 @@ func (g *Gateway) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (po
 	if err != nil {
 		return d, err
 	}
+	now := g.time()
 	return d, g.db.RequestUnlink(ctx, store.SetDeviceState{
-		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: g.time(), Event: &e,
-	})
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
+	}, c.did(now, "device.unlinked", string(id), d.Name)...)
 }

@@ -38,7 +38,7 @@ func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.Endpo
 		in.DeviceIDs.Value = &devices
 	}
 	now := g.time()
-	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+	return g.change(ctx, c, id, "webhook.changed", func(e *postern.Endpoint) error {
 		in.apply(e)
 		if in.Signatures != nil {
 			g.signWith(e, in.Signatures)
@@ -50,9 +50,11 @@ func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.Endpo
 	})
 }
 
-// change is for an endpoint that the caller may use, also after the change.
-func (g *Gateway) change(ctx context.Context, c Caller, id postern.EndpointID, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
+// change is for an endpoint that the caller may use, also after the change. It is
+// written down as an act.
+func (g *Gateway) change(ctx context.Context, c Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
 		return postern.Endpoint{}, err
 	}
 	return g.db.ChangeEndpoint(ctx, c.Workspace(), id, nil, func(e *postern.Endpoint) error {
@@ -60,7 +62,7 @@ func (g *Gateway) change(ctx context.Context, c Caller, id postern.EndpointID, c
 			return notThisEndpoint()
 		}
 		return change(e)
-	})
+	}, c.did(g.time(), act, string(id), e.URL)...)
 }
 
 func notThisEndpoint() error {
@@ -148,7 +150,7 @@ func ask(e *postern.Endpoint, now postern.Time) {
 // one, and otherwise the endpoint's own, until which it gets nothing.
 func (g *Gateway) VerifyEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	now := g.time()
-	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
 		case e.Status == postern.EndpointPaused:
 			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it, which verifies it too")
@@ -164,7 +166,7 @@ func (g *Gateway) VerifyEndpoint(ctx context.Context, c Caller, id postern.Endpo
 // PauseEndpoint stops deliveries to an endpoint. What is recorded meanwhile it
 // gets when it is resumed.
 func (g *Gateway) PauseEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
-	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+	return g.change(ctx, c, id, "webhook.paused", func(e *postern.Endpoint) error {
 		switch e.Status {
 		case postern.EndpointPaused:
 		case postern.EndpointActive, postern.EndpointPending:
@@ -180,7 +182,7 @@ func (g *Gateway) PauseEndpoint(ctx context.Context, c Caller, id postern.Endpoi
 // endpoint is verified and then catches up.
 func (g *Gateway) ResumeEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	now := g.time()
-	return g.change(ctx, c, id, func(e *postern.Endpoint) error {
+	return g.change(ctx, c, id, "webhook.resumed", func(e *postern.Endpoint) error {
 		if e.Status != postern.EndpointActive && e.Status != postern.EndpointPending {
 			ask(e, now)
 		}

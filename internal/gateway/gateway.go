@@ -16,6 +16,8 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+
+	"github.com/throttled/throttled/v2"
 )
 
 // Gateway applies the rules over one store. Its methods may be called from
@@ -34,6 +36,7 @@ type Gateway struct {
 	running inProgress
 	hashing *hashing
 	guesses *guesses
+	links   *throttled.GCRARateLimiterCtx // attempts of each device
 
 	passkeys   *factor.Passkeys // nil on a server that can have none
 	noPasskeys error            // why
@@ -66,7 +69,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(), guesses: newGuesses(), passkeys: passkeys, noPasskeys: noPasskeys,
+		hashing: newHashing(), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts), passkeys: passkeys, noPasskeys: noPasskeys,
 	}
 }
 

@@ -19,16 +19,17 @@ import (
 type guesses struct{ from, near, all *throttled.GCRARateLimiterCtx }
 
 func newGuesses() *guesses {
-	return &guesses{from: guessRate(guessesFrom), near: guessRate(guessesNear), all: guessRate(guessesAll)}
+	return &guesses{from: newRate(throttled.PerHour, guessesFrom), near: newRate(throttled.PerHour, guessesNear), all: newRate(throttled.PerHour, guessesAll)}
 }
 
-func guessRate(perHour int) *throttled.GCRARateLimiterCtx {
-	counts, err := memstore.NewCtx(guessedAccounts)
+// newRate allows at most a number in a time: the burst and what comes back in that
+// time are together the number.
+func newRate(per func(int) throttled.Rate, n int) *throttled.GCRARateLimiterCtx {
+	counts, err := memstore.NewCtx(rateNames)
 	if err != nil {
 		panic(err) // its size is constant
 	}
-	// The burst and what comes back in an hour are together the number.
-	l, err := throttled.NewGCRARateLimiterCtx(counts, throttled.RateQuota{MaxRate: throttled.PerHour(perHour / 2), MaxBurst: perHour/2 - 1})
+	l, err := throttled.NewGCRARateLimiterCtx(counts, throttled.RateQuota{MaxRate: per(n / 2), MaxBurst: n/2 - 1})
 	if err != nil {
 		panic(err) // so is its rate
 	}
@@ -41,13 +42,21 @@ func (g *guesses) take(ctx context.Context, address, email string) error {
 		limiter *throttled.GCRARateLimiterCtx
 		name    string
 	}{{g.from, network(address)}, {g.near, network(address) + " " + email}, {g.all, email}} {
-		limited, state, err := c.limiter.RateLimitCtx(ctx, c.name, 1)
-		if err != nil {
-			return fmt.Errorf("count a sign-in: %w", err)
+		if err := takeOf(ctx, c.limiter, c.name, "too many sign-ins; wait a few minutes"); err != nil {
+			return err
 		}
-		if limited {
-			return &postern.Error{Reason: postern.RateLimited, Detail: "too many sign-ins; wait a few minutes", RetryAfter: max(state.RetryAfter, time.Second)}
-		}
+	}
+	return nil
+}
+
+// takeOf counts one of what a name may do.
+func takeOf(ctx context.Context, l *throttled.GCRARateLimiterCtx, name, detail string) error {
+	limited, state, err := l.RateLimitCtx(ctx, name, 1)
+	if err != nil {
+		return fmt.Errorf("count against a limit: %w", err)
+	}
+	if limited {
+		return &postern.Error{Reason: postern.RateLimited, Detail: detail, RetryAfter: max(state.RetryAfter, time.Second)}
 	}
 	return nil
 }

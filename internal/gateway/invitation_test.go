@@ -104,8 +104,8 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		if u, err := g.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil || u.ID != bob.ID {
 			t.Errorf("sign in = %v, %v", u, err)
 		}
-		acts, err := g.Acts(t.Context(), o.owner, o.ws)
-		if err != nil || len(acts) != 3 || acts[0].Act != "invitation.accepted" || acts[0].Email != "bob@example.com" || acts[1].Act != "invitation.created" || acts[1].Name != "bob@example.com as viewer" || acts[1].Email != "ada@example.com" {
+		acts, err := g.Acts(t.Context(), o.owner, o.ws, ActQuery{})
+		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "invitation.accepted" || acts.Data[0].Email != "bob@example.com" || acts.Data[1].Act != "invitation.created" || acts.Data[1].Name != "bob@example.com as viewer" || acts.Data[1].Email != "ada@example.com" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
 	})

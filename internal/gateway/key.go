@@ -16,9 +16,10 @@ import (
 // member in the dashboard is one too, with a key that has the scopes of the role
 // and no secret.
 type Caller struct {
-	Key    postern.Key
-	Plan   postern.Plan
-	Member postern.Member // zero for an API key
+	Key     postern.Key
+	Plan    postern.Plan
+	Member  postern.Member // zero for an API key
+	Address string         // of the member's browser
 }
 
 // Workspace is the tenant the caller belongs to.
@@ -190,7 +191,7 @@ func (g *Gateway) CreateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
 	})
-	return key, secret, g.db.CreateKey(ctx, key, by.act(key.CreatedAt, ws, "key.created", string(key.ID)))
+	return key, secret, g.db.CreateKey(ctx, key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.created", string(key.ID)))
 }
 
 // withSecret chooses the secret of a key. Only its hash and its last four
@@ -226,7 +227,7 @@ func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
 	}
 	key, secret = withSecret(next)
-	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
+	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
 	if err == nil && !ok {
 		err = postern.Invalid("/key", "the key has ended already; create a new one")
 	}
@@ -269,14 +270,32 @@ func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKe
 
 // Keys lists a workspace's keys, the newest first. A member needs the role of a
 // developer.
-func (g *Gateway) Keys(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Key, error) {
+func (g *Gateway) Keys(ctx context.Context, by Actor, ws postern.WorkspaceID, p Page) (List[postern.Key], error) {
 	if err := by.needs(ws, postern.Developer); err != nil {
-		return nil, err
+		return List[postern.Key]{}, err
 	}
+	sp, err := g.open(ws, "keys", p)
+	if err != nil {
+		return List[postern.Key]{}, err
+	}
+	rows, err := g.db.Keys(ctx, ws, sp)
+	return page(g, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
+}
+
+// HasKey tells whether a workspace has a key, revoked ones too. A member needs the
+// role of a developer.
+func (g *Gateway) HasKey(ctx context.Context, by Actor, ws postern.WorkspaceID) (bool, error) {
+	list, err := g.Keys(ctx, by, ws, Page{Limit: 1})
+	return len(list.Data) > 0, err
+}
+
+// WorkspaceKeys lists all keys of a workspace for the operator.
+func (g *Gateway) WorkspaceKeys(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
 	if _, err := g.db.Workspace(ctx, ws); err != nil {
 		return nil, err
 	}
-	return g.db.Keys(ctx, ws)
+	const all = 100_000
+	return g.db.Keys(ctx, ws, store.Page{Limit: all})
 }
 
 // RevokeKey ends a key at once. A member needs the role of a developer.
@@ -284,5 +303,5 @@ func (g *Gateway) RevokeKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 	if err := by.needs(ws, postern.Developer); err != nil {
 		return err
 	}
-	return g.db.RevokeKey(ctx, ws, id, by.act(g.time(), ws, "key.revoked", string(id)))
+	return g.db.RevokeKey(ctx, ws, id, by.holds(postern.Developer), by.act(g.time(), ws, "key.revoked", string(id)))
 }

@@ -27,7 +27,8 @@ const (
 	// unless Options say otherwise.
 	goodbyeWait = 10 * time.Second
 	// codeWait is how long a sandbox scan waits for the first code.
-	codeWait = 10 * time.Second
+	codeWait   = 10 * time.Second
+	maxOffline = 3600 // seconds that a simulated phone may be away
 	// linkedWait is how long it waits for the device to be connected.
 	linkedWait = 2 * time.Second
 
@@ -58,23 +59,27 @@ const (
 	maxEmail       = 254  // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
 	maxHashing     = 4    // passwords that are hashed at once, with 64 MiB each
 	maxHashQueue   = 64   // passwords that wait to be hashed, or are
-	maxMemberships = 100  // of a user that are shown
 	maxSessions    = 100  // of a user that are shown
 	maxPasskeys    = 20   // of a user
 	recoveryCodes  = 10   // that a user is given at once
-	maxActs        = 100  // of a workspace that are shown
 	maxMembers     = 1000 // of a workspace that are shown
 	maxInvitations = 100  // of a workspace that are open
+
+	// MenuSize is how many workspaces of a user are offered on every page.
+	MenuSize = 20
 
 	// joinTime is how long a link may be used that lets somebody in: over a weekend.
 	joinTime = 72 * time.Hour
 
 	// Passwords that may be tried in an hour: from one network, of an account from
-	// one network, and of an account in all; and for how many that is remembered.
-	guessesFrom     = 200
-	guessesNear     = 10
-	guessesAll      = 20
-	guessedAccounts = 1 << 16
+	// one network, and of an account in all.
+	guessesFrom = 200
+	guessesNear = 10
+	guessesAll  = 20
+	// linkStarts bounds the link attempts of a device in a minute: each asks the
+	// network for codes, and shows them.
+	linkStarts = 20
+	rateNames  = 1 << 16 // that a limit remembers
 
 	// usedEvery bounds how often a key's last use is written.
 	usedEvery = time.Minute

@@ -20,11 +20,15 @@ type NewLink struct {
 // OpenLink opens a link attempt and takes a slot of the plan. Codes follow
 // from the session engine.
 func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
 		return Created[postern.Link]{}, err
 	}
 	return create(ctx, g, c.Workspace(), idem, func() (postern.Link, func(*store.Once) error, error) {
 		if err := in.check(); err != nil {
+			return postern.Link{}, nil, err
+		}
+		if err := takeOf(ctx, g.links, string(id), "too many link attempts of this device; wait a moment"); err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
@@ -32,6 +36,7 @@ func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, i
 		return l, func(once *store.Once) error {
 			return g.db.OpenLink(ctx, store.OpenLink{
 				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
+				Acts: c.did(now, "device.link-opened", string(id), d.Name),
 			})
 		}, nil
 	})

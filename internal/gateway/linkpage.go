@@ -20,14 +20,17 @@ type LinkPage struct {
 // OpenLinkPage makes the page of a device's open link attempt, in place of an
 // earlier one. The attempt stays open as long as its page.
 func (g *Gateway) OpenLinkPage(ctx context.Context, c Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
 		return Created[LinkPage]{}, err
 	}
 	return create(ctx, g, c.Workspace(), idem, func() (LinkPage, func(*store.Once) error, error) {
-		p := LinkPage{Token: randomToken(), ExpiresAt: g.time().Add(pageTime)}
+		now := g.time()
+		p := LinkPage{Token: randomToken(), ExpiresAt: now.Add(pageTime)}
 		return p, func(once *store.Once) error {
 			return g.db.OpenLinkPage(ctx, store.OpenLinkPage{
 				WorkspaceID: c.Workspace(), DeviceID: id, TokenHash: sha256.Sum256([]byte(p.Token)), ExpiresAt: p.ExpiresAt, Once: once,
+				Acts: c.did(now, "device.link-shared", string(id), d.Name),
 			})
 		}, nil
 	})

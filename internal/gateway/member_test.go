@@ -45,8 +45,8 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 				t.Errorf("%s makes %s %q: %v, want %q", tt.by.Member.Email, tt.of, tt.role, err, tt.want)
 			}
 		}
-		acts, err := g.Acts(t.Context(), Operator(), o.ws)
-		if err != nil || acts[0].Act != "member.made-admin" || acts[2].Act != "member.removed" || acts[2].Email != "bob@example.com" || acts[2].Name != "carl@example.com" {
+		acts, err := g.Acts(t.Context(), Operator(), o.ws, ActQuery{})
+		if err != nil || acts.Data[0].Act != "member.made-admin" || acts.Data[2].Act != "member.removed" || acts.Data[2].Email != "bob@example.com" || acts.Data[2].Name != "carl@example.com" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
 		stranger := viewer

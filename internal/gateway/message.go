@@ -39,6 +39,7 @@ func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idemp
 		return m, func(once *store.Once) error {
 			return g.db.QueueMessage(ctx, store.QueueMessage{
 				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
+				Acts: c.did(m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
 		}, nil
 	})

@@ -14,10 +14,12 @@ const pausedByUser = "user"
 // is resumed. What is queued waits. Pausing twice changes nothing; a device that
 // the plan holds is from now on held by its owner too.
 func (g *Gateway) Pause(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
 		return postern.Device{}, err
 	}
-	return g.db.Decide(ctx, c.Workspace(), id, g.time(), func(d *postern.Device, _ int) (postern.EventType, error) {
+	now := g.time()
+	return g.db.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ int) (postern.EventType, error) {
 		if err := linked(*d, "pause"); err != nil {
 			return "", err
 		}
@@ -27,16 +29,18 @@ func (g *Gateway) Pause(ctx context.Context, c Caller, id postern.DeviceID) (pos
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
 		return event, nil
-	})
+	}, c.did(now, "device.paused", string(id), d.Name)...)
 }
 
 // Resume lets a paused device connect again, if the plan has room for it. One
 // that is not paused stays as it is.
 func (g *Gateway) Resume(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
 		return postern.Device{}, err
 	}
-	return g.db.Decide(ctx, c.Workspace(), id, g.time(), func(d *postern.Device, free int) (postern.EventType, error) {
+	now := g.time()
+	return g.db.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, free int) (postern.EventType, error) {
 		if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
 			return "", err
 		}
@@ -45,7 +49,7 @@ func (g *Gateway) Resume(ctx context.Context, c Caller, id postern.DeviceID) (po
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
 		return "", nil
-	})
+	}, c.did(now, "device.resumed", string(id), d.Name)...)
 }
 
 // linked refuses a device that has no link.

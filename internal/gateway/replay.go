@@ -21,7 +21,8 @@ func (g *Gateway) CreateReplay(ctx context.Context, c Caller, id postern.Endpoin
 	if err := in.check(); err != nil {
 		return Created[postern.Replay]{}, err
 	}
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
 		return Created[postern.Replay]{}, err
 	}
 	return create(ctx, g, c.Workspace(), idem, func() (postern.Replay, func(*store.Once) error, error) {
@@ -30,7 +31,9 @@ func (g *Gateway) CreateReplay(ctx context.Context, c Caller, id postern.Endpoin
 			ID: postern.NewReplayID(), WorkspaceID: c.Workspace(), EndpointID: id, Status: postern.ReplayRunning,
 			Since: in.Since, Until: in.Until, Types: in.Types, OnlyFailed: in.OnlyFailed, Last: end, CreatedAt: now,
 		}
-		return r, func(once *store.Once) error { return g.db.CreateReplay(ctx, r, once) }, err
+		return r, func(once *store.Once) error {
+			return g.db.CreateReplay(ctx, r, once, c.did(now, "webhook.replayed", string(id), e.URL)...)
+		}, err
 	})
 }
 

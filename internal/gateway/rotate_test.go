@@ -80,7 +80,7 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 		if _, _, err := g.RotateKey(t.Context(), Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a revoked key = %v", err)
 		}
-		list, err := g.Keys(t.Context(), Operator(), key.WorkspaceID)
+		list, err := g.WorkspaceKeys(t.Context(), key.WorkspaceID)
 		if err != nil || len(list) != 1 {
 			t.Errorf("keys = %+v, %v", list, err)
 		}
@@ -90,7 +90,7 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, secret := newKey(t, g, NewKey{})
-		list, err := g.Keys(t.Context(), Operator(), key.WorkspaceID)
+		list, err := g.WorkspaceKeys(t.Context(), key.WorkspaceID)
 		if err != nil || !slices.Equal(list[0].Scopes, postern.Scopes()) || list[0].LastFour != secret[len(secret)-4:] || list[0].Devices != nil {
 			t.Errorf("a key made without scopes is listed as %+v, %v", list, err)
 		}

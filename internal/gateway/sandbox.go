@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -196,7 +198,28 @@ func (g *Gateway) SandboxFault(ctx context.Context, c Caller, id postern.DeviceI
 	if err != nil {
 		return err
 	}
+	if kinds := SandboxFaults(); !slices.Contains(kinds, kind) {
+		return postern.Invalid("/kind", "what goes wrong is one of %v", kinds)
+	}
 	return g.sandbox.Fault(ctx, string(d.PhoneNumber), kind)
+}
+
+// SandboxFaults are the ways in which the simulated vendor misbehaves.
+func SandboxFaults() []string {
+	return []string{"drop", "silence", "conflict", "restrict", "logout", "ban"}
+}
+
+// SandboxOffline keeps the device from the simulated vendor for a time; none
+// lets it come back.
+func (g *Gateway) SandboxOffline(ctx context.Context, c Caller, id postern.DeviceID, seconds int) error {
+	d, err := g.linkedSandboxDevice(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if seconds < 0 || seconds > maxOffline {
+		return postern.Invalid("/seconds", "from 0 to %d", maxOffline)
+	}
+	return g.sandbox.Fault(ctx, string(d.PhoneNumber), "offline:"+strconv.Itoa(seconds))
 }
 
 // SandboxPhone is what the phone of the device's account shows.

@@ -101,7 +101,7 @@ func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 				retire(e, now, until)
 				e.Secret, e.SecretLastFour, e.SigningKey, e.PublicKey, e.Signatures = shown.Secret, shown.SecretLastFour, shown.SigningKey, shown.PublicKey, shown.Signatures
 				return nil
-			})
+			}, c.did(now, "webhook.secret-rotated", string(id), e.URL)...)
 			return err
 		}, nil
 	})
@@ -109,7 +109,7 @@ func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 
 // RevealSecret gives an endpoint's secret to a member who may rotate it and has
 // entered the password again. An API key never gets it.
-func (g *Gateway) RevealSecret(ctx context.Context, c Caller, address string, id postern.EndpointID, password string) (EndpointWithSecret, error) {
+func (g *Gateway) RevealSecret(ctx context.Context, c Caller, id postern.EndpointID, password string) (EndpointWithSecret, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return EndpointWithSecret{}, err
 	}
@@ -120,16 +120,17 @@ func (g *Gateway) RevealSecret(ctx context.Context, c Caller, address string, id
 	if err != nil {
 		return EndpointWithSecret{}, err
 	}
-	if _, _, err := g.reenter(ctx, address, c.Member.UserID, "/password", password); err != nil {
+	if _, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	secret, err := g.box.Open(e.Secret, id.SecretPlace())
 	if err != nil {
 		return EndpointWithSecret{}, fmt.Errorf("open the secret of an endpoint: %w", err)
 	}
-	by := Actor{Member: c.Member, Address: address}
-	if err := g.db.RecordAct(ctx, by.act(g.time(), c.Workspace(), "webhook.secret-revealed", string(id))); err != nil {
-		return EndpointWithSecret{}, err
+	for _, act := range c.did(g.time(), "webhook.secret-revealed", string(id), e.URL) {
+		if err := g.db.RecordAct(ctx, act); err != nil {
+			return EndpointWithSecret{}, err
+		}
 	}
 	return EndpointWithSecret{e, string(secret)}, nil
 }

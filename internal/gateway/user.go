@@ -172,12 +172,27 @@ func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, passw
 	return u, err
 }
 
-// Memberships lists the workspaces of a user.
+// Memberships lists the first workspaces of a user.
 func (g *Gateway) Memberships(ctx context.Context, id postern.UserID) ([]postern.Member, error) {
-	return g.db.Memberships(ctx, id, maxMemberships)
+	return g.db.Memberships(ctx, id, store.Page{Limit: MenuSize})
 }
 
-// AsMember is the caller that a user is in a workspace.
+// AllMemberships lists the workspaces of a user page by page.
+func (g *Gateway) AllMemberships(ctx context.Context, id postern.UserID, p Page) (List[postern.Member], error) {
+	own := postern.WorkspaceID(id) // cursors are the user's
+	sp, err := g.open(own, "workspaces", p)
+	if err != nil {
+		return List[postern.Member]{}, err
+	}
+	rows, err := g.db.Memberships(ctx, id, sp)
+	return page(g, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
+}
+
+// ErrUnknownPlan means that a workspace has a plan that this server does not know.
+var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server does not know the workspace's plan")
+
+// AsMember is the caller that a user is in a workspace. Of a workspace with an
+// unknown plan it gives the member alone, with ErrUnknownPlan.
 func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
 	m, err := g.db.Member(ctx, ws, id)
 	if err != nil {
@@ -189,7 +204,7 @@ func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.Wo
 	}
 	plan, ok := w.Entitlement()
 	if !ok {
-		return Caller{}, unauthorized()
+		return Caller{Member: m}, ErrUnknownPlan
 	}
 	return Caller{Key: postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()}, Plan: plan, Member: m}, nil
 }

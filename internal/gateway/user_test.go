@@ -295,16 +295,16 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys(t.Context(), Actor{}, m.WorkspaceID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Keys(t.Context(), Actor{}, m.WorkspaceID, Page{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
 		developer := Actor{Member: m}
 		developer.Member.Role = postern.Developer
-		if _, err := g.Acts(t.Context(), developer, m.WorkspaceID); postern.ReasonOf(err) != postern.MissingScope {
+		if _, err := g.Acts(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
-		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID)
-		if err != nil || len(acts) != 3 || acts[0].Act != "key.created" || acts[0].UserID != u.ID || acts[2].Act != "user.set-up" || acts[2].Address != "192.0.2.1" {
+		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID, ActQuery{})
+		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID || acts.Data[2].Act != "user.set-up" || acts.Data[2].Address != "192.0.2.1" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
 	})

@@ -89,7 +89,9 @@ func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (
 	}}
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
-	return e, func(once *store.Once) error { return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once) }, nil
+	return e, func(once *store.Once) error {
+		return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once, c.did(now, "webhook.created", string(id), in.URL)...)
+	}, nil
 }
 
 func checkEndpoint(in NewEndpoint) error {
@@ -186,10 +188,11 @@ func (g *Gateway) Endpoints(ctx context.Context, c Caller, p Page) (List[postern
 
 // DeleteEndpoint removes an endpoint, what waits for it, and its log.
 func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.EndpointID) error {
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
+	e, err := g.Endpoint(ctx, c, id)
+	if err != nil {
 		return err
 	}
-	return g.db.DeleteEndpoint(ctx, c.Workspace(), id)
+	return g.db.DeleteEndpoint(ctx, c.Workspace(), id, c.did(g.time(), "webhook.deleted", string(id), e.URL)...)
 }
 
 // Operator is a caller that stands for the operator of the server in one

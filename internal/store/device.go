@@ -59,9 +59,12 @@ func (c receiveColumn) bits() (n int64) {
 }
 
 // CreateDevice adds a device that waits to be linked.
-func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once) error {
+func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
+			return err
+		}
+		if err := t.recordActs(acts); err != nil {
 			return err
 		}
 		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
@@ -253,7 +256,7 @@ func (db *DB) SetDeviceState(ctx context.Context, o SetDeviceState) error { retu
 
 // RequestUnlink asks the engine to remove the link at the vendor. The device
 // is unlinked from now on; the vendor is told when it can be.
-func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState) error {
+func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		d, err := t.device(o.WorkspaceID, o.DeviceID)
 		if err != nil {
@@ -262,13 +265,16 @@ func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState) error {
 		if o.From != nil && !slices.Contains(o.From, d.Status) {
 			return postern.Errorf(postern.NotLinked, "the device is %s; there is no link to remove", d.Status)
 		}
+		if err := t.recordActs(acts); err != nil {
+			return err
+		}
 		return o.apply(t)
 	}))
 }
 
 // RequestDelete hides a device at once and asks the engine to remove its link
 // and all it holds. The event is that of a link that ends so; nil for none.
-func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time) error {
+func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
 			return err
@@ -278,7 +284,10 @@ func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id post
 		}
 		t.wake(DeviceChanged, string(id))
 		n, err := t.changed(`UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
-		if err != nil || n == 0 || event == nil {
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := t.recordActs(acts); err != nil || event == nil {
 			return err
 		}
 		return t.record(*event, at)

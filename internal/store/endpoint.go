@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"reflect"
 
 	"postern/internal/postern"
 )
@@ -20,7 +21,7 @@ func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
 
 // CreateEndpoint adds an endpoint and queues its handshake. It will get the
 // events recorded from now on. limit is the plan's number of endpoints.
-func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int, once *Once) error {
+func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -31,6 +32,9 @@ func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int,
 		}
 		if have >= limit {
 			return postern.Errorf(postern.EndpointLimit, "the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
+		}
+		if err := t.recordActs(acts); err != nil {
+			return err
 		}
 		t.wake(EndpointChanged, string(e.ID))
 		return t.exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
@@ -62,8 +66,9 @@ func (db *DB) Endpoint(ctx context.Context, ws postern.WorkspaceID, id postern.E
 
 // ChangeEndpoint changes an endpoint of the workspace: change gets it as it is
 // and says what it becomes. When it stops being active, it will get what is
-// recorded from then on once it is active again.
-func (db *DB) ChangeEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error) (e postern.Endpoint, err error) {
+// recorded from then on once it is active again. The acts are written down when
+// something changes.
+func (db *DB) ChangeEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -75,8 +80,14 @@ func (db *DB) ChangeEndpoint(ctx context.Context, ws postern.WorkspaceID, id pos
 		if err != nil {
 			return err
 		}
+		before := e
 		if err := change(&e); err != nil {
 			return err
+		}
+		if !reflect.DeepEqual(before, e) {
+			if err := t.recordActs(acts); err != nil {
+				return err
+			}
 		}
 		t.wake(EndpointChanged, string(id))
 		return t.saveEndpoint(e)
@@ -95,7 +106,7 @@ func (t *tx) saveEndpoint(e postern.Endpoint) error {
 }
 
 // DeleteEndpoint removes an endpoint, what still waits for it, and its log.
-func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) error {
+func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
 	err := db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(EndpointChanged, string(id))
 		err := errors.Join(t.exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
@@ -103,7 +114,11 @@ func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id pos
 		if err != nil {
 			return err
 		}
-		return t.exec(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)
+		n, err := t.changed(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)
+		if err != nil || n == 0 {
+			return err
+		}
+		return t.recordActs(acts)
 	}))
 	for left := true; left && err == nil; {
 		left, err = db.dropDeliveries(ctx, ws, id)

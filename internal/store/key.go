@@ -19,8 +19,22 @@ func scanKey(s scanner) (k postern.Key, err error) {
 }
 
 // CreateKey adds an API key. Only its hash is kept.
-func (db *DB) CreateKey(ctx context.Context, k postern.Key, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error { return errors.Join(t.insertKey(k), act.record(t)) }))
+func (db *DB) CreateKey(ctx context.Context, k postern.Key, rule Rule, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := t.ask(k.WorkspaceID, rule, act); err != nil {
+			return err
+		}
+		return errors.Join(t.insertKey(k), act.record(t))
+	}))
+}
+
+// ask asks a rule about who makes a change that is about no member.
+func (t *tx) ask(ws postern.WorkspaceID, rule Rule, act Act) error {
+	s, err := t.standing(ws, act.UserID, "")
+	if err != nil {
+		return err
+	}
+	return rule(s)
 }
 
 func (t *tx) insertKey(k postern.Key) error {
@@ -40,8 +54,11 @@ func (db *DB) Key(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID)
 
 // RotateKey adds the successor of a key and lets the old one end at a time, if
 // it does not end before. ok is false when the old key has ended already.
-func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, act Act) (ok bool, err error) {
+func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule, act Act) (ok bool, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
+		if err := t.ask(k.WorkspaceID, rule, act); err != nil {
+			return err
+		}
 		n, err := t.changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
 			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old, ends, k.CreatedAt)
 		if ok = n == 1; err != nil || !ok {
@@ -53,9 +70,11 @@ func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Tim
 	return ok, err
 }
 
+const keysOfWorkspace = `SELECT ` + keyColumns + ` FROM api_key WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`
+
 // Keys lists a workspace's keys, newest first.
-func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID) (list []postern.Key, err error) {
-	err = db.rows(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 ORDER BY id DESC`, []any{ws}, func(r *sql.Rows) error {
+func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID, p Page) (list []postern.Key, err error) {
+	err = db.rows(ctx, keysOfWorkspace, []any{ws, p.After, p.Limit}, func(r *sql.Rows) error {
 		k, err := scanKey(r)
 		list = append(list, k)
 		return err
@@ -83,18 +102,23 @@ type withTail struct {
 
 func (s withTail) Scan(dst ...any) error { return s.scanner.Scan(append(dst, s.tail...)...) }
 
-// RevokeKey ends a key at once. Revoking twice keeps the first time.
-func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, act Act) error {
+// RevokeKey ends a key at once. Revoking twice changes nothing, and is written
+// down once.
+func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule Rule, act Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE api_key SET revoked_at = CASE WHEN revoked_at = 0 THEN $3 ELSE revoked_at END WHERE workspace_id = $1 AND id = $2`, ws, id, act.At)
-		if err != nil {
+		if err := t.ask(ws, rule, act); err != nil {
 			return err
 		}
-		if n == 0 {
+		var revoked postern.Time
+		err := t.row(`SELECT revoked_at FROM api_key WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &revoked)
+		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.NotFound, "there is no such key")
 		}
+		if err != nil || revoked != 0 {
+			return err
+		}
 		t.wake(KeyChanged, string(ws))
-		return act.record(t)
+		return errors.Join(t.exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
 	}))
 }
 

@@ -17,6 +17,7 @@ type OpenLink struct {
 	Slots          int // of the plan
 	At             postern.Time
 	Once           *Once
+	Acts           []Act
 }
 
 func (o OpenLink) apply(t *tx) error {
@@ -36,6 +37,9 @@ func (o OpenLink) apply(t *tx) error {
 	}
 	if slots = min(slots, o.Slots); used >= slots { // the plan may be smaller than when the caller was let in
 		return postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; unlink one or change the plan", slots)
+	}
+	if err := t.recordActs(o.Acts); err != nil {
+		return err
 	}
 	return o.insert(t)
 }

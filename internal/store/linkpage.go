@@ -16,6 +16,7 @@ type OpenLinkPage struct {
 	TokenHash   [32]byte
 	ExpiresAt   postern.Time
 	Once        *Once
+	Acts        []Act
 }
 
 func (o OpenLinkPage) apply(t *tx) error {
@@ -31,6 +32,9 @@ func (o OpenLinkPage) apply(t *tx) error {
 		return err
 	}
 	t.wake(LinkChanged, string(o.DeviceID))
+	if err := t.recordActs(o.Acts); err != nil {
+		return err
+	}
 	if err := t.exec(`DELETE FROM link_page WHERE device_id = $1`, o.DeviceID); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 
 	"postern/internal/postern"
 )
@@ -139,4 +140,21 @@ func (db *DB) NewestEvent(ctx context.Context, ws postern.WorkspaceID, devices [
 		return "", nil
 	}
 	return id, err
+}
+
+const deviceHealth = `SELECT position, id, type, created_at, body FROM event WHERE workspace_id = $1 AND device_id = $2 AND type LIKE 'device.%' AND position < $3 ORDER BY position DESC LIMIT $4 + 0`
+
+// DeviceHealth lists what became of a device, the newest first, before a place in
+// the log; 0 is its end.
+func (db *DB) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, before int64, limit int) (list []LogEntry, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = db.rows(ctx, deviceHealth, []any{ws, id, before, limit}, func(r *sql.Rows) error {
+		e := LogEntry{Event: postern.Event{WorkspaceID: ws, DeviceID: id}}
+		err := r.Scan(&e.Position, &e.ID, &e.Type, &e.At, &e.Body)
+		list = append(list, e)
+		return err
+	})
+	return list, err
 }

@@ -16,9 +16,11 @@ func scanMember(s scanner) (m postern.Member, err error) {
 	return m, err
 }
 
-// Memberships lists the workspaces of a user, at most limit, the oldest first.
-func (db *DB) Memberships(ctx context.Context, id postern.UserID, limit int) (list []postern.Member, err error) {
-	err = db.rows(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 ORDER BY m.workspace_id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
+const membershipsOf = `SELECT ` + memberColumns + ` WHERE m.user_id = $1 AND m.workspace_id > $2 ORDER BY m.workspace_id LIMIT $3 + 0`
+
+// Memberships lists the workspaces of a user, the oldest first.
+func (db *DB) Memberships(ctx context.Context, id postern.UserID, p Page) (list []postern.Member, err error) {
+	err = db.rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
 		list = append(list, m)
 		return err

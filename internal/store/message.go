@@ -60,6 +60,7 @@ type QueueMessage struct {
 	Quota            int
 	WhenDisconnected string // "fail" or "queue"
 	Once             *Once
+	Acts             []Act
 }
 
 func (o QueueMessage) apply(t *tx) error {
@@ -81,7 +82,7 @@ func (o QueueMessage) apply(t *tx) error {
 	}
 	t.moved(o.Message, "")
 	t.wake(OutboundQueued, string(o.Message.DeviceID))
-	return err
+	return errors.Join(err, t.recordActs(o.Acts))
 }
 
 func (o QueueMessage) checkDevice(t *tx) error {
@@ -142,6 +143,9 @@ func (QueueMessage) applyAll(t *tx, list []pending) (rest []pending, err error) 
 	values := make([][]any, len(list))
 	for i, p := range list {
 		m := queueOf(p).Message
+		if err := t.recordActs(queueOf(p).Acts); err != nil {
+			return nil, err
+		}
 		values[i] = newMessageValues(m, "", false)
 		t.moved(m, "")
 		t.wake(OutboundQueued, string(m.DeviceID))

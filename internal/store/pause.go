@@ -11,7 +11,7 @@ import (
 // that is by then, are free of others that are not paused; it changes status,
 // reason and what is desired, and names the event that this makes, "" for none.
 // It may be asked twice; its error leaves the device as it was.
-func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error)) (d postern.Device, err error) {
+func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		if d, err = t.device(ws, id); err != nil {
 			return err
@@ -27,6 +27,9 @@ func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.Dev
 		before := d
 		event, err := decision(&d, slots-others)
 		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason && d.Desired == before.Desired {
+			return err
+		}
+		if err := t.recordActs(acts); err != nil {
 			return err
 		}
 		return t.setState(d, event, at)

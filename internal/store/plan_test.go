@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// plan says how SQLite answers a query.
+// plan says how SQLite answers a query, whatever its arguments are.
 func plan(t *testing.T, db *DB, query string) string {
 	t.Helper()
 	var steps []string
-	err := db.rows(t.Context(), `EXPLAIN QUERY PLAN `+query, nil, func(r *sql.Rows) error {
+	args := make([]any, strings.Count(query, "$")) // one may be used twice
+	err := db.rows(t.Context(), `EXPLAIN QUERY PLAN `+query, args, func(r *sql.Rows) error {
 		var id, parent, x int
 		var detail string
 		err := r.Scan(&id, &parent, &x, &detail)
@@ -21,6 +22,12 @@ func plan(t *testing.T, db *DB, query string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(steps, "\n")
+}
+
+// actsPlan is the query for the acts of a filter.
+func actsPlan(f ActFilter) string {
+	condition, _ := f.where("ws")
+	return actsWhere + condition + ` ORDER BY a.n DESC LIMIT 51`
 }
 
 // What is known of a chat is looked up for each queued message, and what is to
@@ -55,6 +62,26 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5 AND ('x' = 'null' OR type IN ` + db.dialect.inList(1) + `) ORDER BY position DESC LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
 	} {
 		if got := plan(t, db, strings.ReplaceAll(query, "$1", "'[]'")); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
+			t.Errorf("the plan is %s\nwant %s", got, want)
+		}
+	}
+}
+
+// What the dashboard lists is found by an index, behind whatever is not listed.
+func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	for query, want := range map[string]string{
+		membershipsOf:   "PRIMARY KEY (user_id=? AND workspace_id>?)",
+		deviceHealth:    "INDEX event_health (device_id=? AND position<?)",
+		keysOfWorkspace: "INDEX api_key_workspace (workspace_id=?)",
+
+		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",
+		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",
+		actsPlan(ActFilter{Email: "a", Before: 5}):  "INDEX audit_user (workspace_id=? AND user_id=? AND n<?)",
+		actsPlan(ActFilter{Kind: "key", Before: 5}): "INDEX audit_kind (workspace_id=? AND kind=? AND n<?)",
+	} {
+		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)
 		}
 	}

@@ -17,7 +17,7 @@ func scanReplay(s scanner) (r postern.Replay, err error) {
 
 // CreateReplay starts a replay for an endpoint of the workspace, which must be
 // active.
-func (db *DB) CreateReplay(ctx context.Context, r postern.Replay, once *Once) error {
+func (db *DB) CreateReplay(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -33,6 +33,9 @@ func (db *DB) CreateReplay(ctx context.Context, r postern.Replay, once *Once) er
 			return postern.Errorf(postern.ReplayLimit, "%d replays run for this endpoint already; wait for one or stop it", maxReplays)
 		}
 		t.wake(ReplayChanged, string(r.ID))
+		if err := t.recordActs(acts); err != nil {
+			return err
+		}
 		return t.exec(`INSERT INTO replay (`+replayColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position, r.Last, r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
 	}))

@@ -196,37 +196,3 @@ func (db *DB) RemoveSignIns(ctx context.Context, now postern.Time) (more bool, e
 	}))
 	return more, err
 }
-
-// Act is one privileged act.
-type Act struct {
-	At          postern.Time
-	WorkspaceID postern.WorkspaceID // "" for what belongs to none
-	UserID      postern.UserID      // "" for the operator
-	Act         string              // such as key.created
-	Subject     string              // the id of what it was done to
-	Address     string              // the browser's
-
-	Email string // of the user, when it was read
-	Name  string // of the subject, when it was read and has one
-}
-
-func (a Act) record(t *tx) error {
-	return t.exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address) VALUES ($1, $2, $3, $4, $5, $6)`, a.At, a.WorkspaceID, a.UserID, a.Act, a.Subject, a.Address)
-}
-
-// RecordAct writes an act into the audit log.
-func (db *DB) RecordAct(ctx context.Context, a Act) error { return db.do(ctx, opFunc(a.record)) }
-
-// Acts lists the acts in a workspace, the newest first.
-func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, limit int) (list []Act, err error) {
-	const query = `SELECT a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''), coalesce(s.email, i.email || ' as ' || i.role, k.name, '')
-		FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject
-		WHERE a.workspace_id = $1 ORDER BY a.n DESC LIMIT $2 + 0`
-	err = db.rows(ctx, query, []any{ws, limit}, func(r *sql.Rows) error {
-		var a Act
-		err := r.Scan(&a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
-		list = append(list, a)
-		return err
-	})
-	return list, err
-}

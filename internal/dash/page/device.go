@@ -15,6 +15,7 @@ type DeviceView struct {
 	Sandbox bool      // the phone is a simulated one, on a page of its own
 	Link    LinkView  // the newest attempt while it says something
 	Share   string    // the address of a page for whoever holds the phone, shown once
+	Health  Health    // the newest part
 	Enter   Field     // the number in the form for a pairing code
 }
 
@@ -58,6 +59,11 @@ type PhoneView struct {
 	Body     Field
 	Faults   []Choice // what can go wrong
 	Problem  string
+}
+
+// Absences is how long a simulated phone may be away, in seconds.
+func Absences() []Choice {
+	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}
 }
 
 // PhoneMessage is a message as the phone shows it.

@@ -73,7 +73,11 @@ type InvitationShownView struct {
 
 // AuditView is what was done in a workspace, the newest first.
 type AuditView struct {
-	Acts []Act
+	Acts  []Act
+	Who   Field    // the e-mail address of whom it is narrowed to
+	Kind  string   // the value of the chosen one of Kinds; "": all
+	Kinds []Choice // of acts
+	More  string   // where the next page is; "": this is the last
 }
 
 // Act is a line of the audit log.

@@ -69,6 +69,9 @@ func samples() []sample {
 			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}}, Newer: "/events/new?after=x", Newest: "/events", More: "/events?after=x",
 			Events: []Event{{"evt_1", "message.sent", at, Choice{"dev_1", "Support"}, "msg_1", "{\n  \"eventId\": \"evt_1\"\n}"}, {"evt_2", "device.connected", at, Choice{"dev_1", "Support"}, "", "{}"}},
 		})},
+		{"device-health", DeviceHealth(f("Health of a device", "/devices"), DeviceHealthView{Device: Device{ID: "dev_1", Name: "Support"}, Health: Health{[]HealthChange{{"connected", "The session is live.", "", at}, {"disconnected", "The session was lost; it is tried again.", "socket-closed", at}}, "/devices/dev_1/health?after=x"}})},
+		{"workspaces", Workspaces(WorkspacesView{Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}}, More: "/workspaces?after=x", Stopped: "Acme"})},
+		{"device-removal", Removal(f("Delete a device", "/devices"), RemovalView{Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111"}, Linked: true, Password: Field{"", "This is not your password."}})},
 		{"devices-none", Devices(alone, DevicesView{})},
 		{"devices", Devices(f("Devices", "/devices"), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
 			{"dev_1", "Support", "+15550001111", "connected", "", "live", at},
@@ -99,7 +102,7 @@ func samples() []sample {
 		{"people", People(f("People", "/people"), PeopleView{Role: "viewer", Roles: []Choice{{"admin", "Admin"}, {"viewer", "Viewer"}}, Members: []Person{{"usr_1", "ada@example.com", "Owner", "owner", at, true, true}, {"usr_2", "bob@example.com", "Viewer", "viewer", at, false, true}}, Invitations: []Invited{{"inv_1", "eve@example.com", "Viewer", "ada@example.com", at, true}}})},
 		{"people-refused", People(f("People", "/people"), PeopleView{Email: Field{"eve", "This is not an e-mail address."}, RoleError: "Choose one.", Problem: "Nobody was invited.", Roles: []Choice{{"viewer", "Viewer"}}})},
 		{"invitation-shown", InvitationShown(f("The invitation is made", "/people"), InvitationShownView{"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF", at})},
-		{"audit", Audit(f("What was done", "/people"), AuditView{[]Act{{at, "ada@example.com", "Invited", "eve@example.com as viewer", "203.0.113.7"}, {at, "The operator", "Made an API key", "ci", ""}}})},
+		{"audit", Audit(f("What was done", "/people"), AuditView{Kinds: []Choice{{"device", "Devices"}}, More: "/people/audit?after=x", Acts: []Act{{at, "ada@example.com", "Invited", "eve@example.com as viewer", "203.0.113.7"}, {at, "The operator", "Made an API key", "ci", ""}}})},
 		{"join", Join(JoinView{Token: "t", Step: "password", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", PasswordHint: "At least 12 characters."})},
 		{"join-signin", Join(JoinView{Token: "t", Step: "signin", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"})},
 		{"join-signed-in", Join(JoinView{Token: "t", Step: "join", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"})},

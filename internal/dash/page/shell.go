@@ -12,7 +12,8 @@ type Frame struct {
 	Current    string      // the path of the entry that the page belongs to, such as "/devices"
 	Entries    []Entry     // nil: Entries()
 	Workspace  Workspace   // the one that the page is about
-	Workspaces []Workspace // all that the person may switch to, this one among them
+	Workspaces []Workspace // those that the person may switch to at once
+	More       bool        // there may be others, on a page of their own
 	Email      string      // the person's
 	Role       string      // the person's in this workspace, as a word: "Owner"
 	Notice     string      // what has just been done, said once; "": nothing

@@ -1,0 +1,68 @@
+package dash
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+)
+
+// audit shows what was done; an unknown kind asks for all.
+func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
+	view := page.AuditView{Who: page.Field{Value: r.FormValue("who")}}
+	for _, kind := range gateway.ActKinds() {
+		view.Kinds = append(view.Kinds, page.Choice{Value: kind, Label: kindWords(kind)})
+	}
+	if kind := r.FormValue("kind"); slices.Contains(gateway.ActKinds(), kind) {
+		view.Kind = kind
+	}
+	q := gateway.ActQuery{Page: gateway.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
+	list, err := d.g.Acts(r.Context(), v.actor, v.workspace(), q)
+	if err != nil {
+		return err
+	}
+	for _, a := range list.Data {
+		who := cmp.Or(a.Email, string(a.UserID), "The operator")
+		view.Acts = append(view.Acts, page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address})
+	}
+	if list.Next != "" {
+		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind}, "after": {list.Next}}.Encode()
+	}
+	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "What was done", "/people"), view))
+}
+
+func kindWords(kind string) string {
+	return map[string]string{
+		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members", "invitation": "Invitations", "user": "Users",
+	}[kind]
+}
+
+// actWords says an act in plain words. One without words of its own is still told:
+// "webhook.paused" is "Webhook paused".
+func actWords(act string) string {
+	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
+		"key.created": "Made an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
+		"user.set-up": "Set the server up", "user.created": "Added a user",
+		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
+		"member.removed": "Removed from the workspace",
+		"device.created": "Added a device", "device.deleted": "Deleted a device", "device.unlinked": "Unlinked a device",
+		"device.paused": "Paused a device", "device.resumed": "Resumed a device",
+		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a page to link a phone",
+		"webhook.created": "Added a webhook", "webhook.changed": "Changed a webhook", "webhook.deleted": "Deleted a webhook",
+		"webhook.verified-again": "Sent a webhook its challenge again",
+		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
+		"webhook.secret-revealed": "Saw the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
+		"message.sent": "Sent a message by hand",
+	}[act]
+	if ok {
+		return words
+	}
+	if role, ok := strings.CutPrefix(act, "member.made-"); ok {
+		return "Changed the role to " + role
+	}
+	return word(strings.NewReplacer(".", " ", "-", " ").Replace(act))
+}

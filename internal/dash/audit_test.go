@@ -1,0 +1,155 @@
+package dash
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// acts are what the log holds of a kind, the oldest first: what and to what.
+func (s *site) acts(kind string) (list []string) {
+	s.t.Helper()
+	found, err := s.g.Acts(s.t.Context(), gateway.Operator(), s.workspace(), gateway.ActQuery{Kind: kind})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, a := range found.Data {
+		if a.Email != email || a.Address != "192.0.2.1" || a.Subject == "" {
+			s.t.Errorf("%s is written down as %+v", a.Act, a)
+		}
+		list = append([]string{a.Act + " " + a.Name}, list...)
+	}
+	return list
+}
+
+func (s *site) recorded(kind string, want ...string) {
+	s.t.Helper()
+	if got := s.acts(kind); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		s.t.Errorf("written down are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
+	for _, act := range []string{"/link", "/link/page"} {
+		c.post(path+act, nil)
+	}
+	c.want(c.post(path+"/link", nil), http.StatusUnprocessableEntity, "") // refused: no act
+	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
+	s.link(path)
+	for _, act := range []string{"/pause", "/pause", "/resume", "/resume", "/unlink"} { // the second of each changes nothing
+		c.want(c.post(path+act, nil), http.StatusSeeOther, path)
+	}
+	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
+	s.recorded("device", "device.created Support", "device.link-opened Support", "device.link-shared Support", "device.paused Support", "device.resumed Support", "device.unlinked Support", "device.deleted Support")
+
+	key, err := s.g.Operator(t.Context(), s.workspace())
+	if err == nil {
+		_, err = s.g.CreateDevice(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
+	}
+	if got := s.acts("device"); err != nil || len(got) != 7 {
+		t.Errorf("what a key does is written down: %v, %v", got, err)
+	}
+}
+
+// link makes a device linked, as the session engine would.
+func (s *site) link(path string) postern.DeviceID {
+	s.t.Helper()
+	id := postern.DeviceID(strings.TrimPrefix(path, "/devices/"))
+	o := store.SetDeviceState{WorkspaceID: s.workspace(), DeviceID: id, Status: postern.Connected, Desired: postern.WantConnect, At: 1}
+	if err := s.db.SetDeviceState(s.t.Context(), o); err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+func TestWhatIsDoneToAWebhookIsWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	path := "/webhooks/" + string(e.ID)
+	change := url.Values{"url": {hookURL}, "event": {"*"}, "description": {"orders"}}
+	c.want(c.post(path, change), http.StatusSeeOther, path)
+	c.want(c.post(path, change), http.StatusSeeOther, path) // changes nothing
+	c.want(c.post(path+"/secret", url.Values{"password": {"not this one"}}), http.StatusUnprocessableEntity, "")
+	c.want(c.post(path+"/secret", url.Values{"password": {password}}), http.StatusOK, "")
+	c.want(c.post(path+"/rotate", url.Values{"overlap": {"1h"}}), http.StatusCreated, "")
+	if p := c.post(path+"/replay", url.Values{"since": {"2026-11-20T09:00"}}); p.status != http.StatusSeeOther {
+		t.Errorf("a replay is answered %d", p.status)
+	}
+	for _, act := range []string{"/pause", "/pause", "/resume"} {
+		c.want(c.post(path+act, nil), http.StatusSeeOther, path)
+	}
+	c.want(c.post(path+"/delete", nil), http.StatusSeeOther, "/webhooks")
+	c.want(c.post(path+"/delete", nil), http.StatusNotFound, "")
+	var want []string
+	for _, act := range []string{"created", "changed", "secret-revealed", "secret-rotated", "replayed", "paused", "resumed", "deleted"} {
+		want = append(want, "webhook."+act+" "+hookURL)
+	}
+	s.recorded("webhook", want...)
+}
+
+func TestAuditLogComesInPagesAndIsNarrowed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	for range 60 {
+		c.post("/devices", url.Values{"name": {"Support"}})
+	}
+	c.addWebhook(hookURL)
+	p := c.says("/people/audit", "Older ones", "Added a webhook", hookURL)
+	if n := strings.Count(p.body, "Added a device"); n != 49 {
+		t.Errorf("%d devices on the first page", n)
+	}
+	more := regexp.MustCompile(`href="(/people/audit\?after=[^"]+)"`).FindStringSubmatch(p.body)
+	if more == nil {
+		t.Fatal("there is no way to the next page")
+	}
+	p = c.says(strings.ReplaceAll(more[1], "&amp;", "&"), "Set the server up")
+	if n := strings.Count(p.body, "Added a device"); n != 11 || strings.Contains(p.body, "Older ones") {
+		t.Errorf("%d devices on the last page", n)
+	}
+	p = c.says("/people/audit?kind=webhook&who="+url.QueryEscape(email), hookURL, `value="`+email+`"`, `value="webhook" selected`)
+	if strings.Contains(p.body, "Added a device") {
+		t.Error("what is done to devices is shown among webhooks")
+	}
+	c.says("/people/audit?who=nobody@example.com", "Nothing of the kind")
+	c.says("/people/audit?kind=none", "Added a webhook")
+	for _, after := range []string{"x", "%00", "bm90LW91cnM"} {
+		if p := c.get("/people/audit?after=" + after); p.status != http.StatusUnprocessableEntity && p.status != http.StatusBadRequest {
+			t.Errorf("the cursor %s is answered %d", after, p.status)
+		}
+	}
+}
+
+func TestKeysComeInPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	for range 51 {
+		if _, _, err := s.g.CreateKey(t.Context(), gateway.Operator(), s.workspace(), gateway.NewKey{Name: "ci"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more := regexp.MustCompile(`href="(/keys\?after=[^"]+)"`).FindStringSubmatch(c.says("/keys", "More keys").body)
+	if more == nil {
+		t.Fatal("there is no way to the next page")
+	}
+	if p := c.says(more[1], "ci"); strings.Count(p.body, `scope="row"`) != 1 || strings.Contains(p.body, "More keys") {
+		t.Error("the last page does not have the one key that is left")
+	}
+	if p := c.get("/keys?after=x"); p.status >= 500 || p.status < 400 {
+		t.Errorf("a cursor that is none is answered %d", p.status)
+	}
+}

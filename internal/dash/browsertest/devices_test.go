@@ -1,0 +1,86 @@
+package browsertest
+
+import (
+	"strings"
+	"testing"
+
+	"postern/internal/testkit"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A device is linked, looked at, and deleted: once with a wrong password.
+func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/devices/new")
+	b.fill("#name", "Support")
+	b.press("main form button:not([type])")
+	b.press(`form[action$="/link"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS(`form[action$="/phone/scan"] button`)))
+	b.press(`form[action$="/phone/scan"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#state-title + .badge-success")))
+	b.sees("The session is live.")
+	b.picture("device-health-part")
+	b.usable()
+	device := b.path()
+	b.goTo(device + "/health")
+	b.sees("A phone was linked: +1555")
+	b.picture("device-health")
+	b.usable()
+	b.goTo(device)
+	b.press(`a[href$="/delete"]`)
+	b.sees("What is lost, for good:")
+	b.picture("device-removal")
+	b.usable()
+	b.focuses("password")
+	b.fill("#password", "not this one")
+	b.enter()
+	b.sees("This is not your password.")
+	b.picture("device-removal-refused")
+	b.usable()
+	b.fill("#password", password)
+	b.press("main form button.btn-error")
+	if p := b.path(); p != "/devices" {
+		t.Errorf("the browser is at %s", p)
+	}
+	b.sees("The device is deleted.")
+	b.sees("No device yet")
+	b.goTo(device)
+	b.sees("Not found")
+	b.goTo("/people/audit")
+	for _, act := range []string{"Added a device", "Started to link a phone", "Deleted a device", "Support"} {
+		b.sees(act)
+	}
+	b.picture("audit")
+	b.usable()
+	b.do(chromedp.SetValue(chromedp.CSS("#kind"), "user"))
+	b.press("main form button")
+	if text := b.text(); strings.Contains(text, "Added a device") {
+		t.Error("acts of other kinds are shown")
+	}
+	b.sees("Set the server up")
+}
+
+// The simulated phone goes offline and comes back by its buttons.
+func TestSimulatedPhoneGoesOffline(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/devices/new")
+	b.fill("#name", "Support")
+	b.press("main form button:not([type])")
+	b.press(`form[action$="/link"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS(`form[action$="/phone/scan"] button`)))
+	b.press(`form[action$="/phone/scan"] button`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#state-title + .badge-success")))
+	b.press(`a[href$="/phone"]`)
+	b.press(`button[name="seconds"][value="600"]`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#chat-title + .badge-warning")))
+	b.picture("phone-offline")
+	b.usable()
+	b.press(`button[name="seconds"][value="0"]`)
+	b.do(chromedp.WaitVisible(chromedp.CSS("#chat-title + .badge-success")))
+	b.sees("may come back")
+}

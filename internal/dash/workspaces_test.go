@@ -1,0 +1,84 @@
+package dash
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// belongs makes workspaces that the first user belongs to.
+func (s *site) belongs(n int) (list []postern.Workspace) {
+	s.t.Helper()
+	for i := range n {
+		ws, err := s.g.CreateWorkspace(s.t.Context(), fmt.Sprintf("team %03d", i), "growth")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if _, _, err := s.g.CreateUser(s.t.Context(), ws.ID, gateway.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
+			s.t.Fatal(err)
+		}
+		list = append(list, ws)
+	}
+	return list
+}
+
+func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	other := s.belongs(1)[0]
+	if err := s.db.SetPlan(t.Context(), s.workspace(), postern.Plan{Name: "of-yesterday"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/devices?after=x", "/keys"} {
+		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace cannot be shown", "acme", "team 000", "Sign out")
+	}
+	c.want(c.post("/devices", url.Values{"name": {"Support"}}), http.StatusForbidden, "")
+	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
+	c.says("/", "team 000")
+	c.want(c.post("/workspace", url.Values{"workspace": {string(s.workspace())}}), http.StatusSeeOther, "/")
+	c.want(c.get("/"), http.StatusForbidden, "")
+	c.want(c.post("/signout", nil), http.StatusSeeOther, "/signin")
+	c.want(c.get("/workspaces"), http.StatusSeeOther, "/signin?next=%2Fworkspaces")
+}
+
+func TestEachOfManyWorkspacesCanBeReached(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	if p := c.get("/"); strings.Contains(p.body, `href="/workspaces"`) {
+		t.Error("whoever belongs to one workspace is led to all")
+	}
+	all := s.belongs(130)
+	c.says("/", "team 000", `href="/workspaces"`)
+	seen, button := map[string]bool{}, regexp.MustCompile(`name="workspace" value="([^"]+)"`)
+	for next := "/workspaces"; next != ""; {
+		p := c.want(c.get(next), http.StatusOK, "")
+		for _, found := range button.FindAllStringSubmatch(p.body, -1) {
+			seen[found[1]] = true
+		}
+		next = ""
+		if more := regexp.MustCompile(`href="(/workspaces\?after=[^"]+)"`).FindStringSubmatch(p.body); more != nil {
+			next = more[1]
+		}
+	}
+	for _, ws := range all {
+		if !seen[string(ws.ID)] {
+			t.Errorf("%s is on no page", ws.Name)
+		}
+	}
+	last := all[len(all)-1]
+	c.want(c.post("/workspace", url.Values{"workspace": {string(last.ID)}}), http.StatusSeeOther, "/")
+	c.says("/", last.Name)
+	c.want(c.post("/workspace", url.Values{"workspace": {"ws_of_others"}}), http.StatusSeeOther, "/")
+	c.says("/", "acme")
+	if p := c.get("/workspaces?after=x"); p.status >= 500 || p.status < 400 {
+		t.Errorf("a cursor that is none is answered %d", p.status)
+	}
+}
