@@ -66,7 +66,10 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		if err != nil {
 			return err
 		}
-		return serve(w, r, v)
+		if at := r.PostFormValue("at"); at != "" && at != string(v.workspace()) {
+			return d.showElsewhere(w, r, v)
+		}
+		return serve(w, r.WithContext(page.In(r.Context(), string(v.workspace()))), v)
 	})
 }
 
@@ -78,6 +81,14 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return d.show(w, r, http.StatusForbidden, page.SignIn(page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."}))
+}
+
+// showElsewhere refuses what was asked on a page of another workspace than the one
+// that is chosen by now, in another tab.
+func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.show(w, r, http.StatusConflict, page.Problem(page.ProblemView{
+		Status: http.StatusConflict, Title: "Nothing was done", Text: "That page was of another workspace. You have switched to " + v.caller.Member.Workspace + " since; switch back, and do it again.",
+	}))
 }
 
 // visit finds the workspace that a user looks at: the one chosen last, or the

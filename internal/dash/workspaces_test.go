@@ -82,3 +82,28 @@ func TestEachOfManyWorkspacesCanBeReached(t *testing.T) {
 		t.Errorf("a cursor that is none is answered %d", p.status)
 	}
 }
+
+// A form of a tab that shows one workspace does nothing in another one, which was
+// chosen in another tab.
+func TestFormOfATabThatIsElsewhereDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	other := s.belongs(1)[0]
+	form := c.get("/keys/new").body
+	at := regexp.MustCompile(`name="at" value="([^"]+)"`).FindStringSubmatch(form)
+	if at == nil || at[1] != string(s.workspace()) {
+		t.Fatalf("the form does not say where it is: %v", at)
+	}
+	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
+	key := url.Values{"name": {"ci"}, "scope": {"devices:read"}, "at": {at[1]}}
+	if p := c.want(c.post("/keys", key), http.StatusConflict, ""); !strings.Contains(p.body, "Nothing was done") {
+		t.Error("the page does not say that nothing was done")
+	}
+	key.Set("at", string(other.ID))
+	c.want(c.post("/keys", key), http.StatusCreated, "")
+	c.want(c.post("/workspace", url.Values{"workspace": {at[1]}}), http.StatusSeeOther, "/")
+	if p := c.get("/keys"); strings.Contains(p.body, "pst_…") {
+		t.Error("a key was made in the workspace of the tab")
+	}
+}
