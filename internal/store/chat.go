@@ -8,6 +8,29 @@ import (
 	"postern/internal/postern"
 )
 
+// chatKey is a chat of a device.
+type chatKey struct {
+	device postern.DeviceID
+	chat   string
+}
+
+// writeChats notes the newest message of each chat that this transaction has added
+// one to. PostgreSQL does it by itself, in a trigger for each statement.
+func (t *tx) writeChats() error {
+	if t.w.dialect.remote {
+		clear(t.chats)
+	}
+	for k := range t.chats {
+		err := t.exec(`INSERT INTO chat (device_id, chat_id, newest) SELECT $1, $2, n FROM message WHERE device_id = $1 AND chat_id = $2 ORDER BY n DESC LIMIT 1
+			ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`, k.device, k.chat)
+		if err != nil {
+			return err
+		}
+	}
+	clear(t.chats)
+	return nil
+}
+
 // Chat is what a device and somebody write to each other.
 type Chat struct {
 	Name   string // that who wrote last has on the network; "" while nobody wrote

@@ -26,6 +26,7 @@ func (t *tx) insertMessage(m postern.Message, sender string, undecryptable bool)
 	n, err := t.changed(`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, '', '', 0)
 		ON CONFLICT (device_id, network_id, sender) DO NOTHING`, newMessageValues(m, sender, undecryptable)...)
+	t.chats[chatKey{m.DeviceID, m.ChatID}] = struct{}{}
 	return n == 1, err
 }
 

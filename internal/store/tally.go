@@ -40,7 +40,8 @@ func (t *tx) count(o Attempt) {
 const addTally = ` ON CONFLICT (endpoint_id, hour) DO UPDATE SET succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed, exhausted = h.exhausted + excluded.exhausted,
 	duration = h.duration + excluded.duration, slowest = CASE WHEN excluded.slowest > h.slowest THEN excluded.slowest ELSE h.slowest END`
 
-// writeTallies writes what was counted, of attempts and of messages.
+// writeTallies writes what was counted, of attempts and of messages, and the chats
+// of these.
 func (t *tx) writeTallies() error {
 	for key, c := range t.tallies {
 		if err := t.exec(`INSERT INTO endpoint_hour AS h (endpoint_id, hour, succeeded, failed, exhausted, duration, slowest) VALUES ($1, $2, $3, $4, $5, $6, $7)`+addTally,
@@ -49,7 +50,10 @@ func (t *tx) writeTallies() error {
 		}
 	}
 	clear(t.tallies)
-	return t.writeHours()
+	if err := t.writeHours(); err != nil {
+		return err
+	}
+	return t.writeChats()
 }
 
 // EndpointHours gives what an endpoint's attempts came to in the hours that begin

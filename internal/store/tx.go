@@ -22,6 +22,7 @@ type tx struct {
 	well    map[postern.EndpointID]struct{} // endpoints that this transaction has noted to be well
 	tallies map[tallyKey]tally              // attempts that were counted and are not written yet
 	hours   map[hourKey]standing            // messages, likewise
+	chats   map[chatKey]struct{}            // that have new messages, likewise
 }
 
 // runGroup applies the ops of the writer's group. The first time, it may become
@@ -77,6 +78,7 @@ func (t *tx) guarded(o op) (outcome, lost error) {
 	clear(t.well) // what was noted may be taken back
 	clear(t.tallies)
 	clear(t.hours)
+	clear(t.chats)
 	if outcome != nil {
 		t.wakes = t.wakes[:before]
 		lost = t.exec("ROLLBACK TO op")

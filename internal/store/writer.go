@@ -315,7 +315,7 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 		return nil, err
 	}
 	defer w.check()
-	t := &tx{w: w, ctx: context.Background(), well: map[postern.EndpointID]struct{}{}, tallies: map[tallyKey]tally{}, hours: map[hourKey]standing{}} // a group belongs to many callers: no one's context may end it
+	t := &tx{w: w, ctx: context.Background(), well: map[postern.EndpointID]struct{}{}, tallies: map[tallyKey]tally{}, hours: map[hourKey]standing{}, chats: map[chatKey]struct{}{}} // a group belongs to many callers: no one's context may end it
 	if err := t.exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
