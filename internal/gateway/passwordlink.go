@@ -48,13 +48,16 @@ type Reset struct {
 
 // ResetPassword gives the token of a link by which a user chooses a new password,
 // in place of an earlier one. The password of before opens the account until the
-// link is used. For the operator.
-func (g *Gateway) ResetPassword(ctx context.Context, in Reset) (u postern.User, token string, err error) {
+// link is used.
+func (g *Gateway) ResetPassword(ctx context.Context, by Actor, in Reset) (u postern.User, token string, err error) {
+	if err := by.needsOperator(); err != nil {
+		return u, "", err
+	}
 	email, err := checkEmail(in.Email)
 	if err != nil {
 		return u, "", err
 	}
 	token, now := randomToken(), g.time()
-	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, Operator().act(now, "", "user.password-reset", ""))
+	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", "user.password-reset", ""))
 	return u, token, err
 }
