@@ -63,6 +63,9 @@ func (c Caller) did(at postern.Time, act, subject, name string) []store.Act {
 	return []store.Act{a}
 }
 
+// Act is one privileged act.
+type Act = store.Act
+
 // ActQuery asks for a part of the audit log; empty members ask for nothing.
 type ActQuery struct {
 	Page
