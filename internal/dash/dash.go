@@ -143,7 +143,6 @@ func (d *dash) routes() {
 	d.member("POST /account/sessions", d.endSessions)
 	d.factorRoutes()
 	d.workspaceRoutes()
-	d.operatorRoutes()
 
 	d.open("/", func(w http.ResponseWriter, r *http.Request) error {
 		return postern.Errorf(postern.NotFound, "there is no such page")

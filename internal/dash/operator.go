@@ -69,6 +69,9 @@ func (d *dash) system(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func queueTiles(s gateway.System) []page.Tile {
 	queued := page.Tile{Label: "Messages to send", Value: num(s.Queued), Note: num(s.Sending) + " of them are with the network"}
+	if s.Queued == 0 {
+		queued.Note = "none waits"
+	}
 	if s.Queued >= gateway.MessagesCounted {
 		queued.Value += " or more"
 	}
@@ -82,7 +85,7 @@ func queueTiles(s gateway.System) []page.Tile {
 	}
 	return []page.Tile{
 		queued,
-		{Label: "Deliveries that wait", Value: num(s.Waiting), Note: num(s.Due) + " are due, of webhooks that are active"},
+		{Label: "Deliveries that wait", Value: num(s.Waiting), Note: num(s.Due) + " due, of active webhooks"},
 		oldest,
 		{Label: "Deliveries given up", Value: num(dead), Note: "in the last 24 hours"},
 	}

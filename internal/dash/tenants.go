@@ -189,7 +189,7 @@ func (e effect) token() string {
 
 func (e effect) words() (list []string) {
 	if n := len(e.devices); n > 0 {
-		list = append(list, many(int64(n), "device is paused. It keeps", "devices are paused. They keep")+" the link to the phone, and go on when the number allows it again.")
+		list = append(list, many(int64(n), "device is paused: it keeps the link to its phone, and goes on", "devices are paused: they keep the links to their phones, and go on")+" when the number allows it again.")
 	}
 	if e.noAPI {
 		list = append(list, "Its API keys are refused, and its webhooks are paused. With a plan that has the API they catch up, up to 72 hours back.")
@@ -278,11 +278,10 @@ func (d *dash) changeLimits(w http.ResponseWriter, r *http.Request, v visit) err
 // limitsIn reads the figures of a form: an empty one is given back.
 func limitsIn(r *http.Request) (l postern.Limits, err error) {
 	for name, to := range map[string]**int{"messages": &l.Messages, "devices": &l.Devices, "eventDays": &l.EventDays, "messageDays": &l.MessageDays} {
-		n, wrong := -1, error(nil)
-		if text := strings.ReplaceAll(strings.TrimSpace(r.PostFormValue(name)), ",", ""); text != "" {
-			if n, wrong = strconv.Atoi(text); wrong != nil || n < 0 {
-				err = cmp.Or(err, error(postern.Invalid("/"+name, "write a whole number, or nothing")))
-			}
+		text := strings.ReplaceAll(strings.TrimSpace(r.PostFormValue(name)), ",", "")
+		n, wrong := strconv.Atoi(cmp.Or(text, "-1"))
+		if wrong != nil || text != "" && n < 0 {
+			err = cmp.Or(err, error(postern.Invalid("/"+name, "write a whole number, or nothing")))
 		}
 		*to = &n
 	}
