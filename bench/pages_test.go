@@ -25,8 +25,8 @@ const (
 // with many devices and messages.
 func pages(t *testing.T) (list []figure) {
 	h, cookie, device := dashboard(t)
-	for _, path := range []string{"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/devices", "/devices/" + string(device), "/keys", "/account"} {
-		f := figure{name: "dashboard " + strings.ReplaceAll(path, string(device), "{id}"), unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
+	for _, path := range []string{"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/devices", "/devices/" + string(device.ID), "/keys", "/account", "/operator", "/operator/workspaces", "/operator/workspaces?q=none", "/operator/workspaces/" + string(device.WorkspaceID), "/operator/people"} {
+		f := figure{name: "dashboard " + strings.NewReplacer(string(device.ID), "{id}", string(device.WorkspaceID), "{id}").Replace(path), unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
 		for range rounds {
 			f.ours = append(f.ours, pageTime(t, h, cookie, path))
 		}
@@ -52,7 +52,7 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 }
 
 // dashboard is one whose first user is signed in, and a device of the workspace.
-func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.DeviceID) {
+func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.Device) {
 	t.Helper()
 	b := newBacklog(t, "https://example.com")
 	devices := []postern.Device{b.device}
@@ -76,7 +76,7 @@ func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.DeviceID) {
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	h := dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
-	return h, signedIn(t, g, h), b.device.ID
+	return h, signedIn(t, g, h), b.device
 }
 
 // signedIn makes the first user, who owns the workspace.

@@ -161,6 +161,13 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 			if out := mustRun(t, "user", "reset-password", "ADA@example.com", at); !strings.Contains(out, "/join/") || !strings.Contains(out, "within 72 hours") {
 				t.Errorf("user reset-password = %s", out)
 			}
+			matched(t, `^\{"email":"ada@example.com","id":"(usr_[0-9A-Z]{26})","operator":true\}\n$`, mustRun(t, "user", "operator", "Ada@example.com", "--json", at))
+			if out := mustRun(t, "user", "operator", "ada@example.com", "--remove", at); !strings.Contains(out, "(ada@example.com) is no operator now") {
+				t.Errorf("user operator --remove = %s", out)
+			}
+			if exit, _, errs := command(t, "user", "operator", "eve@example.com", at); exit != 1 || !strings.Contains(errs, "nobody has") {
+				t.Errorf("nobody as an operator = %d %s", exit, errs)
+			}
 			if exit, _, errs := command(t, "user", "reset-password", "eve@example.com", at); exit != 1 || !strings.Contains(errs, "nobody has") {
 				t.Errorf("the password of nobody = %d %s", exit, errs)
 			}

@@ -16,6 +16,7 @@ type userCmd struct {
 	Create        userCreateCmd        `cmd:"" help:"Add a user to a workspace, and show a link to choose a password."`
 	List          userListCmd          `cmd:"" help:"List a workspace's users."`
 	ResetPassword userResetPasswordCmd `cmd:"" help:"Show a link by which a user chooses a new password."`
+	Operator      userOperatorCmd      `cmd:"" help:"Make a user an operator, who sees all workspaces and changes their plans in the dashboard."`
 }
 
 type userCreateCmd struct {
@@ -83,5 +84,27 @@ func (c *userResetPasswordCmd) Run(ctx context.Context, std streams) error {
 			return err
 		}
 		return c.print(std, u, "user %s (%s)\n%s", u.ID, u.Email, howToJoin(u))
+	})
+}
+
+type userOperatorCmd struct {
+	data
+
+	Email  string `arg:"" help:"E-mail address of the user."`
+	Remove bool   `help:"Take it back. Invitations that only an operator could make are revoked."`
+}
+
+// Run makes an operator, or takes that back.
+func (c *userOperatorCmd) Run(ctx context.Context, std streams) error {
+	return c.with(ctx, func(s *app.Commands) error {
+		u, err := s.SetOperator(ctx, gateway.OperatorChange{Email: c.Email, Remove: c.Remove})
+		if err != nil {
+			return err
+		}
+		is := "an operator"
+		if c.Remove {
+			is = "no operator"
+		}
+		return c.print(std, map[string]any{"id": u.ID, "email": u.Email, "operator": !c.Remove}, "user %s (%s) is %s now", u.ID, u.Email, is)
 	})
 }

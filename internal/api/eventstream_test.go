@@ -243,7 +243,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	t.Run("plan without the API", func(t *testing.T) {
 		t.Parallel()
 		mine, _, r := open(t)
-		if err := mine.g.SetPlan(t.Context(), mine.ws, "free"); err != nil {
+		if err := mine.g.SetPlan(t.Context(), gateway.Operator(), mine.ws, "free"); err != nil {
 			t.Fatal(err)
 		}
 		r.endsWithin(time.Second, time.Now())

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -345,7 +346,7 @@ func TestT30QuotaIsExact(t *testing.T) {
 		for range 4 {
 			mine.do("POST", "/v1/messages", body).want(http.StatusAccepted, "")
 		}
-		if _, err := s.g.ChangeLimits(t.Context(), mine.ws, postern.Limits{Messages: &limit}); err != nil {
+		if _, err := s.g.ChangeLimits(t.Context(), gateway.Operator(), mine.ws, postern.Limits{Messages: &limit}); err != nil {
 			t.Fatal(err)
 		}
 		mine.do("POST", "/v1/messages", body).want(http.StatusForbidden, postern.QuotaExhausted)

@@ -52,10 +52,10 @@ func adminHandler(g *gateway.Gateway, base string) http.Handler {
 		return g.Workspaces(r.Context())
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/plan", admin(func(r *http.Request, in newPlan) (any, error) {
-		return none{}, g.SetPlan(r.Context(), workspaceOf(r), in.Plan)
+		return none{}, g.SetPlan(r.Context(), gateway.Operator(), workspaceOf(r), in.Plan)
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/limits", admin(func(r *http.Request, in postern.Limits) (any, error) {
-		return g.ChangeLimits(r.Context(), workspaceOf(r), in)
+		return g.ChangeLimits(r.Context(), gateway.Operator(), workspaceOf(r), in)
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(func(r *http.Request, in gateway.Rotation) (any, error) {
 		key, secret, err := g.RotateKey(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
@@ -113,8 +113,11 @@ func userCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
 	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
 		return g.Members(r.Context(), gateway.Operator(), workspaceOf(r))
 	}))
+	mux.HandleFunc("PUT /users/operator", admin(func(r *http.Request, in gateway.OperatorChange) (any, error) {
+		return g.SetOperator(r.Context(), in)
+	}))
 	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in gateway.Reset) (any, error) {
-		return answer(g.ResetPassword(r.Context(), in))
+		return answer(g.ResetPassword(r.Context(), gateway.Operator(), in))
 	}))
 }
 

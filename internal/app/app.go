@@ -30,6 +30,8 @@ import (
 	"postern/internal/store"
 	"postern/internal/webhook"
 	"postern/vendorsim"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -54,6 +56,7 @@ type App struct {
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Vendor // in the sandbox
 	health     *obs.Health
+	registry   *prometheus.Registry
 	servers    []*server
 	streams    context.CancelFunc // ends requests that would never end
 	closers    []func() error
@@ -111,9 +114,9 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err
 	}
-	registry := obs.NewRegistry()
-	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: registry})
-	return a.listen(ctx, obs.OpsHandler(a.health, registry))
+	a.registry = obs.NewRegistry()
+	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry})
+	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
 }
 
 // onClose registers what Close does, last first.
@@ -204,9 +207,18 @@ func (a *App) handler() (*api.API, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
 			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit,
+			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals,
 		}),
 	})
+}
+
+// vitals is what operators see of the process in the dashboard.
+func (a *App) vitals() dash.Server {
+	v, err := obs.VitalsOf(a.registry)
+	if err != nil {
+		a.log.Warn("the figures of the process cannot be read", "error", err)
+	}
+	return dash.Server{Version: a.version, Started: v.Started, Memory: v.Memory, Goroutines: v.Goroutines}
 }
 
 // SetUpURL is where the first user sets the dashboard up, once; "" when somebody

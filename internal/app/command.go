@@ -137,6 +137,12 @@ func (c *Commands) ResetPassword(ctx context.Context, in gateway.Reset) (u NewUs
 	return u, err
 }
 
+// SetOperator makes a user an operator, or takes that back.
+func (c *Commands) SetOperator(ctx context.Context, in gateway.OperatorChange) (u postern.User, err error) {
+	err = c.call(ctx, http.MethodPut, "/users/operator", in, &u)
+	return u, err
+}
+
 // Devices lists a workspace's devices.
 func (c *Commands) Devices(ctx context.Context, ws string) (list []postern.Device, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices", nil, &list)

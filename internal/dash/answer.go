@@ -136,7 +136,7 @@ func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
 		Notice:    d.sessions.PopString(r.Context(), keyNotice),
-		Entries:   entries(v.caller.Member.Role),
+		Entries:   entries(v.caller.Member),
 	}
 	f.More = len(v.list) == gateway.MenuSize
 	for _, m := range v.list {

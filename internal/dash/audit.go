@@ -26,8 +26,7 @@ func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	for _, a := range list.Data {
-		who := cmp.Or(a.Email, string(a.UserID), "The operator")
-		view.Acts = append(view.Acts, page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address})
+		view.Acts = append(view.Acts, actOf(a))
 	}
 	if list.Next != "" {
 		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind}, "after": {list.Next}}.Encode()
@@ -35,9 +34,14 @@ func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "What was done", "/people"), view))
 }
 
+func actOf(a gateway.Act) page.Act {
+	who := cmp.Or(a.Email, string(a.UserID), "The operator")
+	return page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address}
+}
+
 func kindWords(kind string) string {
 	return map[string]string{
-		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members", "invitation": "Invitations", "user": "Users",
+		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members", "invitation": "Invitations", "user": "Users", "workspace": "The workspace",
 	}[kind]
 }
 
@@ -56,7 +60,8 @@ func actWords(act string) string {
 		"webhook.verified-again": "Sent a webhook its challenge again",
 		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
 		"webhook.secret-revealed": "Saw the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
-		"message.sent": "Sent a message by hand",
+		"message.sent":      "Sent a message by hand",
+		"workspace.created": "Made the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Set figures of its own",
 	}[act]
 	if ok {
 		return words

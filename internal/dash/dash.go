@@ -34,6 +34,8 @@ type Options struct {
 	// Saw is told for the log which page a request is for, and, once that is known,
 	// who asks for it.
 	Saw func(ctx context.Context, pattern string, m postern.Member)
+	// Server is asked for what the process knows of itself; nil when it tells nothing.
+	Server func() Server
 }
 
 // dash is the dashboard.
@@ -44,6 +46,7 @@ type dash struct {
 	kept     gateway.Retention
 	address  func(*http.Request) string
 	saw      func(context.Context, string, postern.Member)
+	server   func() Server
 	sessions *scs.SessionManager
 	mux      *http.ServeMux
 }
@@ -51,7 +54,7 @@ type dash struct {
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, sessions: newSessions(opts), mux: http.NewServeMux()}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), mux: http.NewServeMux()}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
 	}

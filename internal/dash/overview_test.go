@@ -153,7 +153,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	seven, hundred := 7, 4
-	if _, err := s.g.ChangeLimits(t.Context(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
+	if _, err := s.g.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
 		t.Fatal(err)
 	}
 	month := time.Now().UTC()
@@ -163,7 +163,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 		s.sent(d, postern.Sent)
 	}
 	c.says("/usage", "4 of 4", "All of it is used.", `value="4"`)
-	if err := s.g.SetPlan(t.Context(), s.workspace(), "free"); err != nil {
+	if err := s.g.SetPlan(t.Context(), gateway.Operator(), s.workspace(), "free"); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.says("/usage", "Free", "Not in this plan"); strings.Contains(p.body, "Requests a minute") {

@@ -10,9 +10,11 @@ import (
 	"postern/internal/postern"
 )
 
-// entries is the navigation of a role: people are for admins.
-func entries(role postern.Role) []page.Entry {
-	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool { return e.Path == "/people" && !role.Covers(postern.Admin) })
+// entries is the navigation of a member: people are for admins.
+func entries(m postern.Member) []page.Entry {
+	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool {
+		return e.Path == "/people" && !m.Role.Covers(postern.Admin) || e.Path == "/operator" && !m.Operator
+	})
 }
 
 func (d *dash) people(w http.ResponseWriter, r *http.Request, v visit) error {

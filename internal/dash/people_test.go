@@ -199,7 +199,7 @@ func TestNewPasswordByTheOperatorsLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ada := s.setUp()
-	_, token, err := s.g.ResetPassword(t.Context(), gateway.Reset{Email: email})
+	_, token, err := s.g.ResetPassword(t.Context(), gateway.Operator(), gateway.Reset{Email: email})
 	if err != nil {
 		t.Fatal(err)
 	}

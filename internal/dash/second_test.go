@@ -130,7 +130,7 @@ func TestResetKeepsTheSecondStep(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		s := newSite(t)
 		s.setUp().withApp()
-		_, token, err := s.g.ResetPassword(t.Context(), gateway.Reset{Email: email, Alone: alone})
+		_, token, err := s.g.ResetPassword(t.Context(), gateway.Operator(), gateway.Reset{Email: email, Alone: alone})
 		if err != nil {
 			t.Fatal(err)
 		}

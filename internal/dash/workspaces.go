@@ -13,6 +13,7 @@ import (
 func (d *dash) workspaceRoutes() {
 	d.signedIn("GET /workspaces", d.workspaces)
 	d.signedIn("POST /workspace", d.switchWorkspace)
+	d.operatorRoutes()
 }
 
 func (d *dash) workspaces(w http.ResponseWriter, r *http.Request, user postern.UserID) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // Actor is who does what no API key may do: a member of a workspace in the
-// dashboard, or the operator.
+// dashboard, or an operator: see AsOperator and Operator.
 type Actor struct {
 	Member  postern.Member
 	Address string // of the browser
@@ -18,7 +18,8 @@ type Actor struct {
 	operator bool
 }
 
-// Operator is whoever can reach the server's own socket. It may do everything.
+// Operator is whoever can reach the server's own socket. It may do everything, and
+// has no user id.
 func Operator() Actor { return Actor{operator: true} }
 
 // needs checks that the actor has at least a role in a workspace.
@@ -38,7 +39,7 @@ func (a Actor) needs(ws postern.WorkspaceID, role postern.Role) error {
 // change, like that of [Actor.gives].
 func (a Actor) holds(role postern.Role) store.Rule {
 	return func(s store.Standing) error {
-		if a.operator || s.By.Covers(role) {
+		if a.stillOperator(s) || s.By.Covers(role) {
 			return nil
 		}
 		return postern.Errorf(postern.MissingScope, "you are no %s of this workspace any more; ask an admin", role)
@@ -62,6 +63,9 @@ func (c Caller) did(at postern.Time, act, subject, name string) []store.Act {
 	return []store.Act{a}
 }
 
+// Act is one privileged act.
+type Act = store.Act
+
 // ActQuery asks for a part of the audit log; empty members ask for nothing.
 type ActQuery struct {
 	Page
@@ -71,7 +75,7 @@ type ActQuery struct {
 
 // ActKinds are the kinds of acts: what comes before the point.
 func ActKinds() []string {
-	return []string{"device", "webhook", "message", "key", "member", "invitation", "user"}
+	return []string{"device", "webhook", "message", "key", "member", "invitation", "user", "workspace"}
 }
 
 // Acts lists the acts in a workspace, the newest first. A member needs the role of

@@ -83,47 +83,16 @@ func (g *Gateway) mode() string {
 	return "live"
 }
 
-// CreateWorkspace adds a workspace. For the operator.
+// CreateWorkspace adds a workspace to which nobody belongs yet. For whoever can reach
+// the server's own socket.
 func (g *Gateway) CreateWorkspace(ctx context.Context, name, plan string) (postern.Workspace, error) {
-	if err := checkName("/name", name); err != nil {
-		return postern.Workspace{}, err
-	}
-	if err := checkPlan(plan); err != nil {
-		return postern.Workspace{}, err
-	}
-	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: name, Plan: plan, CreatedAt: g.time()}
-	return ws, g.db.CreateWorkspace(ctx, ws)
+	ws, _, err := g.OpenWorkspace(ctx, Operator(), NewWorkspace{Name: name, Plan: plan})
+	return ws, err
 }
 
 // Workspaces lists all workspaces. For the operator.
 func (g *Gateway) Workspaces(ctx context.Context) ([]postern.Workspace, error) {
 	return g.db.Workspaces(ctx)
-}
-
-// SetPlan changes what a workspace is entitled to. For the operator.
-func (g *Gateway) SetPlan(ctx context.Context, id postern.WorkspaceID, plan string) error {
-	if err := checkPlan(plan); err != nil {
-		return err
-	}
-	p, _ := postern.PlanByName(plan)
-	return g.db.SetPlan(ctx, id, p, g.time())
-}
-
-// ChangeLimits gives a workspace figures of its own in place of those of its
-// plan and of the server: nil leaves one as it is, a negative one gives it
-// back. For the operator.
-func (g *Gateway) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
-	for pointer, n := range map[string]*int{"/messages": change.Messages, "/devices": change.Devices} {
-		if n != nil && *n > maxLimit {
-			return postern.Workspace{}, postern.Invalid(pointer, "at most %d", maxLimit)
-		}
-	}
-	for pointer, n := range map[string]*int{"/eventDays": change.EventDays, "/messageDays": change.MessageDays} {
-		if n != nil && (*n == 0 || *n > maxDays) {
-			return postern.Workspace{}, postern.Invalid(pointer, "from 1 to %d days", maxDays)
-		}
-	}
-	return g.db.ChangeLimits(ctx, id, change, g.time())
 }
 
 func checkPlan(plan string) error {

@@ -64,6 +64,7 @@ const (
 	recoveryCodes  = 10   // that a user is given at once
 	maxMembers     = 1000 // of a workspace that are shown
 	maxInvitations = 100  // of a workspace that are open
+	namesShown     = 3    // of the workspaces of each user in a list
 
 	// MenuSize is how many workspaces of a user are offered on every page.
 	MenuSize = 20

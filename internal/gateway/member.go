@@ -51,7 +51,7 @@ func checkRole(role postern.Role) error {
 func (a Actor) gives(role postern.Role) store.Rule {
 	return func(s store.Standing) error {
 		switch {
-		case a.operator:
+		case a.stillOperator(s):
 		case !s.By.Covers(postern.Admin):
 			return postern.Errorf(postern.MissingScope, "only admins and owners change who belongs to a workspace")
 		case s.Of != "" && !s.By.Covers(s.Of), role != "" && !s.By.Covers(role):

@@ -132,14 +132,14 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
-		if _, _, err := g.ResetPassword(t.Context(), Reset{Email: "eve@example.com"}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: "eve@example.com"}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("of nobody: %v", err)
 		}
-		_, older, err := g.ResetPassword(t.Context(), Reset{Email: u.Email})
+		_, older, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, token, err := g.ResetPassword(t.Context(), Reset{Email: u.Email})
+		_, token, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if _, err := g.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
-		_, token, err = g.ResetPassword(t.Context(), Reset{Email: u.Email})
+		_, token, err = g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}

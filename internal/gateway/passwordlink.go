@@ -46,15 +46,37 @@ type Reset struct {
 	Alone bool `json:"alone"`
 }
 
+// ResetPasswordByPassword is ResetPassword for an operator who has entered the own
+// password again.
+func (g *Gateway) ResetPasswordByPassword(ctx context.Context, by Actor, id postern.UserID, alone bool, password string) (u postern.User, token string, err error) {
+	if err := by.needsOperator(); err != nil {
+		return u, "", err
+	}
+	u, _, ok, err := g.db.User(ctx, id)
+	if err == nil && !ok {
+		err = postern.Errorf(postern.NotFound, "there is no such user")
+	}
+	if err != nil {
+		return u, "", err
+	}
+	if _, _, err := g.reenter(ctx, by.Address, by.Member.UserID, "/password", password); err != nil {
+		return u, "", err
+	}
+	return g.ResetPassword(ctx, by, Reset{Email: u.Email, Alone: alone})
+}
+
 // ResetPassword gives the token of a link by which a user chooses a new password,
 // in place of an earlier one. The password of before opens the account until the
-// link is used. For the operator.
-func (g *Gateway) ResetPassword(ctx context.Context, in Reset) (u postern.User, token string, err error) {
+// link is used.
+func (g *Gateway) ResetPassword(ctx context.Context, by Actor, in Reset) (u postern.User, token string, err error) {
+	if err := by.needsOperator(); err != nil {
+		return u, "", err
+	}
 	email, err := checkEmail(in.Email)
 	if err != nil {
 		return u, "", err
 	}
 	token, now := randomToken(), g.time()
-	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, Operator().act(now, "", "user.password-reset", ""))
+	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", "user.password-reset", ""))
 	return u, token, err
 }

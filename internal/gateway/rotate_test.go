@@ -173,7 +173,7 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 			{postern.Limits{Messages: n(-1), Devices: n(9)}, 30_000, 9},
 			{postern.Limits{Devices: n(-1), EventDays: n(3)}, 30_000, 5},
 		} {
-			ws, err := g.ChangeLimits(ctx, key.WorkspaceID, step.change)
+			ws, err := g.ChangeLimits(ctx, Operator(), key.WorkspaceID, step.change)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,11 +185,11 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 			}
 		}
 		for name, change := range map[string]postern.Limits{"messages": {Messages: n(1e9 + 1)}, "no day": {EventDays: n(0)}, "many days": {MessageDays: n(40_000)}} {
-			if _, err := g.ChangeLimits(ctx, key.WorkspaceID, change); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, err := g.ChangeLimits(ctx, Operator(), key.WorkspaceID, change); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%s = %v", name, err)
 			}
 		}
-		if _, err := g.ChangeLimits(ctx, postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.ChangeLimits(ctx, Operator(), postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("no workspace = %v", err)
 		}
 		keep := Retention{Events: 30 * day, Messages: 90 * day}

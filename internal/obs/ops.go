@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -62,4 +63,31 @@ func answer(w http.ResponseWriter, why string) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	json.NewEncoder(w).Encode(map[string]string{"status": status}) //nolint:errcheck,gosec // the caller is gone
+}
+
+// Vitals are some figures of the process, as /metrics has them.
+type Vitals struct {
+	Started    time.Time
+	Memory     int64 // bytes that are resident
+	Goroutines int
+}
+
+// VitalsOf reads the vitals from what is gathered; what is not there is zero.
+func VitalsOf(metrics prometheus.Gatherer) (v Vitals, err error) {
+	families, err := metrics.Gather()
+	for _, f := range families {
+		if len(f.GetMetric()) == 0 {
+			continue
+		}
+		value := f.GetMetric()[0].GetGauge().GetValue()
+		switch f.GetName() {
+		case "process_start_time_seconds":
+			v.Started = time.UnixMilli(int64(value * 1000))
+		case "process_resident_memory_bytes":
+			v.Memory = int64(value)
+		case "go_goroutines":
+			v.Goroutines = int(value)
+		}
+	}
+	return v, err
 }

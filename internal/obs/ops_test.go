@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestReadinessSaysWhyNot(t *testing.T) {
@@ -28,5 +29,13 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 	}
 	if code, _ := get("/healthz"); code != 200 {
 		t.Errorf("health: %d", code)
+	}
+}
+
+func TestVitalsAreThoseOfTheMetrics(t *testing.T) {
+	t.Parallel()
+	v, err := VitalsOf(NewRegistry())
+	if err != nil || v.Goroutines < 1 || v.Memory < 1<<20 || time.Since(v.Started) < 0 || time.Since(v.Started) > time.Hour {
+		t.Errorf("the vitals are %+v, %v", v, err)
 	}
 }

@@ -23,6 +23,11 @@ const (
 	Banned       Status = "banned"
 )
 
+// Statuses lists the states.
+func Statuses() []Status {
+	return []Status{Connected, Connecting, Linking, Disconnected, Restricted, Conflict, LoggedOut, Banned, Paused, Unlinked}
+}
+
 // HoldsSlot tells whether a device in this state counts towards the plan's
 // number of linked devices.
 func (s Status) HoldsSlot() bool {

@@ -7,6 +7,7 @@ type User struct {
 	ID        UserID `json:"id"`
 	Email     string `json:"email"` // in lower case
 	CreatedAt Time   `json:"createdAt"`
+	Operator  bool   `json:"-"` // sees all workspaces, and changes their plans
 	Epoch     int64  `json:"-"` // rises when all sign-ins are ended: what was checked before opens nothing any more
 }
 
@@ -53,6 +54,7 @@ type Member struct {
 	Workspace   string      `json:"workspace"` // its name
 	Role        Role        `json:"role"`
 	JoinedAt    Time        `json:"joinedAt"`
+	Operator    bool        `json:"-"` // as a user
 }
 
 // Invitation lets whoever has an e-mail address join a workspace, once.

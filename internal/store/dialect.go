@@ -12,6 +12,7 @@ type dialect struct {
 	goose      goose.Dialect
 	migrations string // directory of migrations
 	begin      string // starts a transaction of the writer
+	about      string // asks for the engine with its version, and the database's size in bytes
 	list       string // the set of texts in a JSON array, a parameter whose number is %[1]d; "null" is no array and gives none
 	readers    int    // connections that read
 	turns      turnRules

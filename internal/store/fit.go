@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 
 	"postern/internal/postern"
@@ -16,21 +17,54 @@ const PlanLimit = "plan-limit"
 func (t *tx) fitDevices(ws postern.Workspace, at postern.Time) error {
 	plan, _ := ws.Entitlement()
 	var list []postern.Device
-	err := t.rows(`SELECT `+engineColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND status IN `+slotStates+`
-		ORDER BY CASE status WHEN 'linking' THEN 1 ELSE 0 END, linked_at, id`, []any{ws.ID}, func(r *sql.Rows) error {
+	err := t.rows(slotHolders, []any{ws.ID}, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
 	})
-	room := plan.Devices
-	for i := 0; err == nil && i < len(list); i++ {
-		if held := list[i].Status == postern.Paused && list[i].StatusReason != PlanLimit; held {
+	if err != nil {
+		return err
+	}
+	return eachPlace(list, plan.Devices, func(d postern.Device, within bool) error { return t.fitDevice(d, within, at) })
+}
+
+// slotHolders are the devices that hold a slot, linked ones first.
+const slotHolders = `SELECT ` + engineColumns + ` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND status IN ` + slotStates + `
+	ORDER BY CASE status WHEN 'linking' THEN 1 ELSE 0 END, linked_at, id`
+
+// eachPlace tells of each device that takes a place whether a number covers it.
+func eachPlace(list []postern.Device, room int, do func(d postern.Device, within bool) error) error {
+	for _, d := range list {
+		if held := d.Status == postern.Paused && d.StatusReason != PlanLimit; held {
 			continue // by its owner: it takes no place until it is resumed
 		}
-		err = t.fitDevice(list[i], room > 0, at)
+		if err := do(d, room > 0); err != nil {
+			return err
+		}
 		room--
 	}
-	return err
+	return nil
+}
+
+// Beyond lists the devices that would be paused, or whose attempt to link would end,
+// if a workspace had another number of devices.
+func (db *DB) Beyond(ctx context.Context, ws postern.WorkspaceID, devices int) (beyond []postern.Device, err error) {
+	var list []postern.Device
+	err = db.rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
+		d, err := scanEngineDevice(r)
+		list = append(list, d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachPlace(list, devices, func(d postern.Device, within bool) error {
+		if !within && d.Status != postern.Paused {
+			beyond = append(beyond, d)
+		}
+		return nil
+	})
+	return beyond, err
 }
 
 func (t *tx) fitDevice(d postern.Device, within bool, at postern.Time) error {

@@ -42,6 +42,9 @@ const (
 	// up: a command that ran in between does not.
 	takenAfter = 10 * time.Second
 
+	// MessagesCounted bounds how far the queue of messages is counted: each is looked
+	// at, for no index of it tells the state too, and one that did would cost every send.
+	MessagesCounted = 10_000
 	// IdempotencyKept is how long the answer to an idempotent request is kept.
 	IdempotencyKept = 24 * time.Hour
 	// catchUpWindow is how far back an endpoint that becomes active gets events.

@@ -8,11 +8,11 @@ import (
 	"postern/internal/postern"
 )
 
-const memberColumns = `m.user_id, u.email, m.workspace_id, w.name, m.role, m.joined_at
+const memberColumns = `m.user_id, u.email, u.operator, m.workspace_id, w.name, m.role, m.joined_at
 	FROM member m JOIN users u ON u.id = m.user_id JOIN workspace w ON w.id = m.workspace_id`
 
 func scanMember(s scanner) (m postern.Member, err error) {
-	err = s.Scan(&m.UserID, &m.Email, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
+	err = s.Scan(&m.UserID, &m.Email, &m.Operator, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
 	return m, err
 }
 
@@ -54,6 +54,8 @@ type Standing struct {
 	By     postern.Role // of who makes it; "" for those who are no members
 	Of     postern.Role // of whom it is about; "" for those who are no members
 	Owners int          // of the workspace
+
+	Operator bool // who makes it is one
 }
 
 // Rule says why a change is refused, or nothing.
@@ -64,6 +66,9 @@ func (t *tx) standing(ws postern.WorkspaceID, by, of postern.UserID) (s Standing
 		return s, err
 	}
 	if s.Of, err = t.role(ws, of); err != nil {
+		return s, err
+	}
+	if s.Operator, err = t.isOperator(by); err != nil {
 		return s, err
 	}
 	err = t.row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner}, &s.Owners)
@@ -139,6 +144,6 @@ func (t *tx) insertUser(u postern.User, passwordHash string) error {
 
 // userByEmail finds a user; ok is false when there is none.
 func (t *tx) userByEmail(email string) (u postern.User, passwordHash string, ok bool, err error) {
-	err = t.row(`SELECT id, email, epoch, created_at, password_hash FROM users WHERE email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &passwordHash)
+	err = t.row(userWhere+`email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
 	return found(u, passwordHash, err)
 }

@@ -74,7 +74,10 @@ func (db *DB) SetPasswordLink(ctx context.Context, email string, l PasswordLink,
 			return postern.Errorf(postern.NotFound, "nobody has this e-mail address")
 		}
 		act.Subject, l.UserID = string(u.ID), u.ID
-		return errors.Join(t.setPasswordLink(l), act.record(t))
+		if err := t.operatorActs([]Act{act}); err != nil {
+			return err
+		}
+		return t.setPasswordLink(l)
 	}))
 	return u, err
 }

@@ -86,3 +86,24 @@ func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
 		}
 	}
 }
+
+// What operators see of the whole server is counted by indexes that hold what counts,
+// and found by keys, however many messages and deliveries there are.
+func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	for query, want := range map[string]string{
+		devicesByState:  "USING COVERING INDEX device_state",
+		messagesQueued:  "SCAN message USING INDEX message_expiry", // which has the queue alone
+		messagesLeft:    "USING INDEX message_repeat (device_id>?)",
+		deliveriesDue:   "USING COVERING INDEX delivery_due",
+		allMessageHours: "INDEX message_hour_age (hour>?)",
+		allAttemptHours: "INDEX endpoint_hour_age (hour>?)",
+		workspacesUsed:  "SEARCH w USING PRIMARY KEY (id>?)",
+		persons:         "SEARCH u USING INDEX sqlite_autoindex_users_2 (email>?)",
+	} {
+		if got := plan(t, db, query); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
+			t.Errorf("the plan is %s\nwant %s", got, want)
+		}
+	}
+}

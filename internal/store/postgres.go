@@ -22,6 +22,7 @@ import (
 func postgresDialect() dialect {
 	return dialect{
 		goose: goose.DialectPostgres, migrations: "migrations/postgres", begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
+		about:   `SELECT 'PostgreSQL ' || current_setting('server_version'), pg_database_size(current_database())`,
 		list:    "(SELECT json_array_elements_text(CASE WHEN $%[1]d = 'null' THEN '[]' ELSE $%[1]d END::json))",
 		readers: postgresReaders, remote: true, turns: turnRules{share: 16, length: groupSize}, // a group costs much the same, whatever is in it
 	}

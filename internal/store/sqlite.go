@@ -15,7 +15,8 @@ import (
 func sqliteDialect() dialect {
 	return dialect{
 		goose: goose.DialectSQLite3, migrations: "migrations/sqlite", begin: "BEGIN IMMEDIATE",
-		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders, turns: turnRules{share: 2, length: 8, rest: 12},
+		about: `SELECT 'SQLite ' || sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
+		list:  "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders, turns: turnRules{share: 2, length: 8, rest: 12},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 const setUpToken = "set_up_token" // the setting: the hash of the token, in hexadecimal
 
 // SetUp makes the first user and a workspace, and uses the set-up token up. The
-// user owns that workspace and all that there are already.
+// user owns that workspace and all that there are already, and is an operator.
 type SetUp struct {
 	TokenHash    string
 	User         postern.User
@@ -32,6 +32,7 @@ func (o SetUp) apply(t *tx) error {
 	return errors.Join(
 		t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name, o.Workspace.Plan, o.Workspace.CreatedAt),
 		t.insertUser(o.User, o.PasswordHash),
+		t.exec(`UPDATE users SET operator = 1 WHERE id = $1`, o.User.ID),
 		t.exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) SELECT CAST($1 AS TEXT), id, CAST($2 AS TEXT), CAST($3 AS BIGINT) FROM workspace`, o.User.ID, postern.Owner, o.User.CreatedAt),
 		o.Act.record(t),
 	)
@@ -70,8 +71,10 @@ func (db *DB) User(ctx context.Context, id postern.UserID) (u postern.User, pass
 	return found(db.user(ctx, `id = $1`, id))
 }
 
+const userWhere = `SELECT id, email, epoch, created_at, operator, password_hash FROM users WHERE `
+
 func (db *DB) user(ctx context.Context, where string, arg any) (u postern.User, passwordHash string, err error) {
-	err = db.row(ctx, `SELECT id, email, epoch, created_at, password_hash FROM users WHERE `+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &passwordHash)
+	err = db.row(ctx, userWhere+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
 	return u, passwordHash, err
 }
 

@@ -8,9 +8,12 @@ import (
 	"postern/internal/postern"
 )
 
-// CreateWorkspace adds a workspace.
-func (db *DB) CreateWorkspace(ctx context.Context, ws postern.Workspace) error {
+// CreateWorkspace adds a workspace. The acts are an operator's.
+func (db *DB) CreateWorkspace(ctx context.Context, ws postern.Workspace, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
+		if err := t.operatorActs(acts); err != nil {
+			return err
+		}
 		return t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan, ws.CreatedAt)
 	}))
 }
@@ -44,11 +47,14 @@ func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern
 // SetPlan changes what a workspace is entitled to. Without webhooks its
 // endpoints are paused; with them those are asked again to prove that they want
 // events, and catch up from the pause. Devices beyond its number are paused, and
-// resumed when it covers them again.
-func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time) error {
+// resumed when it covers them again. The acts are an operator's.
+func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		ws, err := t.workspace(id)
 		if err != nil {
+			return err
+		}
+		if err := t.operatorActs(acts); err != nil {
 			return err
 		}
 		ws.Plan = plan.Name
@@ -65,10 +71,13 @@ func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.
 
 // ChangeLimits changes some of what a workspace has in place of its plan's
 // figures: nil leaves a figure as it is, a negative one gives it back to the
-// plan. Devices follow as with SetPlan.
-func (db *DB) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time) (ws postern.Workspace, err error) {
+// plan. Devices follow, and acts are, as with SetPlan.
+func (db *DB) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time, acts ...Act) (ws postern.Workspace, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		if ws, err = t.workspace(id); err != nil {
+			return err
+		}
+		if err := t.operatorActs(acts); err != nil {
 			return err
 		}
 		ws.Limits = ws.Limits.With(change)

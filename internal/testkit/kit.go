@@ -192,7 +192,7 @@ func (k *Kit) NamedWorkspace(name, plan string) *Client {
 // SetPlan changes a workspace's plan.
 func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	k.t.Helper()
-	if err := k.app.Gateway().SetPlan(k.t.Context(), ws, plan); err != nil {
+	if err := k.app.Gateway().SetPlan(k.t.Context(), gateway.Operator(), ws, plan); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -201,7 +201,7 @@ func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 // gives it back to the plan.
 func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 	k.t.Helper()
-	if _, err := k.app.Gateway().ChangeLimits(k.t.Context(), ws, postern.Limits{Devices: &n}); err != nil {
+	if _, err := k.app.Gateway().ChangeLimits(k.t.Context(), gateway.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
 		k.t.Fatal(err)
 	}
 }

@@ -54,7 +54,7 @@ func fill(v reflect.Value, s string) {
 func hostilePages(s string) []sample {
 	f := full[Frame](s)
 	f.Workspace.ID = "another" // so that there is one to switch to
-	return append(append(hostileWebhooks(f, s), hostileMessages(f, s)...), []sample{
+	return append(append(append(hostileWebhooks(f, s), hostileMessages(f, s)...), hostileOperators(f, s)...), []sample{
 		{"SetUp", SetUp(full[SetUpView](s))},
 		{"SignIn", SignIn(full[SignInView](s))},
 		{"Problem", Problem(full[ProblemView](s))},

@@ -40,6 +40,7 @@ func Entries() []Entry {
 		{"/keys", "API keys"},
 		{"/people", "People"},
 		{"/account", "Account"},
+		{"/operator", "Operator"},
 	}
 }
 

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// WorkspaceUse is a workspace with what it uses of its plan.
+type WorkspaceUse = store.WorkspaceUse
+
+// Person is a user with what operators see of one.
+type Person = store.Person
+
+const everywhere = postern.WorkspaceID("operators") // whose cursors are those of lists of the whole server
+
+// WorkspacesUsed lists to operators the workspaces that have a text in their name,
+// or as their id.
+func (g *Gateway) WorkspacesUsed(ctx context.Context, by Actor, text string, p Page) (List[WorkspaceUse], error) {
+	if err := by.needsOperator(); err != nil {
+		return List[WorkspaceUse]{}, err
+	}
+	sp, err := g.open(everywhere, "workspaces", p)
+	if err != nil {
+		return List[WorkspaceUse]{}, err
+	}
+	rows, err := g.db.WorkspacesUsed(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
+	return page(g, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) }), err
+}
+
+// WorkspaceUsed shows operators one workspace.
+func (g *Gateway) WorkspaceUsed(ctx context.Context, by Actor, id postern.WorkspaceID) (WorkspaceUse, error) {
+	if err := by.needsOperator(); err != nil {
+		return WorkspaceUse{}, err
+	}
+	return g.db.WorkspaceUsed(ctx, id, store.MonthOf(g.db.Now()))
+}
+
+// DevicesOf lists to operators the devices of any workspace.
+func (g *Gateway) DevicesOf(ctx context.Context, by Actor, id postern.WorkspaceID, p Page) (List[postern.Device], error) {
+	if err := by.needsOperator(); err != nil {
+		return List[postern.Device]{}, err
+	}
+	sp, err := g.open(id, "devices", p)
+	if err != nil {
+		return List[postern.Device]{}, err
+	}
+	rows, err := g.db.Devices(ctx, id, nil, sp)
+	return page(g, id, "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+}
+
+// Beyond lists to operators the devices of a workspace that another number of devices
+// would pause.
+func (g *Gateway) Beyond(ctx context.Context, by Actor, id postern.WorkspaceID, devices int) ([]postern.Device, error) {
+	if err := by.needsOperator(); err != nil {
+		return nil, err
+	}
+	return g.db.Beyond(ctx, id, devices)
+}
+
+// Persons lists to operators the users that have a text in their address.
+func (g *Gateway) Persons(ctx context.Context, by Actor, text string, p Page) (List[Person], error) {
+	if err := by.needsOperator(); err != nil {
+		return List[Person]{}, err
+	}
+	sp, err := g.open(everywhere, "persons", p)
+	if err != nil {
+		return List[Person]{}, err
+	}
+	after, err := hex.DecodeString(sp.After) // an address has points, and a cursor's place has none
+	if err != nil {
+		return List[Person]{}, err
+	}
+	rows, err := g.db.Persons(ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit})
+	return page(g, everywhere, "persons", rows, sp.Limit, func(u Person) string { return hex.EncodeToString([]byte(u.Email)) }), err
+}

@@ -1,0 +1,8 @@
+-- +goose Up
+-- Who sees all workspaces in the dashboard, and changes their plans: until now
+-- whoever set the server up, and from now on whom a command names too.
+ALTER TABLE users ADD COLUMN operator BIGINT NOT NULL DEFAULT 0;
+UPDATE users SET operator = 1 WHERE id IN (SELECT user_id FROM audit WHERE act = 'user.set-up');
+
+-- How many devices are in each state, over all workspaces.
+CREATE INDEX device_state ON device (status) WHERE deleted_at = 0;

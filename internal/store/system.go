@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// System is how much there is, and how much waits, over all workspaces.
+type System struct {
+	Engine  string // "SQLite 3.50.4"
+	Size    int64  // of the database, in bytes
+	Devices map[postern.Status]int
+
+	Queued  int64 // messages that wait to be sent, at most MessagesCounted,
+	Sending int64 // and those of them that may have left, likewise
+
+	Waiting   int64        // deliveries,
+	Due       int64        // those of them that an active endpoint should have been sent,
+	OldestDue postern.Time // and since when the oldest should have been; 0: none is due
+}
+
+// The device is named where nothing is asked of it so that SQLite takes the index of
+// what has left, and does not go through the whole queue.
+const (
+	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
+	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending') LIMIT $1 + 0) counted`
+	messagesLeft   = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > '' AND status IN ('queued', 'sending') LIMIT $1 + 0) counted`
+	deliveriesDue  = `SELECT count(*), coalesce(sum(CASE WHEN e.status = 'active' AND d.due_at <= $1 THEN 1 ELSE 0 END), 0), coalesce(min(CASE WHEN e.status = 'active' AND d.due_at <= $1 THEN d.due_at END), 0)
+		FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id WHERE d.status = 'pending'`
+)
+
+// System reads the figures of the whole server. Queues are counted through
+// indexes that hold nothing else.
+func (db *DB) System(ctx context.Context, now postern.Time) (s System, err error) {
+	s.Devices = map[postern.Status]int{}
+	err = errors.Join(
+		db.row(ctx, db.dialect.about, nil, &s.Engine, &s.Size),
+		db.row(ctx, messagesQueued, []any{MessagesCounted}, &s.Queued),
+		db.row(ctx, messagesLeft, []any{MessagesCounted}, &s.Sending),
+		db.row(ctx, deliveriesDue, []any{now}, &s.Waiting, &s.Due, &s.OldestDue),
+		db.rows(ctx, devicesByState, nil, func(r *sql.Rows) error {
+			var status postern.Status
+			var n int
+			err := r.Scan(&status, &n)
+			s.Devices[status] = n
+			return err
+		}),
+	)
+	return s, err
+}
+
+const (
+	allMessageHours = `SELECT hour, CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
+		FROM message_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
+	allAttemptHours = `SELECT hour, CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
+		FROM endpoint_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
+)
+
+// AllMessageHours is MessageSpans by the hour, over all workspaces.
+func (db *DB) AllMessageHours(ctx context.Context, since postern.Time) (list []postern.MessageSpan, err error) {
+	err = db.rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
+		var s postern.MessageSpan
+		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+}
+
+// AllAttemptHours is AttemptSpans by the hour, over all workspaces.
+func (db *DB) AllAttemptHours(ctx context.Context, since postern.Time) (list []postern.EndpointHour, err error) {
+	err = db.rows(ctx, allAttemptHours, []any{since}, func(r *sql.Rows) error {
+		h, err := scanEndpointHour(r)
+		list = append(list, h)
+		return err
+	})
+	return list, err
+}
