@@ -9,7 +9,7 @@ import (
 )
 
 // elsewhere is where forms lead that belong to a person and not to a workspace.
-var elsewhere = regexp.MustCompile(`action=(\{ path\("(setup|join|account)"|"/(signin|signout|workspace|account)[/"])`)
+var elsewhere = regexp.MustCompile(`action=(\{ path\("(setup|join|account|operator)"|"/(signin|signout|workspace|account|operator)[/"])`)
 
 // A form that changes something in a workspace says in which.
 func TestFormsSayWhereTheyAre(t *testing.T) {
