@@ -24,6 +24,7 @@ import (
 	"postern/internal/linkpage"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
+	"postern/internal/oidc"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/session"
@@ -204,8 +205,20 @@ func (a *App) handler() (*api.API, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
 			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit,
+			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, SignOn: a.signOn(),
 		}),
+	})
+}
+
+// signOn is the provider at which people may sign in; nil when there is none.
+func (a *App) signOn() *oidc.Provider {
+	s := a.cfg.SignOn
+	if !s.On() {
+		return nil
+	}
+	return oidc.New(oidc.Options{
+		Issuer: s.Issuer, ClientID: s.ClientID, ClientSecret: s.ClientSecret, Name: cmp.Or(s.Name, "single sign-on"),
+		Redirect: strings.TrimSuffix(a.cfg.BaseURL, "/") + dash.SignOnPath,
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/oidc"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
@@ -34,6 +35,8 @@ type Options struct {
 	// Saw is told for the log which page a request is for, and, once that is known,
 	// who asks for it.
 	Saw func(ctx context.Context, pattern string, m postern.Member)
+	// SignOn is where people may sign in beside here; nil is nowhere.
+	SignOn *oidc.Provider
 }
 
 // dash is the dashboard.
@@ -45,13 +48,14 @@ type dash struct {
 	address  func(*http.Request) string
 	saw      func(context.Context, string, postern.Member)
 	sessions *scs.SessionManager
+	signOn   *oidc.Provider
 	mux      *http.ServeMux
 }
 
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, sessions: newSessions(opts), mux: http.NewServeMux()}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux()}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
 	}
