@@ -206,7 +206,7 @@ func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.User
 	if err := d.g.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
 		return err
 	}
-	return d.done(w, r, "Your account is connected. You can sign in with it from now on.", "/account/identities")
+	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
 }
 
 func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity) error {
@@ -220,7 +220,9 @@ func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserI
 
 // refuse says why the provider's answer is none, with a way back.
 func (d *dash) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
-	d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
+	if !errors.Is(err, errNoErrand) { // which anybody can make up
+		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
+	}
 	status, text := d.signOnProblem(err)
 	return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "That did not work", Text: text, Home: e.back(), Go: "Back"}))
 }

@@ -400,7 +400,7 @@ func TestWhoHasAPasswordEntersIt(t *testing.T) {
 	c.connect()
 	e, _ := c.addWebhook(hookURL)
 	page := "/webhooks/" + string(e.ID) + "/secret"
-	c.want(c.through("/account/again?next="+url.QueryEscape(page)), http.StatusSeeOther, page)
+	c.asked(c.through("/account/again?next="+url.QueryEscape(page)), http.StatusForbidden, "enter it instead")
 	c.want(c.post(page, nil), http.StatusUnprocessableEntity, "")
 	c.asked(c.post(page, url.Values{"password": {password}}), http.StatusOK, "whsec_")
 }

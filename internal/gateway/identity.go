@@ -22,7 +22,7 @@ func (g *Gateway) TakeSignOn(ctx context.Context, address string) error {
 	return takeOf(ctx, g.signOns, network(address), "too many sign-ins; wait a few minutes")
 }
 
-var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with who you are there; sign in with your password, and connect them on the page Account, or open the link of your invitation")
+var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
 
 // SignInBy finds the user who is somebody at the provider, and who may have to prove
 // more: see Factors. An e-mail address alone finds nobody: a provider may let people
@@ -35,14 +35,23 @@ func (g *Gateway) SignInBy(ctx context.Context, i Identity) (postern.User, error
 	return u, err
 }
 
-// ReenterBy refuses an identity that is not the user's who is signed in: it stands
-// for the password that such a user would enter again.
+// ReenterBy checks that an identity is the user's who is signed in: it stands for the
+// password that others enter again, and not beside one.
 func (g *Gateway) ReenterBy(ctx context.Context, id postern.UserID, i Identity) error {
-	u, ok, err := g.db.UserByIdentity(ctx, i.Issuer, i.Subject)
-	if err == nil && (!ok || u.ID != id) {
-		err = postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
+	has, err := g.HasPassword(ctx, id)
+	if err != nil {
+		return err
 	}
-	return err
+	u, ok, err := g.db.UserByIdentity(ctx, i.Issuer, i.Subject)
+	switch {
+	case err != nil:
+		return err
+	case !ok || u.ID != id:
+		return postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
+	case has:
+		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
+	}
+	return nil
 }
 
 // again refuses a member who has not entered the password again. One without a

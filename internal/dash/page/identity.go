@@ -27,6 +27,13 @@ type IdentitiesView struct {
 	Keep       bool   // none can be disconnected, since there is no password
 }
 
+func (v IdentitiesView) connectLabel() string {
+	if len(v.Identities) > 0 {
+		return "Connect another account of "
+	}
+	return "Connect "
+}
+
 // Identity is who a person is at a provider.
 type Identity struct {
 	Issuer, Subject string
