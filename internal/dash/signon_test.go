@@ -390,6 +390,9 @@ func TestSigningInAgainStandsForThePassword(t *testing.T) {
 	bob.want(bob.through(again), http.StatusSeeOther, page)
 	bob.asked(bob.get(page), http.StatusOK, "that counts instead")
 	bob.asked(bob.post(page, nil), http.StatusOK, "whsec_")
+	device := bob.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
+	bob.asked(bob.get(device+"/delete"), http.StatusOK, "that counts instead")
+	bob.want(bob.post(device+"/delete", nil), http.StatusSeeOther, "/devices")
 }
 
 // The mark of one who has a password is none: it is entered each time.
