@@ -28,7 +28,7 @@ var floors = map[string]string{
 	"internal/api":                 "internal/gateway internal/obs internal/postern internal/qrcode internal/reference",
 	"internal/listen":              "internal/egress internal/postern internal/seal",
 	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
-	"internal/dash":                "internal/dash/page internal/gateway internal/postern internal/qrcode",
+	"internal/dash":                "internal/dash/page internal/gateway internal/oidc internal/postern internal/qrcode",
 	"internal/dash/page":           "",
 	"internal/dash/browsertest":    "",
 	"internal/reference":           "",
@@ -36,6 +36,8 @@ var floors = map[string]string{
 	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/seal internal/store",
 	"internal/gateway":             "internal/factor internal/postern internal/seal internal/store",
 	"internal/factor":              "",
+	"internal/oidc":                "internal/seal",
+	"internal/oidc/oidctest":       "",
 	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/postern internal/seal internal/store",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
@@ -54,6 +56,7 @@ var floors = map[string]string{
 // owners lists outside modules and the only packages that may import them.
 var owners = map[string]string{
 	"github.com/a-h/templ":    "internal/dash internal/dash/page",
+	"github.com/coreos/":      "internal/oidc",
 	"github.com/go-webauthn/": "internal/factor",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/store internal/store/storetest internal/chaos",

@@ -24,6 +24,7 @@ import (
 	"postern/internal/linkpage"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
+	"postern/internal/oidc"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/session"
@@ -207,7 +208,7 @@ func (a *App) handler() (*api.API, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
 			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals,
+			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, SignOn: a.signOn(),
 		}),
 	})
 }
@@ -219,6 +220,18 @@ func (a *App) vitals() dash.Server {
 		a.log.Warn("the figures of the process cannot be read", "error", err)
 	}
 	return dash.Server{Version: a.version, Started: v.Started, Memory: v.Memory, Goroutines: v.Goroutines}
+}
+
+// signOn is the provider at which people may sign in; nil when there is none.
+func (a *App) signOn() *oidc.Provider {
+	s := a.cfg.SignOn
+	if !s.On() {
+		return nil
+	}
+	return oidc.New(oidc.Options{
+		Issuer: s.Issuer, ClientID: s.ClientID, ClientSecret: s.ClientSecret, Name: cmp.Or(s.Name, "single sign-on"),
+		Redirect: strings.TrimSuffix(a.cfg.BaseURL, "/") + dash.SignOnPath,
+	})
 }
 
 // SetUpURL is where the first user sets the dashboard up, once; "" when somebody

@@ -117,6 +117,8 @@ type Server struct {
 	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks; for development."`
 	PrivateNetworks      []netip.Prefix `env:"POSTERN_PRIVATE_NETWORKS" placeholder:"CIDR" help:"Private networks that webhooks may reach."`
 
+	SignOn SignOn `embed:""`
+
 	RetentionMessages Span `env:"POSTERN_RETENTION_MESSAGES" default:"90d" placeholder:"SPAN" help:"How long messages are kept (${default})."`
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
 
@@ -126,7 +128,7 @@ type Server struct {
 // Validate checks what the form of single settings does not show, and says
 // what to do.
 func (s *Server) Validate() error {
-	errs := []error{s.Data.Validate()}
+	errs := []error{s.Data.Validate(), s.SignOn.Validate()}
 	host, _, err := net.SplitHostPort(s.Addr)
 	switch {
 	case err != nil:

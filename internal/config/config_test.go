@@ -43,6 +43,15 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 		"short root key":       {Server{Addr: "127.0.0.1:1", NetworkRootKey: "00ff"}, false},
 		"database, no key":     {Server{Addr: "127.0.0.1:1", Data: Data{DatabaseURL: "postgres://canary"}}, false},
 		"database and key":     {Server{Addr: "127.0.0.1:1", Data: Data{DatabaseURL: "postgres://canary", SecretKeyFile: "k"}}, true},
+		"single sign-on":       {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com/realm", ClientID: "a", ClientSecret: "canary"}}, true},
+		"its name alone":       {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Name: "Example"}}, true},
+		"one on this machine":  {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "http://127.0.0.1:5556/dex", ClientID: "a", ClientSecret: "canary"}}, true},
+		"issuer alone":         {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com"}}, false},
+		"no client secret":     {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com", ClientID: "a"}}, false},
+		"client secret alone":  {Server{Addr: "127.0.0.1:1", SignOn: SignOn{ClientSecret: "canary"}}, false},
+		"issuer over http":     {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "http://login.example.com", ClientID: "a", ClientSecret: "canary"}}, false},
+		"issuer with a query":  {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com?a=b", ClientID: "a", ClientSecret: "canary"}}, false},
+		"issuer is no address": {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "login.example.com", ClientID: "a", ClientSecret: "canary"}}, false},
 		"two vendors":          {Server{Addr: "127.0.0.1:1", Sandbox: true, NetworkURL: "wss://x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"postern/internal/dash/page"
+	"postern/internal/postern"
 )
 
 func (d *dash) account(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -34,7 +35,14 @@ func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, stat
 	if err != nil {
 		return err
 	}
-	view.Second, view.PasswordHint = factorWords(factors), passwordHint
+	identities, err := d.g.Identities(r.Context(), v.user())
+	if err != nil {
+		return err
+	}
+	if view.Again, err = d.again(r, v, "/account"); err != nil {
+		return err
+	}
+	view.Second, view.PasswordHint, view.SignOn, view.Connected = factorWords(factors), passwordHint, d.signOnName(), len(identities)
 	return d.show(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
 }
 
@@ -64,7 +72,7 @@ func browser(agent string) string {
 }
 
 func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, err := d.g.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
+	u, err := d.newPassword(r, v)
 	if wrong, ok := faults(err); ok {
 		return d.showAccount(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
 			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]}, Problem: "The password was not changed.",
@@ -77,6 +85,19 @@ func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) e
 		return err
 	}
 	return d.done(w, r, "The password is changed. All other browsers are signed out.", "/account")
+}
+
+// newPassword takes the present password, or that a person who has none has just
+// signed in again.
+func (d *dash) newPassword(r *http.Request, v visit) (postern.User, error) {
+	has, err := d.g.HasPassword(r.Context(), v.user())
+	if err != nil {
+		return postern.User{}, err
+	}
+	if !has && v.caller.Sure {
+		return d.g.ChoosePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
+	}
+	return d.g.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
 }
 
 func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {

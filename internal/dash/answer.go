@@ -80,7 +80,7 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusForbidden, page.SignIn(page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."}))
+	return d.show(w, r, http.StatusForbidden, page.SignIn(page.SignInView{SignOn: d.signOnName(), Problem: "You belong to no workspace any more. Ask an admin to invite you."}))
 }
 
 // showElsewhere refuses what was asked on a page of another workspace than the one
@@ -105,7 +105,7 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
 		v.caller, err = d.g.AsMember(r.Context(), user, v.list[0].WorkspaceID)
 	}
-	v.caller.Address = d.address(r)
+	v.caller.Address, v.caller.Sure = d.address(r), d.isSure(r)
 	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}
 	return v, err
 }

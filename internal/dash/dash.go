@@ -12,6 +12,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/oidc"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
@@ -36,6 +37,8 @@ type Options struct {
 	Saw func(ctx context.Context, pattern string, m postern.Member)
 	// Server is asked for what the process knows of itself; nil when it tells nothing.
 	Server func() Server
+	// SignOn is where people may sign in beside here; nil is nowhere.
+	SignOn *oidc.Provider
 }
 
 // dash is the dashboard.
@@ -48,13 +51,14 @@ type dash struct {
 	saw      func(context.Context, string, postern.Member)
 	server   func() Server
 	sessions *scs.SessionManager
+	signOn   *oidc.Provider
 	mux      *http.ServeMux
 }
 
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), mux: http.NewServeMux()}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux()}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
 	}

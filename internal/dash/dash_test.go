@@ -17,6 +17,7 @@ import (
 
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/oidc"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -37,6 +38,12 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return newSiteWith(t, nil)
+}
+
+// newSiteWith is a dashboard at which people may sign in by a provider.
+func newSiteWith(t *testing.T, signOn *oidc.Provider) *site {
+	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +54,7 @@ func newSite(t *testing.T) *site {
 	}
 	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL})}
 	srv := httptest.NewServer(Handler(Options{
-		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
+		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" }, SignOn: signOn,
 	}))
 	s.url = srv.URL
 	t.Cleanup(func() {

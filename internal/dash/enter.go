@@ -46,14 +46,14 @@ func (d *dash) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, local(r.FormValue("next")), http.StatusSeeOther) //nolint:gosec // local says so
 		return nil
 	}
-	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next"))}))
+	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next")), SignOn: d.signOnName()}))
 }
 
 func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
 	u, err := d.g.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
-		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, Problem: "The e-mail address or the password is wrong."}))
+		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, SignOn: d.signOnName(), Problem: "The e-mail address or the password is wrong."}))
 	}
 	if err != nil {
 		return err

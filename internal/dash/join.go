@@ -22,7 +22,7 @@ func (d *dash) showJoinAs(w http.ResponseWriter, r *http.Request, l gateway.Join
 	if err != nil {
 		return err
 	}
-	view, status := joinView(r, l), http.StatusOK
+	view, status := d.joinView(r, l), http.StatusOK
 	switch {
 	case present != "" && present != l.Email:
 		view.Step, view.Present, status = "other", present, http.StatusForbidden
@@ -36,10 +36,14 @@ func (d *dash) showJoinAs(w http.ResponseWriter, r *http.Request, l gateway.Join
 	return d.show(w, r, status, page.Join(view))
 }
 
-func joinView(r *http.Request, l gateway.JoinLink) page.JoinView {
-	return page.JoinView{
+func (d *dash) joinView(r *http.Request, l gateway.JoinLink) page.JoinView {
+	v := page.JoinView{
 		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email, PasswordHint: passwordHint,
 	}
+	if !l.Known { // an account that is there joins by signing in
+		v.SignOn = d.signOnName()
+	}
+	return v
 }
 
 // present is the e-mail address of who is signed in; "" when nobody is.
@@ -76,7 +80,7 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	}
 	u, ws, err := d.g.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
-		view := joinView(r, l)
+		view := d.joinView(r, l)
 		view.Step, view.Password = "password", page.Field{Error: wrong["password"]}
 		return d.show(w, r, http.StatusUnprocessableEntity, page.Join(view))
 	}

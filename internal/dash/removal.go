@@ -26,6 +26,9 @@ func (d *dash) showRemoval(w http.ResponseWriter, r *http.Request, v visit, stat
 		return err
 	}
 	view := page.RemovalView{Device: deviceOf(one), Linked: one.Status.HoldsSlot() && one.Status != postern.Linking, Password: page.Field{Error: wrong}}
+	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
+		return err
+	}
 	return d.show(w, r, status, page.Removal(d.frame(r, v, "Delete a device", "/devices"), view))
 }
 

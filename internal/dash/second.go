@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -19,6 +20,7 @@ const (
 )
 
 func (d *dash) factorRoutes() {
+	d.signOnRoutes()
 	d.member("GET /account/second", d.factors)
 	d.member("POST /account/second", d.enterAgain)
 	d.sure("POST /account/second/app", d.beginApp)
@@ -32,9 +34,14 @@ func (d *dash) factorRoutes() {
 
 // sure serves a page to those who have just entered their password again.
 func (d *dash) sure(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.sureFrom("/account/second", pattern, serve)
+}
+
+// sureFrom sends others to the page that asks for it.
+func (d *dash) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		if !d.isSure(r) {
-			http.Redirect(w, r, "/account/second", http.StatusSeeOther)
+			http.Redirect(w, r, ask, http.StatusSeeOther)
 			return nil
 		}
 		return serve(w, r, v)
@@ -158,22 +165,30 @@ func factorWords(f gateway.Factors) string {
 
 // enterAgain takes the password of a user who is about to change the factors.
 func (d *dash) enterAgain(w http.ResponseWriter, r *http.Request, v visit) error {
+	next := cmp.Or(r.PostFormValue("next"), "/account/second")
 	err := d.g.Reenter(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
-		view := page.SureView{Password: page.Field{Error: wrong["password"]}}
-		return d.show(w, r, http.StatusUnprocessableEntity, page.Sure(d.frame(r, v, "Second step", "/account"), view))
+		return d.askAgain(w, r, v, http.StatusUnprocessableEntity, page.SureView{Next: next, Password: page.Field{Error: wrong["password"]}})
 	}
 	if err != nil {
 		return err
 	}
 	d.sessions.Put(r.Context(), keySure, now())
-	http.Redirect(w, r, "/account/second", http.StatusSeeOther)
+	http.Redirect(w, r, local(next), http.StatusSeeOther) //nolint:gosec // local says so
 	return nil
+}
+
+// askAgain asks for the password before the next page.
+func (d *dash) askAgain(w http.ResponseWriter, r *http.Request, v visit, status int, view page.SureView) (err error) {
+	if view.Again, err = d.again(r, v, view.Next); err != nil {
+		return err
+	}
+	return d.show(w, r, status, page.Sure(d.frame(r, v, "Show that it is you", "/account"), view))
 }
 
 func (d *dash) factors(w http.ResponseWriter, r *http.Request, v visit) error {
 	if !d.isSure(r) {
-		return d.show(w, r, http.StatusOK, page.Sure(d.frame(r, v, "Second step", "/account"), page.SureView{}))
+		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/second"})
 	}
 	return d.showFactors(w, r, v, http.StatusOK, page.FactorsView{})
 }

@@ -29,6 +29,7 @@ const (
 	keySince    = "since"    // when it was; RFC 3339
 	keySure     = "sure"     // when the password was entered again; RFC 3339
 	keyCeremony = "ceremony" // what was asked of a passkey
+	keyErrand   = "errand"   // why the browser was sent to the provider
 )
 
 // newSessions keeps sessions in the database. A browser has a random token, of

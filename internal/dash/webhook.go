@@ -150,14 +150,20 @@ func (d *dash) askSecret(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusOK, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), page.WebhookRevealView{ID: string(e.ID)}))
+	return d.askSecretAs(w, r, v, http.StatusOK, page.WebhookRevealView{ID: string(e.ID)})
+}
+
+func (d *dash) askSecretAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookRevealView) (err error) {
+	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
+		return err
+	}
+	return d.show(w, r, status, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), view))
 }
 
 func (d *dash) revealSecret(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.RevealSecret(r.Context(), v.caller, hookID(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
-		view := page.WebhookRevealView{ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]}}
-		return d.show(w, r, http.StatusUnprocessableEntity, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), view))
+		return d.askSecretAs(w, r, v, http.StatusUnprocessableEntity, page.WebhookRevealView{ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]}})
 	}
 	if err != nil {
 		return err

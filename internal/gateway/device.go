@@ -88,7 +88,7 @@ func (g *Gateway) DeleteDeviceByPassword(ctx context.Context, c Caller, id poste
 	if err != nil {
 		return err
 	}
-	if _, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password); err != nil {
+	if err := g.again(ctx, c, password); err != nil {
 		return err
 	}
 	return g.requestDelete(ctx, c, d)

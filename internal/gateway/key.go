@@ -20,6 +20,7 @@ type Caller struct {
 	Plan    postern.Plan
 	Member  postern.Member // zero for an API key
 	Address string         // of the member's browser
+	Sure    bool           // the member has just shown again who it is
 }
 
 // Workspace is the tenant the caller belongs to.

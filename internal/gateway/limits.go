@@ -61,6 +61,7 @@ const (
 	maxHashQueue   = 64   // passwords that wait to be hashed, or are
 	maxSessions    = 100  // of a user that are shown
 	maxPasskeys    = 20   // of a user
+	maxIdentities  = 10   // of a user
 	recoveryCodes  = 10   // that a user is given at once
 	maxMembers     = 1000 // of a workspace that are shown
 	maxInvitations = 100  // of a workspace that are open
@@ -77,6 +78,9 @@ const (
 	guessesFrom = 200
 	guessesNear = 10
 	guessesAll  = 20
+	// signOnStarts bounds how many browsers of one network are sent to the provider
+	// of OpenID Connect in an hour.
+	signOnStarts = 600
 	// linkStarts bounds the link attempts of a device in a minute: each asks the
 	// network for codes, and shows them.
 	linkStarts = 20

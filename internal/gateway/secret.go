@@ -120,7 +120,7 @@ func (g *Gateway) RevealSecret(ctx context.Context, c Caller, id postern.Endpoin
 	if err != nil {
 		return EndpointWithSecret{}, err
 	}
-	if _, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password); err != nil {
+	if err := g.again(ctx, c, password); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	secret, err := g.box.Open(e.Secret, id.SecretPlace())

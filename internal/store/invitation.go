@@ -96,9 +96,13 @@ func (db *DB) Invitation(ctx context.Context, tokenHash string, now postern.Time
 type Join struct {
 	TokenHash    string
 	User         postern.User
-	PasswordHash string // of a new user; "" for one who is there
-	Act          Act    // whose workspace is that of the invitation
+	PasswordHash string   // of a new user; "" for one who is there, or has an identity
+	Identity     Identity // of a new user without a password; zero for others
+	Act          Act      // whose workspace is that of the invitation
 }
+
+// fresh tells whether the user is a new one.
+func (o Join) fresh() bool { return o.PasswordHash != "" || o.Identity.Subject != "" }
 
 func (o Join) apply(t *tx) error {
 	i, err := scanInvitation(t.one(openInvitation, o.TokenHash, o.Act.At))
@@ -112,12 +116,15 @@ func (o Join) apply(t *tx) error {
 	switch {
 	case err != nil:
 		return err
-	case o.User.Email != i.Email || o.PasswordHash == "" && u.ID != o.User.ID:
+	case o.User.Email != i.Email || !o.fresh() && u.ID != o.User.ID:
 		return postern.Errorf(postern.ResourceNotAllowed, "this invitation is for another e-mail address")
-	case o.PasswordHash != "" && known:
+	case o.fresh() && known:
 		return postern.Errorf(postern.ResourceNotAllowed, "this address has an account by now; sign in with it")
 	case !known:
 		err = t.insertUser(o.User, o.PasswordHash)
+	}
+	if err == nil && o.Identity.Subject != "" {
+		err = t.addIdentity(o.Identity)
 	}
 	o.Act.WorkspaceID, o.Act.Subject = i.WorkspaceID, string(i.ID)
 	return errors.Join(err,

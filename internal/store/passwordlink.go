@@ -30,10 +30,15 @@ func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked
 		if err != nil {
 			return err
 		}
-		u, linked = o.User, hash == ""
+		u = o.User
 		if known {
 			u = there
 		}
+		identities, err := t.identities(u.ID)
+		if err != nil {
+			return err
+		}
+		linked = hash == "" && identities == 0 // else somebody uses the account
 		role, err := t.role(o.WorkspaceID, u.ID)
 		switch {
 		case err != nil:
@@ -101,8 +106,8 @@ func (db *DB) PasswordLink(ctx context.Context, tokenHash string, now postern.Ti
 	return u, err == nil, err
 }
 
-// UsePasswordLink sets the password of a user by a link, which is used up, and
-// ends all sign-ins. It gives the user's new epoch.
+// UsePasswordLink sets the password of a user by a link, which is used up, ends
+// all sign-ins, and disconnects all identities. It gives the user's new epoch.
 func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) (epoch int64, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		alone := 0
@@ -116,7 +121,9 @@ func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(t.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), act.record(t)); err != nil {
+		// Whoever had the account before must not come back by an identity.
+		err = errors.Join(t.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), t.exec(`DELETE FROM identity WHERE user_id = $1`, id), act.record(t))
+		if err != nil {
 			return err
 		}
 		epoch, err = t.endAccess(id)

@@ -10,6 +10,9 @@ type AccountView struct {
 	PasswordHint string // what a password must be, as a sentence
 	Problem      string // what is wrong with the change of the password; "": nothing
 	Second       string // what the person proves beside the password, in words; "": nothing
+	SignOn       string // what the provider is called at which people may sign in; "": there is none
+	Connected    int    // identities that sign the person in
+	Again        Again
 }
 
 func (v AccountView) secondLabel() string {

@@ -1,5 +1,7 @@
 package page
 
+import "net/url"
+
 // SetUpView is the form that makes the first workspace and its owner.
 type SetUpView struct {
 	Token        string // of the address: the form goes to /setup/{token}
@@ -19,7 +21,10 @@ type SignInView struct {
 	Next    string // where the person wanted to go, sent back as it is
 	Email   string // as it was entered
 	Problem string // the same whatever was wrong; "": nothing
+	SignOn  string // what the provider is called at which people may sign in; "": there is none
 }
+
+func (v SignInView) signOn() string { return "/signin/oidc?next=" + url.QueryEscape(v.Next) }
 
 // ProblemView is a page that could not be shown.
 type ProblemView struct {

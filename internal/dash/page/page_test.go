@@ -83,6 +83,8 @@ func hostilePages(s string) []sample {
 		{"Account", Account(f, full[AccountView](s))},
 		{"Second", Second(full[SecondView](s))},
 		{"Sure", Sure(f, full[SureView](s))},
+		{"Sure without a password", Sure(f, SureView{Next: s, Again: Again{None: true, Name: s, Href: s}})},
+		{"Identities", Identities(f, full[IdentitiesView](s))},
 		{"Factors", Factors(f, full[FactorsView](s))},
 		{"AppSecret", AppSecret(f, AppView{Picture: "<svg></svg>", Secret: "GEZDGNBV", Code: Field{s, s}})},
 		{"RecoveryCodes", RecoveryCodes(f, RecoveryView{Codes: "abcde-fghij", Added: s})},

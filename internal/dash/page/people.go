@@ -100,6 +100,7 @@ type JoinView struct {
 	Present      string // who is signed in, in the step "other"
 	Password     Field  // its value is never shown
 	PasswordHint string // what a password must be, as a sentence
+	SignOn       string // what the provider is called by which one may join; "": there is none
 }
 
 func (v JoinView) title() string {

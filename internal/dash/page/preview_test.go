@@ -109,6 +109,8 @@ func samples() []sample {
 		{"join-other", Join(JoinView{Token: "t", Step: "other", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", Present: "ada@example.com"})},
 		{"password", Join(JoinView{Token: "t", Email: "eve@example.com", Password: Field{"", "The password needs at least 12 characters."}})},
 		{"account", Account(f("Account", "/account"), AccountView{PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}, {"Safari on iPhone", "2001:db8:85a3::8a2e:370:7334", at.Add(-26 * time.Hour), false}}})},
+		{"identities", Identities(f("Single sign-on", "/account"), IdentitiesView{SignOn: "Example", Identities: []Identity{{"https://login.example.com/realms/staff", "8f1f0c1e-7d3c-4f53-9a5c-0a6f0f2d9c11", at}}})},
+		{"again", Sure(f("Show that it is you", "/account"), SureView{Next: "/account/identities", Again: Again{None: true, Name: "Example", Href: "/account/again"}})},
 		{"account-refused", Account(f("Account", "/account"), AccountView{Current: Field{"", "This is not your present password."}, PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}}})},
 	}...)
 }

@@ -5,4 +5,5 @@ type RemovalView struct {
 	Device
 	Linked   bool  // a phone is linked to it
 	Password Field // its value is never shown
+	Again    Again
 }

@@ -24,7 +24,9 @@ func (v SecondView) label() string {
 
 // SureView asks for the password again.
 type SureView struct {
-	Password Field // its value is never shown
+	Next     string // where the person wanted to go, sent back as it is
+	Password Field  // its value is never shown
+	Again    Again
 }
 
 // FactorsView is what a person proves beside the password.

@@ -202,4 +202,5 @@ ThreadingHTTPServer(("", 8000), Receiver).serve_forever()`
 type WebhookRevealView struct {
 	ID       string
 	Password Field
+	Again    Again
 }

@@ -1,0 +1,282 @@
+package dash
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/oidc"
+	"postern/internal/postern"
+)
+
+const errandTime = 10 * time.Minute // from here to the provider and back
+
+// SignOnPath is where the provider sends browsers back to.
+const SignOnPath = "/signin/oidc/callback"
+
+func (d *dash) signOnRoutes() {
+	if d.signOn != nil {
+		d.open("GET /signin/oidc", d.beginSignOn)
+		d.open("GET "+SignOnPath, d.endSignOn)
+		d.open("GET /join/{token}/oidc", d.beginJoin)
+		d.member("GET /account/again", d.beginAgain)
+		d.sureFrom("/account/identities", "GET /account/identities/connect", d.beginConnect)
+	}
+	d.member("GET /account/identities", d.identities)
+	d.sureFrom("/account/identities", "POST /account/identities/disconnect", d.disconnect)
+}
+
+// signOnName is what people call the provider; "" when there is none.
+func (d *dash) signOnName() string {
+	if d.signOn == nil {
+		return ""
+	}
+	return d.signOn.Name()
+}
+
+// What a browser is sent to the provider for.
+const (
+	toEnter   = "enter"
+	toJoin    = "join"
+	toConnect = "connect"
+	toBeSure  = "sure"
+)
+
+// errand is why a browser is at the provider. It stays in the session, so that
+// nobody else's answer can be given to this browser.
+type errand struct {
+	Ask   oidc.Ask `json:"ask"`
+	For   string   `json:"for"`
+	Next  string   `json:"next"`  // where the person wants to go
+	Token string   `json:"token"` // of the invitation
+}
+
+// back is where the person goes on when nothing comes of it.
+func (e errand) back() string {
+	switch e.For {
+	case toJoin:
+		return "/join/" + url.PathEscape(e.Token)
+	case toConnect:
+		return "/account/identities"
+	case toBeSure:
+		return local(e.Next)
+	}
+	return "/signin?next=" + url.QueryEscape(local(e.Next))
+}
+
+// send sends a browser to the provider. It comes by a link: a form must not lead to
+// another site (see page.Policy), and a link changes nothing but the session.
+func (d *dash) send(w http.ResponseWriter, r *http.Request, e errand) error {
+	to, ask, err := d.signOn.Begin(r.Context(), e.For == toBeSure)
+	if err != nil {
+		return d.refuse(w, r, e, err)
+	}
+	e.Ask = ask
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	d.sessions.Put(r.Context(), keyErrand, string(text))
+	if d.sessions.GetString(r.Context(), keyUser) == "" { // a browser that never comes back is forgotten
+		d.sessions.SetDeadline(r.Context(), time.Now().Add(errandTime))
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// fromHere tells whether a link on a page of ours was followed: other sites must not
+// begin what connects somebody with something. Browsers that do not say it are older
+// than 2023.
+func fromHere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "same-origin" || site == "none"
+}
+
+func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
+	next := local(r.FormValue("next"))
+	if d.sessions.GetString(r.Context(), keyUser) != "" {
+		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // local says so
+		return nil
+	}
+	if err := d.g.TakeSignOn(r.Context(), d.address(r)); err != nil {
+		return err
+	}
+	return d.send(w, r, errand{For: toEnter, Next: next})
+}
+
+func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
+	e := errand{For: toJoin, Token: r.PathValue("token")}
+	l, err := d.g.JoinLink(r.Context(), e.Token)
+	if err != nil {
+		return err
+	}
+	if l.Known || d.sessions.GetString(r.Context(), keyUser) != "" || !fromHere(r) {
+		http.Redirect(w, r, e.back(), http.StatusSeeOther)
+		return nil
+	}
+	if err := d.g.TakeSignOn(r.Context(), d.address(r)); err != nil {
+		return err
+	}
+	return d.send(w, r, e)
+}
+
+func (d *dash) beginConnect(w http.ResponseWriter, r *http.Request, _ visit) error {
+	return d.sendFromHere(w, r, errand{For: toConnect})
+}
+
+func (d *dash) beginAgain(w http.ResponseWriter, r *http.Request, _ visit) error {
+	return d.sendFromHere(w, r, errand{For: toBeSure, Next: local(r.FormValue("next"))})
+}
+
+func (d *dash) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) error {
+	if !fromHere(r) {
+		http.Redirect(w, r, e.back(), http.StatusSeeOther)
+		return nil
+	}
+	return d.send(w, r, e)
+}
+
+// takeErrand finds what this browser was sent for, once.
+func (d *dash) takeErrand(r *http.Request) (e errand, ok bool) {
+	text := d.sessions.GetString(r.Context(), keyErrand)
+	if json.Unmarshal([]byte(text), &e) != nil || !e.Ask.Answers(r.URL.Query()) {
+		return errand{}, false // an answer that somebody made up takes nothing away
+	}
+	d.sessions.Remove(r.Context(), keyErrand)
+	return e, time.Since(e.Ask.At) < errandTime
+}
+
+// endSignOn takes what a browser brings back from the provider.
+func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
+	e, ok := d.takeErrand(r)
+	if !ok {
+		return d.refuse(w, r, errand{}, errNoErrand)
+	}
+	found, err := d.signOn.Finish(r.Context(), e.Ask, r.URL.Query())
+	if err != nil {
+		return d.refuse(w, r, e, err)
+	}
+	err = d.finish(w, r, e, gateway.Identity(found))
+	if own, ok := errors.AsType[*postern.Error](err); ok {
+		status, title := problemOf(own.Reason)
+		return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: title, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back"}))
+	}
+	return err
+}
+
+var errNoErrand = errors.New("an answer that this browser does not wait for")
+
+// finish does what the browser was sent for.
+func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i gateway.Identity) error {
+	user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
+	switch {
+	case e.For == toJoin:
+		return d.joinBy(w, r, e.Token, i)
+	case e.For == toEnter:
+		u, err := d.g.SignInBy(r.Context(), i)
+		if err != nil {
+			return err
+		}
+		return d.pass(w, r, u, e.Next)
+	case user == "":
+		toSignIn(w, r)
+		return nil
+	case e.For == toConnect:
+		return d.connect(w, r, user, i)
+	}
+	return d.beSure(w, r, user, e.Next, i)
+}
+
+func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i gateway.Identity) error {
+	u, ws, err := d.g.JoinBy(r.Context(), token, d.address(r), i)
+	if err != nil {
+		return err
+	}
+	if err := d.enter(r, u); err != nil {
+		return err
+	}
+	return d.joined(w, r, ws)
+}
+
+func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i gateway.Identity) error {
+	if err := d.g.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
+		return err
+	}
+	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
+}
+
+func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity) error {
+	if err := d.g.ReenterBy(r.Context(), user, i); err != nil {
+		return err
+	}
+	d.sessions.Put(r.Context(), keySure, now())
+	http.Redirect(w, r, local(next), http.StatusSeeOther)
+	return nil
+}
+
+// refuse says why the provider's answer is none, with a way back.
+func (d *dash) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
+	if !errors.Is(err, errNoErrand) { // which anybody can make up
+		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
+	}
+	status, text := d.signOnProblem(err)
+	return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "That did not work", Text: text, Home: e.back(), Go: "Back"}))
+}
+
+// signOnProblem says what is wrong with the provider's answer.
+func (d *dash) signOnProblem(err error) (status int, text string) {
+	name := word(d.signOnName())
+	switch {
+	case errors.Is(err, errNoErrand):
+		return http.StatusBadRequest, "This was not begun in this browser, was used already, or took too long. Begin again."
+	case errors.Is(err, oidc.ErrDown):
+		return http.StatusServiceUnavailable, name + " cannot be reached now. Try again in a minute."
+	case errors.Is(err, oidc.ErrDenied):
+		return http.StatusForbidden, name + " did not let you in."
+	case errors.Is(err, oidc.ErrStale):
+		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, and try again."
+	}
+	return http.StatusBadRequest, "What " + d.signOnName() + " answered cannot be trusted. Try again; the reason is in the server's log."
+}
+
+// short is the beginning of what others wrote.
+func short(text string) string { return text[:min(len(text), 300)] }
+
+func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error {
+	if !d.isSure(r) {
+		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/identities"})
+	}
+	list, err := d.g.Identities(r.Context(), v.user())
+	if err != nil {
+		return err
+	}
+	has, err := d.g.HasPassword(r.Context(), v.user())
+	if err != nil {
+		return err
+	}
+	view := page.IdentitiesView{SignOn: d.signOnName(), Keep: !has}
+	for _, i := range list {
+		view.Identities = append(view.Identities, page.Identity{Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std()})
+	}
+	return d.show(w, r, http.StatusOK, page.Identities(d.frame(r, v, "Single sign-on", "/account"), view))
+}
+
+func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.g.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+		return err
+	}
+	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
+}
+
+// again is how a person shows again who it is, before the next page.
+func (d *dash) again(r *http.Request, v visit, next string) (page.Again, error) {
+	has, err := d.g.HasPassword(r.Context(), v.user())
+	if err != nil || has {
+		return page.Again{}, err
+	}
+	return page.Again{None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next)}, nil
+}

@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Identity is somebody at a provider of OpenID Connect, for whom it vouches.
+type Identity struct {
+	Issuer   string
+	Subject  string
+	Email    string // as the provider writes it
+	Verified bool   // the provider knows that the address is the person's
+}
+
+// TakeSignOn counts a browser that is sent to the provider: for each one something
+// is kept.
+func (g *Gateway) TakeSignOn(ctx context.Context, address string) error {
+	return takeOf(ctx, g.signOns, network(address), "too many sign-ins; wait a few minutes")
+}
+
+var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
+
+// SignInBy finds the user who is somebody at the provider, and who may have to prove
+// more: see Factors. An e-mail address alone finds nobody: a provider may let people
+// write any into their profile.
+func (g *Gateway) SignInBy(ctx context.Context, i Identity) (postern.User, error) {
+	u, ok, err := g.db.UserByIdentity(ctx, i.Issuer, i.Subject)
+	if err == nil && !ok {
+		err = errIdentity
+	}
+	return u, err
+}
+
+// ReenterBy checks that an identity is the user's who is signed in: it stands for the
+// password that others enter again, and not beside one.
+func (g *Gateway) ReenterBy(ctx context.Context, id postern.UserID, i Identity) error {
+	has, err := g.HasPassword(ctx, id)
+	if err != nil {
+		return err
+	}
+	u, ok, err := g.db.UserByIdentity(ctx, i.Issuer, i.Subject)
+	switch {
+	case err != nil:
+		return err
+	case !ok || u.ID != id:
+		return postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
+	case has:
+		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
+	}
+	return nil
+}
+
+// again refuses a member who has not entered the password again. One without a
+// password has signed in at the provider again instead.
+func (g *Gateway) again(ctx context.Context, c Caller, password string) error {
+	if c.Sure {
+		has, err := g.HasPassword(ctx, c.Member.UserID)
+		if err != nil || !has {
+			return err
+		}
+	}
+	_, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password)
+	return err
+}
+
+// HasPassword tells whether a user can sign in with a password.
+func (g *Gateway) HasPassword(ctx context.Context, id postern.UserID) (bool, error) {
+	_, hash, _, err := g.db.User(ctx, id)
+	return hash != "", err
+}
+
+// ChoosePassword gives a user without a password one, and ends all sessions of the
+// user, whom it gives as the user is then. Whoever calls it has made sure that it is
+// the user.
+func (g *Gateway) ChoosePassword(ctx context.Context, address string, id postern.UserID, password string) (postern.User, error) {
+	u, hash, ok, err := g.db.User(ctx, id)
+	if err == nil && (!ok || hash != "") {
+		err = postern.Invalid("/current", "this is not your password")
+	}
+	if err != nil {
+		return u, err
+	}
+	return g.setPassword(ctx, u, "", password, address)
+}
+
+// Identities lists who a user is at providers.
+func (g *Gateway) Identities(ctx context.Context, id postern.UserID) ([]store.Identity, error) {
+	return g.db.Identities(ctx, id, maxIdentities)
+}
+
+// Connect lets an identity sign a user in.
+func (g *Gateway) Connect(ctx context.Context, self Self, i Identity) error {
+	now := g.time()
+	return g.db.AddIdentity(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self.Address, self.ID, "user.identity-connected"))
+}
+
+func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
+	return store.Identity{Issuer: i.Issuer, Subject: i.Subject, UserID: id, CreatedAt: at}
+}
+
+// Disconnect ends that an identity signs a user in, who must have a password. All
+// other sessions end, since it may have opened them.
+func (g *Gateway) Disconnect(ctx context.Context, self Self, issuer, subject string) error {
+	now := g.time()
+	return g.db.RemoveIdentity(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self.Address, self.ID, "user.identity-disconnected"))
+}
+
+// JoinBy uses an invitation of an address without an account: it makes a user
+// without a password, whom the identity signs in. The provider must have verified
+// the address of the invitation.
+func (g *Gateway) JoinBy(ctx context.Context, token, address string, i Identity) (postern.User, postern.WorkspaceID, error) {
+	l, err := g.JoinLink(ctx, token)
+	switch {
+	case err != nil:
+		return postern.User{}, "", err
+	case l.Known:
+		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "this address has an account; sign in with it")
+	case !i.Verified || !sameEmail(i.Email, l.Email):
+		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "the invitation is for %s, and the provider does not vouch that this is your address; choose a password instead, or ask for another invitation", l.Email)
+	}
+	now := g.time()
+	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
+	return u, l.Invitation.WorkspaceID, g.db.Join(ctx, store.Join{
+		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+	})
+}
+
+// sameEmail tells whether a provider's address is one that we keep, in lower case.
+// Of other letters than those of ASCII some turn into these in lower case: they are
+// another address.
+func sameEmail(theirs, ours string) bool {
+	foreign := strings.ContainsFunc(theirs, func(r rune) bool { return r > 0x7f })
+	return theirs == ours || !foreign && strings.ToLower(theirs) == ours
+}

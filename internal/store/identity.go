@@ -1,0 +1,96 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// Identity is who a user is at a provider of OpenID Connect.
+type Identity struct {
+	Issuer, Subject string
+	UserID          postern.UserID
+	CreatedAt       postern.Time
+}
+
+// UserByIdentity finds the user who is somebody at a provider; ok is false when
+// nobody is.
+func (db *DB) UserByIdentity(ctx context.Context, issuer, subject string) (u postern.User, ok bool, err error) {
+	err = db.row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM identity i JOIN users u ON u.id = i.user_id WHERE i.issuer = $1 AND i.subject = $2`, []any{issuer, subject}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return u, false, nil
+	}
+	return u, err == nil, err
+}
+
+const identitiesOf = `SELECT issuer, subject, user_id, created_at FROM identity WHERE user_id = $1 ORDER BY created_at LIMIT $2 + 0`
+
+// Identities lists the identities of a user, at most limit, the oldest first.
+func (db *DB) Identities(ctx context.Context, id postern.UserID, limit int) (list []Identity, err error) {
+	err = db.rows(ctx, identitiesOf, []any{id, limit}, func(r *sql.Rows) error {
+		var i Identity
+		err := r.Scan(&i.Issuer, &i.Subject, &i.UserID, &i.CreatedAt)
+		list = append(list, i)
+		return err
+	})
+	return list, err
+}
+
+func (t *tx) identities(id postern.UserID) (n int, err error) {
+	err = t.row(`SELECT count(*) FROM identity WHERE user_id = $1`, []any{id}, &n)
+	return n, err
+}
+
+// AddIdentity connects an identity with a user, who has at most limit, and whose
+// session with the token's hash goes on. One that is connected already stays whose
+// it is.
+func (db *DB) AddIdentity(ctx context.Context, i Identity, limit int, session string, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		// It locks the row. While the provider was asked the session may have ended.
+		if n, err := t.changed(`UPDATE sign_in SET user_id = user_id WHERE token_hash = $1 AND user_id = $2`, session, i.UserID); err != nil || n == 0 {
+			return cmp.Or(err, errOvertaken)
+		}
+		n, err := t.identities(i.UserID)
+		switch {
+		case err != nil:
+			return err
+		case n >= limit:
+			return postern.Errorf(postern.ResourceNotAllowed, "%d are connected already; disconnect one first", n)
+		}
+		return errors.Join(t.addIdentity(i), act.record(t))
+	}))
+}
+
+// addIdentity adds an identity that is nobody's yet.
+func (t *tx) addIdentity(i Identity) error {
+	n, err := t.changed(`INSERT INTO identity (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, i.UserID, i.CreatedAt)
+	if err == nil && n == 0 {
+		err = postern.Errorf(postern.ResourceNotAllowed, "this identity is connected with an account already")
+	}
+	return err
+}
+
+// RemoveIdentity disconnects an identity from a user who has a password, and ends
+// what it may have opened: all sessions but the one with the token's hash.
+func (db *DB) RemoveIdentity(ctx context.Context, i Identity, but string, act Act) error {
+	return db.do(ctx, opFunc(func(t *tx) error {
+		var hash string
+		if err := t.row(`SELECT password_hash FROM users WHERE id = $1`, []any{i.UserID}, &hash); err != nil {
+			return err
+		}
+		if hash == "" {
+			return postern.Errorf(postern.ResourceNotAllowed, "without it nothing would sign you in: choose a password first")
+		}
+		n, err := t.changed(`DELETE FROM identity WHERE issuer = $1 AND subject = $2 AND user_id = $3`, i.Issuer, i.Subject, i.UserID)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return postern.Errorf(postern.NotFound, "it was disconnected already")
+		}
+		return errors.Join(t.endSignIns(i.UserID, but), act.record(t))
+	}))
+}

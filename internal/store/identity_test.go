@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"postern/internal/postern"
+)
+
+// newUser adds a user with a session, whose token's hash is the user's id.
+func newUser(t *testing.T, db *DB, email, passwordHash string) postern.User {
+	t.Helper()
+	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
+	err := errors.Join(
+		db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, passwordHash) })),
+		db.CreateSignIn(t.Context(), SignIn{TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"), ExpiresAt: testNow.Add(1 << 40)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestIdentityGoesToOneOfManyUsers(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		i := Identity{Issuer: "https://login.example.com", Subject: "s", CreatedAt: testNow}
+		var wg sync.WaitGroup
+		var added atomic.Int32
+		for n := range 10 {
+			u := newUser(t, db, string(rune('a'+n))+"@example.com", "h")
+			wg.Go(func() {
+				one := i
+				one.UserID = u.ID
+				err := db.AddIdentity(context.WithoutCancel(t.Context()), one, 5, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+				if err == nil {
+					added.Add(1)
+				} else if postern.ReasonOf(err) != postern.ResourceNotAllowed {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := added.Load(); got != 1 {
+			t.Errorf("%d users have it, want 1", got)
+		}
+		if u, ok, err := db.UserByIdentity(t.Context(), i.Issuer, i.Subject); !ok || err != nil || u.ID == "" {
+			t.Errorf("it is found as %v, %v, %v", u, ok, err)
+		}
+		if _, ok, err := db.UserByIdentity(t.Context(), "https://other.example.com", i.Subject); ok || err != nil {
+			t.Errorf("another provider's is found: %v, %v", ok, err)
+		}
+	})
+}
+
+func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		u := newUser(t, db, "a@example.com", "h")
+		add := func(subject, session string) error {
+			return db.AddIdentity(t.Context(), Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow}, 2, session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+		}
+		if err := add("x", "of nobody"); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("without a session: %v", err)
+		}
+		if err := errors.Join(add("1", string(u.ID)), add("2", string(u.ID))); err != nil {
+			t.Fatal(err)
+		}
+		if err := add("3", string(u.ID)); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+			t.Errorf("one too many: %v", err)
+		}
+		if list, err := db.Identities(t.Context(), u.ID, 10); err != nil || len(list) != 2 {
+			t.Errorf("the user has %v, %v", list, err)
+		}
+	})
+}
+
+// Without a password an identity stays; with one it goes, and with it the sessions
+// that it may have opened.
+func TestLastWayInIsNotRemoved(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		for hash, want := range map[string]postern.Reason{"": postern.ResourceNotAllowed, "h": ""} {
+			u := newUser(t, db, "a"+hash+"@example.com", hash)
+			i := Identity{Issuer: "i", Subject: string(u.ID), UserID: u.ID, CreatedAt: testNow}
+			if err := db.AddIdentity(t.Context(), i, 2, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
+				t.Fatal(err)
+			}
+			err := db.RemoveIdentity(t.Context(), i, "another session", Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
+			if (err != nil) != (want != "") || err != nil && postern.ReasonOf(err) != want {
+				t.Errorf("with the password %q: %v, want %q", hash, err, want)
+			}
+			_, session, err := db.SignIn(t.Context(), string(u.ID), testNow)
+			if err != nil || session != (hash == "") {
+				t.Errorf("with the password %q the session goes on: %v, %v", hash, session, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,10 @@
+-- +goose Up
+-- Who users are at a provider of OpenID Connect.
+CREATE TABLE identity (
+    issuer     TEXT NOT NULL,
+    subject    TEXT NOT NULL,
+    user_id    TEXT NOT NULL REFERENCES users (id),
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (issuer, subject)
+);
+CREATE INDEX identity_user ON identity (user_id, created_at);
