@@ -16,38 +16,46 @@ import (
 	"postern/internal/gateway"
 )
 
-// appCode is the code that an authenticator app shows (RFC 6238), some steps from
-// now.
-func appCode(t *testing.T, secret string, steps int64) string {
-	t.Helper()
-	key, err := base32.StdEncoding.DecodeString(secret)
+// app is an authenticator app (RFC 6238). Its clock stands where it was set up, or
+// steps of 30 seconds from there: the next two codes are good for a minute at least.
+type app struct {
+	t      *testing.T
+	secret string
+	step   int64
+}
+
+func (a app) code(steps int64) string {
+	a.t.Helper()
+	key, err := base32.StdEncoding.DecodeString(a.secret)
 	if err != nil {
-		t.Fatal(err)
+		a.t.Fatal(err)
 	}
 	var counter [8]byte
-	binary.BigEndian.PutUint64(counter[:], uint64(time.Now().Unix()/30+steps))
+	binary.BigEndian.PutUint64(counter[:], uint64(a.step+steps))
 	h := hmac.New(sha1.New, key)
 	h.Write(counter[:])
 	sum := h.Sum(nil)
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[19]&15:])&0x7fffffff%1_000_000)
 }
 
-// withApp sets an authenticator app up, and gives its secret and the recovery codes.
-func (c *client) withApp() (secret string, recovery []string) {
+// withApp sets an authenticator app up, by its first code, and gives it with the
+// recovery codes.
+func (c *client) withApp() (a app, recovery []string) {
 	c.t.Helper()
 	c.want(c.post("/account/second/app", nil), http.StatusSeeOther, "/account/second")
 	c.want(c.post("/account/second", url.Values{"password": {password}}), http.StatusSeeOther, "/account/second")
 	c.want(c.post("/account/second/app", nil), http.StatusSeeOther, "/account/second/app")
-	secret = regexp.MustCompile(`[A-Z2-7]{32}`).FindString(c.get("/account/second/app").body)
+	a = app{t: c.t, step: time.Now().Unix() / 30}
+	a.secret = regexp.MustCompile(`[A-Z2-7]{32}`).FindString(c.get("/account/second/app").body)
 	c.want(c.post("/account/second/app/confirm", url.Values{"code": {"000000"}}), http.StatusUnprocessableEntity, "")
-	p := c.want(c.post("/account/second/app/confirm", url.Values{"code": {appCode(c.t, secret, -1)}}), http.StatusCreated, "")
+	p := c.want(c.post("/account/second/app/confirm", url.Values{"code": {a.code(0)}}), http.StatusCreated, "")
 	for _, m := range regexp.MustCompile(`[>\n]([a-z2-7]{5}-[a-z2-7]{5})`).FindAllStringSubmatch(p.body, -1) {
 		recovery = append(recovery, m[1])
 	}
 	if len(recovery) != 10 {
 		c.t.Fatalf("there are %d recovery codes", len(recovery))
 	}
-	return secret, recovery
+	return a, recovery
 }
 
 func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
@@ -55,7 +63,7 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	other := s.signIn()
-	secret, recovery := c.withApp()
+	phone, recovery := c.withApp()
 	other.want(other.get("/account"), http.StatusSeeOther, "/signin?next=%2Faccount")
 	c.want(c.get("/account"), http.StatusOK, "")
 
@@ -67,9 +75,9 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 			t.Errorf("with the password alone %s is answered %d to %s", path, p.status, p.header.Get("Location"))
 		}
 	}
-	b.want(b.post("/signin/second", url.Values{"code": {appCode(t, secret, -1)}}), http.StatusUnprocessableEntity, "") // used at the confirmation
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(0)}}), http.StatusUnprocessableEntity, "") // used at the confirmation
 	before := b.token()
-	b.want(b.post("/signin/second", url.Values{"code": {appCode(t, secret, 0)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
 	if b.token() == before {
 		t.Error("the session is the one from before the second step")
 	}
@@ -77,7 +85,7 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 
 	again := s.browser()
 	again.want(again.post("/signin", right), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
-	again.want(again.post("/signin/second", url.Values{"code": {appCode(t, secret, 0)}}), http.StatusUnprocessableEntity, "")
+	again.want(again.post("/signin/second", url.Values{"code": {phone.code(1)}}), http.StatusUnprocessableEntity, "")
 	again.want(again.post("/signin/second", url.Values{"code": {strings.ToUpper(recovery[3])}, "next": {"//evil.example"}}), http.StatusSeeOther, "/")
 	third := s.browser()
 	third.want(third.post("/signin", right), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
@@ -87,10 +95,10 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 func TestSecondStepWithoutTheFirstIsNone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	secret, _ := s.setUp().withApp()
+	phone, _ := s.setUp().withApp()
 	c := s.browser()
 	c.want(c.get("/signin/second"), http.StatusSeeOther, "/signin")
-	c.want(c.post("/signin/second", url.Values{"code": {appCode(t, secret, 0)}}), http.StatusSeeOther, "/signin")
+	c.want(c.post("/signin/second", url.Values{"code": {phone.code(1)}}), http.StatusSeeOther, "/signin")
 	c.want(c.post("/signin/second", url.Values{"passkey": {"{}"}}), http.StatusSeeOther, "/signin")
 }
 
@@ -99,11 +107,11 @@ func TestSecondStepOfAnOldPasswordLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	secret, _ := c.withApp()
+	phone, _ := c.withApp()
 	b := s.browser()
 	b.want(b.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/signin/second?next=%2F")
 	c.want(c.post("/account/password", url.Values{"current": {password}, "password": {"five plain words are here"}}), http.StatusSeeOther, "/account")
-	b.want(b.post("/signin/second", url.Values{"code": {appCode(t, secret, 0)}}), http.StatusUnauthorized, "")
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}}), http.StatusUnauthorized, "")
 	b.want(b.get("/account"), http.StatusSeeOther, "/signin?next=%2Faccount")
 }
 
@@ -111,14 +119,14 @@ func TestSecondStepOfAnOldPasswordLeadsNowhere(t *testing.T) {
 func TestSecondStepIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	secret, _ := s.setUp().withApp()
+	phone, _ := s.setUp().withApp()
 	c := s.browser()
 	c.want(c.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/signin/second?next=%2F")
 	limited := false
 	for range 40 {
 		limited = limited || c.post("/signin/second", url.Values{"code": {"123456"}}).status == http.StatusTooManyRequests
 	}
-	if p := c.post("/signin/second", url.Values{"code": {appCode(t, secret, 0)}}); !limited || p.status != http.StatusTooManyRequests {
+	if p := c.post("/signin/second", url.Values{"code": {phone.code(1)}}); !limited || p.status != http.StatusTooManyRequests {
 		t.Errorf("after forty guesses the right code is answered %d", p.status)
 	}
 }
@@ -151,7 +159,7 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 		c.want(c.post("/account/second"+path, url.Values{"code": {"1"}, "name": {"x"}}), http.StatusSeeOther, "/account/second")
 	}
 	c.want(c.post("/account/second", url.Values{"password": {"not this one"}}), http.StatusUnprocessableEntity, "")
-	secret, recovery := c.withApp()
+	phone, recovery := c.withApp()
 	c.want(c.post("/account/second/app", nil), http.StatusUnprocessableEntity, "") // there is one
 	p := c.post("/account/second/recovery", nil)
 	if strings.Contains(p.body, recovery[0]) || p.status != http.StatusCreated {
@@ -160,7 +168,7 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 	c.want(c.post("/account/second/passkeys", url.Values{"name": {"Laptop"}, "passkey": {"{}"}}), http.StatusNotFound, "") // an IP address has none
 	c.want(c.post("/account/second/passkeys/x/remove", nil), http.StatusNotFound, "")
 	c.want(c.post("/account/second/app/remove", nil), http.StatusSeeOther, "/account/second")
-	if p := c.get("/account/second"); strings.Contains(p.body, secret) || strings.Contains(p.body, "Recovery codes") {
+	if p := c.get("/account/second"); strings.Contains(p.body, phone.secret) || strings.Contains(p.body, "Recovery codes") {
 		t.Error("without a factor there are recovery codes")
 	}
 	s.signIn()

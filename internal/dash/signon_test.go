@@ -140,12 +140,12 @@ func TestSecondStepIsAskedForAfterTheProvider(t *testing.T) {
 	t.Parallel()
 	s, _ := withProvider(t)
 	c := s.setUp()
-	secret, _ := c.withApp()
+	phone, _ := c.withApp()
 	c.connect()
 	b := s.browser()
 	b.want(b.through("/signin/oidc?next=%2Fkeys"), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
 	b.want(b.get("/keys"), http.StatusSeeOther, "/signin?next=%2Fkeys")
-	b.want(b.post("/signin/second", url.Values{"code": {appCode(t, secret, 0)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
 }
 
 // What the provider, or somebody on the way, does wrong lets nobody in, and takes
@@ -432,7 +432,7 @@ func TestWhoHasNoPasswordChoosesOneAndDisconnects(t *testing.T) {
 func TestPasswordOfTheOperatorDisconnects(t *testing.T) {
 	t.Parallel()
 	s, _, bob := withoutPassword(t)
-	_, token, err := s.g.ResetPassword(t.Context(), gateway.Reset{Email: guest})
+	_, token, err := s.g.ResetPassword(t.Context(), gateway.Operator(), gateway.Reset{Email: guest})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // newUser makes a user who belongs to workspaces as their owner.
-func newUser(t *testing.T, db *DB, email string, workspaces ...postern.WorkspaceID) postern.User {
+func addUser(t *testing.T, db *DB, email string, workspaces ...postern.WorkspaceID) postern.User {
 	t.Helper()
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
 	err := db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, "hash") }))
@@ -104,7 +104,7 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		}
 		queue(t, db, newDevice(t, db, ids[1], postern.Connected))
 		newDevice(t, db, ids[1], postern.Unlinked)
-		newUser(t, db, "ada@example.com", ids[1], ids[2])
+		addUser(t, db, "ada@example.com", ids[1], ids[2])
 		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3", "ÄRZTE": "1", "ws_2": "2", "none": ""} {
 			list, err := db.WorkspacesUsed(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
 			var got []string
@@ -132,8 +132,8 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		a, b := newWorkspace(t, db), newWorkspace(t, db)
-		ada := newUser(t, db, "ada@example.com", a, b)
-		newUser(t, db, "bob_b@example.com")
+		ada := addUser(t, db, "ada@example.com", a, b)
+		addUser(t, db, "bob_b@example.com")
 		for i := range 3 {
 			at := testNow.Add(time.Duration(i) * time.Minute)
 			if err := db.RecordAct(t.Context(), Act{At: at, UserID: ada.ID, Act: []string{"user.signed-in", "user.signed-in", "user.password-changed"}[i], Subject: string(ada.ID)}); err != nil {
@@ -167,7 +167,7 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ctx, ws := t.Context(), newWorkspace(t, db)
-		ada := newUser(t, db, "ada@example.com")
+		ada := addUser(t, db, "ada@example.com")
 		flip := func(on bool) {
 			for range 2 { // the second changes nothing
 				u, err := db.SetOperator(ctx, ada.Email, on, Act{At: testNow, Act: fmt.Sprint("user.operator-", on)})
