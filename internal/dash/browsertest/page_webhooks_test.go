@@ -1,6 +1,10 @@
-package page
+package browsertest
 
-import "time"
+import (
+	"time"
+
+	. "postern/internal/dash/page"
+)
 
 // hostileWebhooks are the pages of webhooks, with s wherever a text can be.
 func hostileWebhooks(f Frame, s string) []sample {
