@@ -75,6 +75,7 @@ func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
 		membershipsOf:   "PRIMARY KEY (user_id=? AND workspace_id>?)",
 		deviceHealth:    "INDEX event_health (device_id=? AND position<?)",
 		keysOfWorkspace: "INDEX api_key_workspace (workspace_id=?)",
+		replaysOf:       "INDEX replay_endpoint (endpoint_id=?)",
 
 		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",
 		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",
