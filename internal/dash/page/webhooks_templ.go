@@ -745,7 +745,7 @@ func webhookDetails(v WebhookFormView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textField(input{id: "inFlight", name: "inFlight", label: "Deliveries at once", kind: "number", complete: "off", optional: true, hint: "From 1 to 64. Empty: 8 of a new webhook, and what it has of another.", field: v.InFlight, focus: first(v.faults(), "inFlight")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textField(input{id: "inFlight", name: "inFlight", label: "Deliveries at once", kind: "number", complete: "off", optional: true, hint: "From 1 to 64. A new webhook has 8 when this is empty.", field: v.InFlight, focus: first(v.faults(), "inFlight")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
