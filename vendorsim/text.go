@@ -1,6 +1,7 @@
 package vendorsim
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -19,6 +20,7 @@ type text struct {
 	To   number    `json:"to"`
 	Body string    `json:"body"`
 	At   time.Time `json:"at"`
+	Name string    `json:"name,omitempty"` // the writer's push name; "": that of the number
 }
 
 // newMessageID makes an id as phones make them.
@@ -57,6 +59,19 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	return v.writeText(ctx, writer, reader, body)
 }
 
+// Rename lets the person at a number call itself something else from now on, until the Vendor is
+// closed: names go out with texts and are not kept.
+func (v *Vendor) Rename(num, name string) error {
+	n, err := knownNumber(num)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.names[n] = name
+	return nil
+}
+
 // linkedNumber parses a number and refuses one that no companion is linked to.
 func (v *Vendor) linkedNumber(s string) (number, error) {
 	n, err := parseNumber(s)
@@ -79,7 +94,9 @@ func (v *Vendor) writeText(ctx context.Context, from, to number, body string) (s
 	if err != nil {
 		return "", err
 	}
-	t := text{ID: newMessageID(), From: from, To: to, Body: body, At: now()}
+	v.mu.Lock()
+	t := text{ID: newMessageID(), From: from, To: to, Body: body, At: now(), Name: v.names[from]}
+	v.mu.Unlock()
 	if err := v.fanOut(ctx, p, t); err != nil {
 		return "", fmt.Errorf("send text: %w", err)
 	}
@@ -152,7 +169,7 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 // node is the text as the network carries it to a companion.
 func (t text) node(cp *companion, enc waBinary.Node) waBinary.Node {
 	attrs := waBinary.Attrs{
-		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "type": TypeText, "notify": t.From.name(),
+		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "type": TypeText, "notify": cmp.Or(t.Name, t.From.name()),
 	}
 	if t.From == cp.account.number {
 		attrs["recipient"] = t.To.lid()

@@ -205,3 +205,23 @@ func TestPreKeysAreReplenished(t *testing.T) {
 		c.message(strconv.Itoa(i))
 	}
 }
+
+func TestPersonIsKnownByTheNameItHasTaken(t *testing.T) {
+	t.Parallel()
+	v := openVendor(t, "")
+	a := link(t, v, alice)
+	for _, name := range []string{"Phone " + bob, "Bob", "<b>Bob</b>\u202e"} {
+		if name != "Phone "+bob { // which is what the vendor calls those who took none
+			if err := v.Rename(bob, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, v, bob, "I am "+name)
+		if got := a.message("I am " + name).Info.PushName; got != name {
+			t.Errorf("the name is %q, want %q", got, name)
+		}
+	}
+	if err := v.Rename("12", "x"); err == nil {
+		t.Error("a number that is none has a name")
+	}
+}

@@ -53,6 +53,7 @@ type Vendor struct {
 	ledger   ledger
 	screens  map[number]*screen
 	passkeys map[number]bool // numbers that ask for a passkey before they are linked
+	names    map[number]string
 }
 
 // Open starts a Vendor with the accounts, phones, keys and ledger found in opts.Dir. The caller
@@ -68,6 +69,7 @@ func Open(opts Options) (*Vendor, error) {
 		conns:    make(map[*conn]struct{}),
 		screens:  make(map[number]*screen),
 		passkeys: make(map[number]bool),
+		names:    make(map[number]string),
 	}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)

@@ -2,6 +2,7 @@ package dash
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	"postern/internal/dash/page"
@@ -94,10 +95,35 @@ func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), page.ReplayView{
-		Webhook: string(e.ID), URL: e.URL, ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(), Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
-		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(), Ended: one.EndedAt.Std(), Stop: v.may(postern.WebhooksWrite),
-	}))
+	view := replayOf(one)
+	view.URL, view.Stop = e.URL, v.may(postern.WebhooksWrite)
+	return d.show(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), view))
+}
+
+func replayOf(one postern.Replay) page.ReplayView {
+	return page.ReplayView{
+		Webhook: string(one.EndpointID), ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(), Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
+		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(), Ended: one.EndedAt.Std(),
+	}
+}
+
+func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	list, err := d.g.Replays(r.Context(), v.caller, e.ID, gateway.Page{Cursor: r.FormValue("after")})
+	if err != nil {
+		return err
+	}
+	view := page.ReplaysView{ID: string(e.ID), URL: e.URL, Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead)}
+	for _, one := range list.Data {
+		view.Replays = append(view.Replays, replayOf(one))
+	}
+	if list.Next != "" {
+		view.More = hookPath(e.ID) + "/replays?after=" + url.QueryEscape(list.Next)
+	}
+	return d.show(w, r, http.StatusOK, page.Replays(d.frame(r, v, "Replays", "/webhooks"), view))
 }
 
 func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error {

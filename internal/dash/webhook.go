@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"postern/internal/dash/page"
@@ -34,7 +35,7 @@ func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
 		Webhook: page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events},
 		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered, Headers: slices.Sorted(maps.Keys(e.Headers)),
 		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Chart: attemptsChart(lastDay(hours.Data, now), lastHours()),
-		Change: v.may(postern.WebhooksWrite), Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+		Change: v.may(postern.WebhooksWrite), InFlight: e.MaxInFlight, Key: string(e.PublicKey),
 	}
 	// DueAt is zero when no try comes any more.
 	view.Asked = e.DueAt != 0 && (e.Status == postern.EndpointPending || e.PendingURL != "")
@@ -68,7 +69,8 @@ func (d *dash) editWebhook(w http.ResponseWriter, r *http.Request, v visit) erro
 	}
 	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{
 		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description}, Events: eventChoices(e.Events), Ordered: e.Ordered,
-	})
+		Headers: page.Field{Value: headerLines(e.Headers)}, InFlight: page.Field{Value: strconv.Itoa(e.MaxInFlight)}, V1a: slices.Contains(e.Signatures, postern.SignatureEd25519),
+	}, e.DeviceIDs)
 }
 
 // wantedURL is where the endpoint is, or moves to.
@@ -79,20 +81,17 @@ func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 	if err != nil {
 		return err
 	}
-	description, ordered := r.PostFormValue("description"), r.PostFormValue("ordered") != ""
-	in := gateway.EndpointChange{URL: r.PostFormValue("url"), Description: &description, Ordered: &ordered, Events: append([]string{}, r.PostForm["event"]...)}
-	switch in.URL {
-	case "":
+	form, err := hookForm(r)
+	in := changeTo(form, e)
+	if err == nil && form.URL == "" {
 		err = postern.Invalid("/url", "write the address")
-	case wantedURL(e):
-		in.URL = "" // the same: nothing to verify
 	}
 	if err == nil {
 		_, err = d.g.ChangeEndpoint(r.Context(), v.caller, e.ID, in)
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "Nothing was changed.")
-		return d.showWebhookForm(w, r, v, status, view)
+		return d.showWebhookForm(w, r, v, status, view, devicesIn(r))
 	}
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ func (d *dash) webhookRoutes() {
 	d.hook("GET /webhooks/{id}/deliveries", d.deliveries, read)
 	d.hook("GET /webhooks/{id}/deliveries/{delivery}", d.delivery, read) // its body needs more: gateway.Delivery
 	d.hook("POST /webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery, write)
+	d.hook("GET /webhooks/{id}/replays", d.replays, read)
 	d.hook("GET /webhooks/{id}/replay", d.newReplay, write, postern.MessagesRead, postern.EventsRead)
 	d.hook("POST /webhooks/{id}/replay", d.createReplay, write, postern.MessagesRead, postern.EventsRead)
 	d.hook("GET /webhooks/{id}/replays/{replay}", d.replay, read)
@@ -103,18 +104,6 @@ func (d *dash) webhookOf(r *http.Request, v visit, e postern.Endpoint) (page.Web
 	return one, nil
 }
 
-func (d *dash) newWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})})
-}
-
-func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView) error {
-	title := "New webhook"
-	if view.ID != "" {
-		title = "Change a webhook"
-	}
-	return d.show(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
-}
-
 // eventChoices are all patterns, some of them chosen.
 func eventChoices(chosen []string) (list []page.EventChoice) {
 	about := map[string]string{
@@ -157,36 +146,19 @@ func family(t postern.EventType) string {
 }
 
 func (d *dash) createWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewEndpoint{
-		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"), Ordered: r.PostFormValue("ordered") != "",
-		Events: append([]string{}, r.PostForm["event"]...), // a form without an event asks for none, and not for all
+	in, err := hookForm(r)
+	var made gateway.Created[gateway.EndpointWithSecret]
+	if err == nil {
+		made, err = d.g.CreateEndpoint(r.Context(), v.caller, in, nil)
 	}
-	made, err := d.g.CreateEndpoint(r.Context(), v.caller, in, nil)
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.Problem = cmp.Or(view.Problem, "The webhook was not added.")
-		return d.showWebhookForm(w, r, v, status, view)
+		return d.showWebhookForm(w, r, v, status, view, devicesIn(r))
 	}
 	if err != nil {
 		return err
 	}
 	return d.showSecret(w, r, v, http.StatusCreated, page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret, Made: true})
-}
-
-// refusedWebhook is the form again, when what was refused is in it.
-func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFormView, ok bool) {
-	wrong, is := faults(err)
-	if !is && postern.ReasonOf(err) != postern.EndpointLimit {
-		return 0, view, false
-	}
-	view = page.WebhookFormView{
-		URL:         page.Field{Value: r.PostFormValue("url"), Error: wrong["url"]},
-		Description: page.Field{Value: r.PostFormValue("description"), Error: wrong["description"]},
-		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"], Ordered: r.PostFormValue("ordered") != "",
-	}
-	if !is {
-		view.Problem = word(err.Error()) + "."
-	}
-	return http.StatusUnprocessableEntity, view, true
 }
 
 func (d *dash) showSecret(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookSecretView) error {

@@ -236,7 +236,7 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 		gets := []string{"/deliveries/" + string(test.Value.ID), "/replays/" + string(replay.Value.ID)}
 		posts := []string{"/deliveries/" + string(test.Value.ID) + "/retry", "/replays/" + string(replay.Value.ID) + "/stop"}
 		if id != mine.ID {
-			gets = append(gets, "", "/edit", "/secret", "/deliveries", "/replay")
+			gets = append(gets, "", "/edit", "/secret", "/deliveries", "/replay", "/replays")
 			posts = append(posts, "", "/verify", "/test", "/pause", "/resume", "/rotate", "/secret", "/delete", "/replay")
 		}
 		for _, path := range gets {
@@ -264,7 +264,7 @@ func TestViewerLooksAtWebhooksAndChangesNothing(t *testing.T) {
 	at := c.post(own+"/test", nil).header.Get("Location")
 	replay := c.post(own+"/replay", nil).header.Get("Location")
 	s.as(postern.Viewer)
-	for _, path := range []string{"/webhooks", own, own + "/deliveries", at, replay} {
+	for _, path := range []string{"/webhooks", own, own + "/deliveries", at, replay, own + "/replays"} {
 		p := c.says(path)
 		if strings.Contains(p.body, secret) || strings.Contains(p.body, `action="/webhooks`) && strings.Contains(p.body, `method="post" action="/webhooks`) {
 			t.Errorf("%s offers a change to a viewer", path)
@@ -292,7 +292,7 @@ func TestT14WebhooksAreChangedFromTheirOwnPagesOnly(t *testing.T) {
 	at := c.post(own+"/test", nil).header.Get("Location")
 	form := url.Values{"url": {"https://evil.example"}, "event": {"*"}, "password": {password}, "overlap": {"0s"}}
 	stranger := s.browser()
-	for _, path := range []string{"/webhooks", "/webhooks/new", own, own + "/edit", own + "/secret", own + "/deliveries", at, own + "/replay", own + "/replays/rpl_1"} {
+	for _, path := range []string{"/webhooks", "/webhooks/new", own, own + "/edit", own + "/secret", own + "/deliveries", at, own + "/replay", own + "/replays", own + "/replays/rpl_1"} {
 		stranger.want(stranger.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
 	for _, path := range []string{"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret", own + "/delete", own + "/replay", at + "/retry", own + "/replays/rpl_1/stop"} {

@@ -60,6 +60,23 @@ func (g *Gateway) Replay(ctx context.Context, c Caller, id postern.ReplayID) (po
 	return r, nil
 }
 
+// Replays lists the replays to an endpoint, newest first.
+func (g *Gateway) Replays(ctx context.Context, c Caller, id postern.EndpointID, p Page) (List[postern.Replay], error) {
+	if _, err := g.Endpoint(ctx, c, id); err != nil {
+		return List[postern.Replay]{}, err
+	}
+	kind := "replays " + string(id)
+	sp, err := g.open(c.Workspace(), kind, p)
+	if err != nil {
+		return List[postern.Replay]{}, err
+	}
+	rows, err := g.db.Replays(ctx, c.Workspace(), id, sp)
+	if err != nil {
+		return List[postern.Replay]{}, err
+	}
+	return page(g, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
+}
+
 // StopReplay keeps a replay from queueing more. What it has queued, a hundred
 // or so, is still delivered.
 func (g *Gateway) StopReplay(ctx context.Context, c Caller, id postern.ReplayID) error {

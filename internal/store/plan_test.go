@@ -76,6 +76,7 @@ func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
 		deviceHealth:    "INDEX event_health (device_id=? AND position<?)",
 		keysOfWorkspace: "INDEX api_key_workspace (workspace_id=?)",
 		identitiesOf:    "INDEX identity_user (user_id=?)",
+		replaysOf:       "INDEX replay_endpoint (endpoint_id=?)",
 
 		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",
 		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",

@@ -47,6 +47,18 @@ func (db *DB) Replay(ctx context.Context, ws postern.WorkspaceID, id postern.Rep
 	return r, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM replay WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
 }
 
+const replaysOf = `SELECT ` + replayColumns + ` FROM replay WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4 + 0`
+
+// Replays lists the replays to an endpoint, newest first.
+func (db *DB) Replays(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, p Page) (list []postern.Replay, err error) {
+	err = db.rows(ctx, replaysOf, []any{ws, endpoint, p.After, p.Limit}, func(r *sql.Rows) error {
+		one, err := scanReplay(r)
+		list = append(list, one)
+		return err
+	})
+	return list, err
+}
+
 // StopReplay ends a replay that runs: it queues nothing more.
 func (db *DB) StopReplay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time) error {
 	return db.do(ctx, opFunc(func(t *tx) error {

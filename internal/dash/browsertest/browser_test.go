@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ import (
 
 var pictures = flag.String("pictures", "", "write screenshots to this directory")
 
-const patience = 90 * time.Second // for a visit, on a loaded machine
+const patience = 3 * time.Minute // for a visit, on a loaded machine
 
 // axe finds what people with a screen reader or without a mouse cannot use
 // (axe-core, MPL-2.0).
@@ -44,8 +45,16 @@ type browser struct {
 	other  string // an address that requests may leave for too
 }
 
-// open starts Chromium for a dashboard.
+// open starts Chromium for a dashboard, which must do nothing wrong.
 func open(t *testing.T, url string) *browser {
+	t.Helper()
+	b := start(t, url)
+	t.Cleanup(b.judge)
+	return b
+}
+
+// start starts Chromium, and has it note what a page does wrong.
+func start(t *testing.T, url string) *browser {
 	t.Helper()
 	const path = "/usr/bin/chromium"
 	if _, err := os.Stat(path); err != nil {
@@ -66,7 +75,6 @@ func open(t *testing.T, url string) *browser {
 	} {
 		b.must(enable())
 	}
-	t.Cleanup(b.judge)
 	return b
 }
 
@@ -101,9 +109,7 @@ func (b *browser) saw(event any) {
 		wrong = "a script failed: " + e.ExceptionDetails.Text
 	}
 	if wrong != "" {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.wrongs = append(b.wrongs, wrong)
+		b.note(wrong)
 	}
 }
 
@@ -120,10 +126,20 @@ func (b *browser) allows(url string) bool {
 	return b.other != "" && strings.HasPrefix(url, b.other+"/")
 }
 
-func (b *browser) judge() {
+func (b *browser) note(wrong string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.wrongs {
+	b.wrongs = append(b.wrongs, wrong)
+}
+
+func (b *browser) noted() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.wrongs)
+}
+
+func (b *browser) judge() {
+	for _, w := range b.noted() {
 		b.t.Error(w)
 	}
 }

@@ -5,15 +5,16 @@ module postern/internal/dash/browsertest
 go 1.26.0
 
 require (
+	github.com/a-h/templ v0.3.977
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
+	golang.org/x/net v0.59.0
 	postern v0.0.0
 )
 
 require (
 	code.dny.dev/ssrf v0.3.0 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
-	github.com/a-h/templ v0.3.977 // indirect
 	github.com/alexedwards/argon2id v1.0.0 // indirect
 	github.com/alexedwards/scs/v2 v2.9.0 // indirect
 	github.com/beeper/argo-go v1.1.2 // indirect
@@ -64,7 +65,6 @@ require (
 	go.mau.fi/whatsmeow v0.0.0-20260821141805-33cfac511629 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
-	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/gateway"
+	"postern/internal/postern"
 	"postern/internal/testkit"
 
 	"github.com/chromedp/chromedp"
@@ -22,12 +24,7 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	ada.sees("It is shown this once")
 	ada.picture("invitation-shown")
 	ada.usable()
-	link := ""
-	for word := range strings.FieldsSeq(ada.text()) {
-		if strings.HasPrefix(word, k.URL()+"/join/") {
-			link = word
-		}
-	}
+	link := ada.joinLink()
 	ada.goTo("/people")
 	ada.sees(guest)
 	ada.picture("people")
@@ -69,4 +66,95 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	ada.press(`dialog[open] button.btn-error`)
 	bob.goTo("/devices")
 	bob.sees("You belong to no workspace")
+}
+
+// joinLink is the link that the page shows.
+func (b *browser) joinLink() string {
+	b.t.Helper()
+	for word := range strings.FieldsSeq(b.text()) {
+		if strings.HasPrefix(word, b.url+"/join/") {
+			return word
+		}
+	}
+	b.t.Fatalf("no link is shown: %.800s", b.text())
+	return ""
+}
+
+// Who has an account joins a second workspace with it, by signing in where the link
+// leads, and goes from one workspace to the other.
+func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
+	k := testkit.Start(t)
+	ada, bob := open(t, k.URL()), open(t, k.URL())
+	ada.setUp(k.SetUpURL())
+	ada.goTo("/devices/new")
+	ada.fill("#name", "Of Acme")
+	ada.press("main form button:not([type])")
+	ada.goTo("/account")
+	ada.press(`button[name="end"][value="all"]`)
+
+	beta := k.NamedWorkspace("Beta", "growth")
+	_, token, err := k.Gateway().Invite(t.Context(), gateway.Operator(), beta.Workspace, gateway.NewInvitation{Email: guest, Role: postern.Owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.goTo("/join/" + token)
+	bob.fill("#password", password)
+	bob.press("main form button:not([type])")
+	bob.goTo("/people")
+	bob.fill("#email", email)
+	bob.press(`form[action="/people/invitations"] button`)
+	link := bob.joinLink()
+
+	ada.do(chromedp.Navigate(link))
+	ada.sees("Join Beta")
+	ada.sees("There is an account with this address.")
+	ada.looks("join-account")
+	ada.press(`main a.btn-primary`)
+	ada.fill("#email", email, "#password", password)
+	ada.press("main form button:not([type])")
+	if got := ada.url + ada.path(); got != link {
+		t.Errorf("signed in, the browser is at %s, want %s", got, link)
+	}
+	ada.sees("Join Beta")
+	ada.looks("join-again")
+	ada.press(`main form[action^="/join/"] button`)
+	ada.sees("you belong to this workspace now")
+	ada.in("Beta")
+	ada.goTo("/devices")
+	ada.sees("No device yet")
+	ada.goTo("/people") // a viewer there, and an owner at home
+	ada.sees("Not allowed")
+
+	ada.switchTo("Acme")
+	ada.goTo("/devices")
+	ada.sees("Of Acme")
+	ada.goTo("/people")
+	ada.sees("Invite somebody")
+	ada.switchTo("Beta")
+	ada.goTo("/keys")
+	ada.sees("Not allowed")
+	bob.goTo("/people")
+	bob.sees(email)
+	bob.looks("people-joined")
+	ada.do(chromedp.Navigate(link))
+	ada.sees("used already")
+}
+
+// in fails unless the page is that of a workspace.
+func (b *browser) in(workspace string) {
+	b.t.Helper()
+	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("header summary bdi").textContent`))
+	if b.must(err); got != workspace {
+		b.t.Errorf("the page is that of %q, want %q", got, workspace)
+	}
+}
+
+// switchTo goes to another workspace by the menu.
+func (b *browser) switchTo(workspace string) {
+	b.t.Helper()
+	b.goTo("/")
+	b.do(chromedp.Click(chromedp.CSS("header details.drop summary")))
+	b.picture("workspace-menu")
+	b.press(`header div.start-0 form[action="/workspace"] button`)
+	b.in(workspace)
 }

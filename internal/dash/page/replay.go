@@ -24,6 +24,15 @@ func (v ReplayFormView) faults() []fault {
 	return faults(fault{"since", v.Since.Error}, fault{"until", v.Until.Error}, fault{"types", v.TypesError})
 }
 
+// ReplaysView is a page of the list of replays to an endpoint.
+type ReplaysView struct {
+	ID      string // of the endpoint
+	URL     string
+	Replays []ReplayView
+	More    string // where the next page is; "": this is the last
+	Replay  bool   // the person may start one
+}
+
 // ReplayView is a replay and how far it is.
 type ReplayView struct {
 	Webhook    string // id

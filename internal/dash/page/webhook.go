@@ -14,12 +14,13 @@ type WebhookView struct {
 	Ordered  bool
 	Devices  []string // nil: all
 	Headers  []string // names
+	InFlight int      // deliveries at once
+	Key      string   // public, of signatures v1a; "": there are none
 	LastFour string   // of the secret
 	Created  time.Time
 	Verified time.Time
 	Chart    Chart // of its attempts in the last day
 	Change   bool  // the person may change it
-	Replay   bool  // the person may replay events
 }
 
 // Why says in plain words why something failed, and what to do.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -50,7 +51,27 @@ type WebhookFormView struct {
 	Events      []EventChoice
 	EventsError string
 	Ordered     bool
-	Problem     string // what is wrong with the whole; "": nothing
+
+	Devices      []DeviceChoice
+	DevicesError string
+	Headers      Field // a line for each: "X-Tenant: acme"
+	InFlight     Field
+	V1a          bool
+
+	Problem string // what is wrong with the whole; "": nothing
+}
+
+// DeviceChoice is a device whose events a webhook may get.
+type DeviceChoice struct {
+	ID     string
+	Name   string
+	Chosen bool
+}
+
+// detailed tells whether something of the details is chosen, or wrong.
+func (v WebhookFormView) detailed() bool {
+	wrong := v.DevicesError + v.Headers.Error + v.InFlight.Error
+	return wrong != "" || v.V1a || v.Headers.Value != "" || slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
 }
 
 // EventChoice is a kind of events, or a family of them.
@@ -61,7 +82,8 @@ type EventChoice struct {
 }
 
 func (v WebhookFormView) faults() []fault {
-	return faults(fault{"url", v.URL.Error}, fault{"description", v.Description.Error}, fault{"events", v.EventsError})
+	return faults(fault{"url", v.URL.Error}, fault{"description", v.Description.Error}, fault{"events", v.EventsError},
+		fault{"devices", v.DevicesError}, fault{"headers", v.Headers.Error}, fault{"inFlight", v.InFlight.Error})
 }
 
 func (v WebhookFormView) action() string {

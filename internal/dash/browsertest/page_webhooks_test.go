@@ -1,6 +1,10 @@
-package page
+package browsertest
 
-import "time"
+import (
+	"time"
+
+	. "postern/internal/dash/page"
+)
 
 // hostileWebhooks are the pages of webhooks, with s wherever a text can be.
 func hostileWebhooks(f Frame, s string) []sample {
@@ -12,6 +16,8 @@ func hostileWebhooks(f Frame, s string) []sample {
 		{"WebhookReveal", WebhookReveal(f, full[WebhookRevealView](s))},
 		{"Deliveries", Deliveries(f, full[DeliveriesView](s))},
 		{"Deliveries none", Deliveries(f, DeliveriesView{ID: s, URL: s, More: s})},
+		{"Replays", Replays(f, full[ReplaysView](s))},
+		{"Replays none", Replays(f, ReplaysView{ID: s, URL: s, More: s})},
 		{"ReplayForm", ReplayForm(f, full[ReplayFormView](s))},
 	}
 	for _, status := range []string{s, "active", "pending", "failed", "paused", "running", "completed"} {
@@ -31,7 +37,7 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 	hook := Webhook{ID: "whk_1", URL: "https://hooks.example.com/postern", Description: "orders service", Status: "active", Events: []string{"*"}, Succeeded: 1204, LastSuccess: at}
 	ill := Webhook{ID: "whk_2", URL: "https://staging.example.com/a/very/long/path/that/somebody/has/chosen/for/a/reason", Status: "failed", Events: []string{"message.received", "message.read"}, Succeeded: 3, Failed: 14, LastSuccess: at, LastFailure: at}
 	hours := chartSample("attempts", at, time.Hour)
-	active := WebhookView{Webhook: hook, Change: true, Replay: true, Created: at, Verified: at, LastFour: "x9Q=", Chart: hours, Headers: []string{"X-Tenant"}}
+	active := WebhookView{Webhook: hook, Change: true, InFlight: 8, Key: "whpk_x", Created: at, Verified: at, LastFour: "x9Q=", Chart: hours, Headers: []string{"X-Tenant"}}
 	failed := WebhookView{Webhook: ill, Change: true, Created: at, LastFour: "x9Q=", Chart: hours, Tries: 4, TriesOf: 4, Why: Why{"No connection could be made.", "Check that the server runs."}}
 	pending := WebhookView{Webhook: ill, Pending: "https://new.example.com", Created: at, Chart: Chart{ID: "attempts", Title: "Attempts"}, Tries: 1, TriesOf: 4, NextTry: at, Asked: true, Why: Why{"The name was not found.", "Check the spelling."}}
 	pending.Webhook.Status = "pending"
@@ -56,6 +62,9 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{"webhook-pending", WebhookPage(f, pending)},
 		{"deliveries", Deliveries(f, DeliveriesView{ID: "whk_1", URL: hook.URL, Status: "pending", Types: []string{"message.*"}, Deliveries: []Delivery{done, waits}, More: "/webhooks/whk_1/deliveries?after=x"})},
 		{"delivery", DeliveryPage(f, DeliveryView{Webhook: "whk_1", URL: hook.URL, Delivery: waits, Device: "dev_1", Body: "{\n  \"eventId\": \"evt_1\"\n}", Headers: []Header{{"webhook-id", "evt_1"}}, Attempts: attempts, Retry: true})},
+		{"webhook-form-details", WebhookForm(f, WebhookFormView{ID: "whk_1", Events: events, Devices: []DeviceChoice{{"dev_1", "Support", true}, {"dev_2", "Sales", false}}, Headers: Field{"Host: x", "A header that the delivery itself sets cannot be replaced."}, InFlight: Field{"65", "From 1 to 64."}, V1a: true})},
+		{"replays-none", Replays(f, ReplaysView{ID: "whk_1", URL: hook.URL, Replay: true})},
+		{"replays", Replays(f, ReplaysView{ID: "whk_1", URL: hook.URL, Replay: true, Replays: []ReplayView{replay, ended}, More: "/webhooks/whk_1/replays?after=x"})},
 		{"replay-form", ReplayForm(f, ReplayFormView{ID: "whk_1", URL: hook.URL, Since: Field{"2026-11-21T09:00", ""}, Types: events})},
 		{"replay-running", ReplayPage(f, replay)},
 		{"replay-ended", ReplayPage(f, ended)},

@@ -1,4 +1,4 @@
-package page
+package browsertest
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	. "postern/internal/dash/page"
 
 	"github.com/a-h/templ"
 )
@@ -136,8 +138,8 @@ func TestPreview(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(*preview, "assets"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range assets() {
-		if err := os.WriteFile(filepath.Join(*preview, a.path), a.raw, 0o600); err != nil {
+	for _, name := range []string{"app.css", "theme.js", "htmx.min.js", "app.js", "icon.svg"} {
+		if err := os.WriteFile(filepath.Join(*preview, Asset(name)), asset(name, ""), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,10 @@
-package page
+package browsertest
 
-import "time"
+import (
+	"time"
+
+	. "postern/internal/dash/page"
+)
 
 // hostileMessages are the pages of messages, with s wherever a text can be.
 func hostileMessages(f Frame, s string) []sample {

@@ -1,4 +1,6 @@
-package page
+package browsertest
+
+import . "postern/internal/dash/page"
 
 // hostileOperators are the pages of operators, with s wherever a text can be.
 func hostileOperators(f Frame, s string) []sample {

@@ -1,0 +1,134 @@
+package dash
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"postern/internal/postern"
+)
+
+// hook is the workspace's newest endpoint as it is kept.
+func (c *client) hook(id postern.EndpointID) postern.Endpoint {
+	c.t.Helper()
+	e, err := c.db.Endpoint(c.t.Context(), c.workspace(), id)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return e
+}
+
+func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	device := strings.TrimPrefix(c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location"), "/devices/")
+	c.says("/webhooks/new", `value="`+device+`"`, "Fixed headers")
+	made, _ := c.addWebhook(hookURL)
+	own := "/webhooks/" + string(made.ID)
+	form := url.Values{
+		"url": {hookURL}, "event": {"*"}, "device": {device}, "headers": {"X-Tenant: acme\r\n\r\n Authorization:Bearer a:b \r\n"}, "inFlight": {"3"}, "v1a": {"on"}, "ordered": {"on"},
+	}
+	c.want(c.post(own, form), http.StatusSeeOther, own)
+	e := c.hook(made.ID)
+	headers := map[string]string{"X-Tenant": "acme", "Authorization": "Bearer a:b"}
+	if len(e.DeviceIDs) != 1 || string(e.DeviceIDs[0]) != device || !maps.Equal(e.Headers, headers) || e.MaxInFlight != 3 || !e.Ordered || e.PublicKey == "" {
+		t.Errorf("the endpoint is %+v", e)
+	}
+	p := c.says(own, device, "Authorization, X-Tenant", "whpk_")
+	if strings.Contains(p.body, "Bearer") {
+		t.Error("the page shows what a header holds")
+	}
+	p = c.says(own+"/edit", "Authorization: Bearer a:b\nX-Tenant: acme\n", `value="3"`)
+	if n := len(regexp.MustCompile(`name="(device|v1a|ordered)"[^>]* checked`).FindAllString(p.body, -1)); n != 3 {
+		t.Errorf("%d of what is chosen is shown as chosen, want 3", n)
+	}
+
+	delete(form, "device")
+	form.Set("headers", "")
+	form.Set("inFlight", "")
+	c.want(c.post(own, form), http.StatusSeeOther, own)
+	if now := c.hook(made.ID); now.DeviceIDs != nil || len(now.Headers) != 0 || now.MaxInFlight != 3 || now.PublicKey != e.PublicKey || now.PendingURL != "" {
+		t.Errorf("with nothing chosen the endpoint is %+v", now)
+	}
+	delete(form, "v1a")
+	c.want(c.post(own, form), http.StatusSeeOther, own)
+	if now := c.hook(made.ID); now.PublicKey != "" || !slices.Equal(now.Signatures, []string{"v1"}) {
+		t.Errorf("without v1a the endpoint is %+v", now)
+	}
+}
+
+// What the API refuses of these the form refuses, says at the field, and shows again.
+func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	eleven := ""
+	for i := range 11 {
+		eleven += fmt.Sprintf("X-%d: x\n", i)
+	}
+	for _, tt := range []struct{ field, value, says string }{
+		{"headers", eleven, "At most 10 headers"},
+		{"headers", "Webhook-Id: mine", "cannot be replaced"},
+		{"headers", "content-type: text/plain", "cannot be replaced"},
+		{"headers", "no colon", "on a line of its own"},
+		{"headers", "X-A: 1\nX-A: 2", "on a line of its own"},
+		{"headers", "X-A: 1\nx-a: 2", "named twice"},
+		{"headers", "X A: 1", "letters, digits and hyphens"},
+		{"headers", ": empty", "letters, digits and hyphens"},
+		{"headers", "X-A: \x1b[31m", "visible ASCII"},
+		{"headers", "X-A: <b>é</b>", "visible ASCII"},
+		{"inFlight", "0", "from 1 to 64"},
+		{"inFlight", "-1", "from 1 to 64"},
+		{"inFlight", "65", "rom 1 to 64"},
+		{"inFlight", "many", "from 1 to 64"},
+		{"inFlight", "99999999999999999999", "from 1 to 64"},
+	} {
+		form := url.Values{"url": {hookURL}, "event": {"*"}, tt.field: {tt.value}}
+		p := c.post("/webhooks", form)
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.says) || !strings.Contains(p.body, `href="#`+tt.field+`"`) || !strings.Contains(p.body, "<details class=\"space-y-6\" open") {
+			t.Errorf("%s %q is answered %d, without %q: %s", tt.field, tt.value, p.status, tt.says, regexp.MustCompile(`(?s)<div role="alert".*?</div>`).FindString(p.body))
+		}
+	}
+	c.want(c.post("/webhooks", url.Values{"url": {hookURL}, "event": {"*"}, "device": {"dev_none"}}), http.StatusNotFound, "")
+	c.says("/webhooks", "No webhook yet")
+}
+
+func TestReplaysAreListedPageByPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	own := "/webhooks/" + string(e.ID)
+	c.says(own+"/replays", "No replay here", own+`/replay"`)
+	for range 51 {
+		at := c.post(own+"/replay", url.Values{"type": {"message.*"}}).header.Get("Location")
+		c.want(c.post(at+"/stop", nil), http.StatusSeeOther, at)
+	}
+	last := c.post(own+"/replay", url.Values{"failed": {"on"}}).header.Get("Location")
+	c.says(own, own+"/replays")
+	c.says(own+"/replays", last, "Running", "only what failed", "Stopped", "message.*")
+	seen, pages := map[string]bool{}, 0
+	for path := own + "/replays"; path != "" && pages < 5; pages++ {
+		p := c.says(path)
+		for _, id := range regexp.MustCompile(`replays/rpl_[0-9A-Z]{26}`).FindAllString(p.body, -1) {
+			seen[id] = true
+		}
+		path = ""
+		if next := regexp.MustCompile(`href="([^"]*after=[^"]*)"`).FindStringSubmatch(p.body); next != nil {
+			path = next[1]
+		}
+	}
+	if len(seen) != 52 || pages != 2 {
+		t.Errorf("%d replays on %d pages, want 52 on 2", len(seen), pages)
+	}
+	if p := c.get(own + "/replays?after=x"); p.status < 400 || p.status >= 500 {
+		t.Errorf("a cursor that is none is answered %d", p.status)
+	}
+}
