@@ -56,7 +56,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		d.saw(r.Context(), pattern, v.caller.Member)
 		switch {
 		case errors.Is(err, errNoWorkspace):
-			return d.sendAway(w, r)
+			return d.sendAway(w, r, user)
 		case errors.Is(err, gateway.ErrUnknownPlan):
 			return d.showStopped(w, r, v)
 		}
@@ -75,8 +75,16 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 
 var errNoWorkspace = errors.New("the user belongs to no workspace")
 
-// sendAway signs out whoever belongs to no workspace any more, and says why.
-func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
+// sendAway signs out whoever belongs to no workspace any more, and says why. Operators
+// need none: they are led to their pages.
+func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+	switch _, err := d.g.AsOperator(r.Context(), user, d.address(r)); {
+	case err == nil:
+		http.Redirect(w, r, "/operator", http.StatusSeeOther)
+		return nil
+	case postern.ReasonOf(err) != postern.NotFound:
+		return err
+	}
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
