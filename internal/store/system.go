@@ -29,7 +29,8 @@ const (
 	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending') LIMIT $1 + 0) counted`
 	messagesLeft   = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > '' AND status IN ('queued', 'sending') LIMIT $1 + 0) counted`
 	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id WHERE d.status = 'pending' LIMIT $1 + 0) counted`
-	deliveriesDue  = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id WHERE e.status = 'active' AND d.status = 'pending' AND d.due_at <= $2 LIMIT $1 + 0) counted`
+	// SQLite takes the tables of a CROSS JOIN in their order: what is not due is not gone through.
+	deliveriesDue = `SELECT count(*) FROM (SELECT d.n FROM endpoint e CROSS JOIN delivery d WHERE e.status = 'active' AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2 LIMIT $1 + 0) counted`
 	// Of each endpoint the first is looked up: the queue of one that is down may be long.
 	oldestDue = `SELECT coalesce(min(due_at), 0) FROM (SELECT (SELECT min(d.due_at) FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending') AS due_at
 		FROM endpoint e WHERE e.status = 'active') firsts WHERE due_at <= $1`
