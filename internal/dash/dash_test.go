@@ -33,6 +33,8 @@ type site struct {
 	g   *gateway.Gateway
 	db  *store.DB
 	url string
+
+	devices int // that were connected
 }
 
 func newSite(t *testing.T) *site {
