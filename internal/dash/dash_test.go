@@ -34,6 +34,8 @@ type site struct {
 	g   *gateway.Gateway
 	db  *store.DB
 	url string
+
+	devices int // that were connected
 }
 
 func newSite(t *testing.T) *site {
@@ -364,6 +366,18 @@ func TestPollsDoNotProlongASession(t *testing.T) {
 	c.want(c.get("/devices"), http.StatusOK, "")
 	if ends() != once {
 		t.Error("the session is written with every page")
+	}
+}
+
+// What a form has come to is said to the person: what another tab asks for by itself
+// meanwhile shows a part of its page, and does not use it up.
+func TestPollsLeaveANoticeToThePerson(t *testing.T) {
+	t.Parallel()
+	c := newSite(t).setUp()
+	p := c.post("/devices", url.Values{"name": {"shop"}})
+	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
+	if page := c.get(p.header.Get("Location")); !strings.Contains(page.body, "The device is added") {
+		t.Error("a poll took the notice")
 	}
 }
 

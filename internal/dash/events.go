@@ -63,7 +63,7 @@ func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // newEvents are those behind a place, newest first, for a page that shows others.
 func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, place, err := d.g.NewEvents(r.Context(), v.caller, eventQuery(r))
+	list, place, more, err := d.g.NewEvents(r.Context(), v.caller, eventQuery(r))
 	if postern.ReasonOf(err) == postern.EventsExpired { // the page was away for longer than events are kept
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusOK)
@@ -83,7 +83,7 @@ func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error 
 		}
 	}
 	slices.Reverse(list)
-	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Events: eventsOf(list, v, names)}))
+	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names)}))
 }
 
 // loggedPatterns are what the log can be narrowed to. That a webhook was disabled

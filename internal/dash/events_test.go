@@ -52,6 +52,21 @@ func TestEventsAreListedNewestFirstAndFollowed(t *testing.T) {
 	c.want(c.get(next), http.StatusNoContent, "")
 }
 
+// A page that follows a busy log asks for the next part at once, and does not fall
+// further and further behind.
+func TestPartOfTheLogThatIsNotItsEndIsGoneOnFromSoon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.linked(s.workspace(), "Support")
+	next := link(t, c.get("/events"), newer)
+	for i := range 51 {
+		s.received(d, fmt.Sprint(i))
+	}
+	part := c.says(next, `hx-trigger="load delay:200ms, every 2s"`)
+	c.says(link(t, part, newer), `hx-trigger="every 2s"`)
+}
+
 func TestEventsAreFiltered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

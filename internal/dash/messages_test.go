@@ -21,9 +21,11 @@ const contact = "+15551234567"
 // connected makes a device that sends and receives.
 func (s *site) connected(ws postern.WorkspaceID, name string) postern.Device {
 	s.t.Helper()
+	s.devices++ // each is linked after those before, also within a millisecond
+	now := postern.TimeOf(time.Now())
 	d := postern.Device{
 		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, PhoneNumber: "+15550001111",
-		Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now()),
+		Metadata: map[string]string{}, CreatedAt: now, LinkedAt: now + postern.Time(s.devices),
 	}
 	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)

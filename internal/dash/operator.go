@@ -79,13 +79,20 @@ func queueTiles(s gateway.System) []page.Tile {
 	if s.OldestDue != 0 {
 		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "since it should have been sent"
 	}
+	waiting := page.Tile{Label: "Deliveries that wait", Value: num(s.Waiting), Note: num(s.Due) + " due, of active webhooks"}
+	if s.Waiting >= gateway.DeliveriesCounted {
+		waiting.Value += " or more"
+	}
+	if s.Due >= gateway.DeliveriesCounted {
+		waiting.Note = num(s.Due) + " or more due, of active webhooks"
+	}
 	var dead int64
 	for _, h := range s.Attempts {
 		dead += h.Exhausted
 	}
 	return []page.Tile{
 		queued,
-		{Label: "Deliveries that wait", Value: num(s.Waiting), Note: num(s.Due) + " due, of active webhooks"},
+		waiting,
 		oldest,
 		{Label: "Deliveries given up", Value: num(dead), Note: "in the last 24 hours"},
 	}

@@ -48,15 +48,15 @@ func (r *LogReader) back(ctx context.Context) (List[LoggedEvent], error) {
 
 // NewEvents reads on from a place, the page's cursor, that RecentEvents or an
 // earlier call gave, and gives the place behind what it has looked at. They come
-// oldest first, at most a page of them.
-func (g *Gateway) NewEvents(ctx context.Context, c Caller, q EventQuery) (list []LoggedEvent, place string, err error) {
+// oldest first, at most a page of them; more tells that there may be more.
+func (g *Gateway) NewEvents(ctx context.Context, c Caller, q EventQuery) (list []LoggedEvent, place string, more bool, err error) {
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
 	if r.at, err = g.openPlace(c.Workspace(), "events", q.Page.Cursor); err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
-	list, _, err = r.next(ctx, defaultPage)
-	return list, r.cursor("events", r.at), err
+	list, more, err = r.next(ctx, defaultPage)
+	return list, r.cursor("events", r.at), more, err
 }

@@ -20,6 +20,9 @@ type System struct {
 // MessagesCounted is how far the queue of messages is counted.
 const MessagesCounted = store.MessagesCounted
 
+// DeliveriesCounted is that for the deliveries that wait.
+const DeliveriesCounted = store.DeliveriesCounted
+
 // System tells operators how the whole server is doing.
 func (g *Gateway) System(ctx context.Context, by Actor) (s System, err error) {
 	if err := by.needsOperator(); err != nil {

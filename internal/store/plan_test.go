@@ -98,7 +98,9 @@ func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
 		devicesByState:  "USING COVERING INDEX device_state",
 		messagesQueued:  "SCAN message USING INDEX message_expiry", // which has the queue alone
 		messagesLeft:    "USING INDEX message_repeat (device_id>?)",
-		deliveriesDue:   "USING COVERING INDEX delivery_due",
+		deliveriesWait:  "USING COVERING INDEX delivery_due",
+		deliveriesDue:   "USING COVERING INDEX delivery_due (endpoint_id=? AND due_at<?)",
+		oldestDue:       "USING COVERING INDEX delivery_due (endpoint_id=?)",
 		allMessageHours: "INDEX message_hour_age (hour>?)",
 		allAttemptHours: "INDEX endpoint_hour_age (hour>?)",
 		workspacesUsed:  "SEARCH w USING PRIMARY KEY (id>?)",

@@ -17,8 +17,8 @@ type System struct {
 	Queued  int64 // messages that wait to be sent, at most MessagesCounted,
 	Sending int64 // and those of them that may have left, likewise
 
-	Waiting   int64        // deliveries,
-	Due       int64        // those of them that an active endpoint should have been sent,
+	Waiting   int64        // deliveries, at most DeliveriesCounted,
+	Due       int64        // those of them that an active endpoint should have been sent, likewise,
 	OldestDue postern.Time // and since when the oldest should have been; 0: none is due
 }
 
@@ -28,8 +28,12 @@ const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
 	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending') LIMIT $1 + 0) counted`
 	messagesLeft   = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > '' AND status IN ('queued', 'sending') LIMIT $1 + 0) counted`
-	deliveriesDue  = `SELECT count(*), coalesce(sum(CASE WHEN e.status = 'active' AND d.due_at <= $1 THEN 1 ELSE 0 END), 0), coalesce(min(CASE WHEN e.status = 'active' AND d.due_at <= $1 THEN d.due_at END), 0)
-		FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id WHERE d.status = 'pending'`
+	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id WHERE d.status = 'pending' LIMIT $1 + 0) counted`
+	// SQLite takes the tables of a CROSS JOIN in their order: what is not due is not gone through.
+	deliveriesDue = `SELECT count(*) FROM (SELECT d.n FROM endpoint e CROSS JOIN delivery d WHERE e.status = 'active' AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2 LIMIT $1 + 0) counted`
+	// Of each endpoint the first is looked up: the queue of one that is down may be long.
+	oldestDue = `SELECT coalesce(min(due_at), 0) FROM (SELECT (SELECT min(d.due_at) FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending') AS due_at
+		FROM endpoint e WHERE e.status = 'active') firsts WHERE due_at <= $1`
 )
 
 // System reads the figures of the whole server. Queues are counted through
@@ -40,7 +44,9 @@ func (db *DB) System(ctx context.Context, now postern.Time) (s System, err error
 		db.row(ctx, db.dialect.about, nil, &s.Engine, &s.Size),
 		db.row(ctx, messagesQueued, []any{MessagesCounted}, &s.Queued),
 		db.row(ctx, messagesLeft, []any{MessagesCounted}, &s.Sending),
-		db.row(ctx, deliveriesDue, []any{now}, &s.Waiting, &s.Due, &s.OldestDue),
+		db.row(ctx, deliveriesWait, []any{DeliveriesCounted}, &s.Waiting),
+		db.row(ctx, deliveriesDue, []any{DeliveriesCounted, now}, &s.Due),
+		db.row(ctx, oldestDue, []any{now}, &s.OldestDue),
 		db.rows(ctx, devicesByState, nil, func(r *sql.Rows) error {
 			var status postern.Status
 			var n int

@@ -10,6 +10,7 @@ type EventsView struct {
 	Devices []Choice
 	Events  []Event // newest first
 	Newer   string  // where newer ones are to be had; "": the page does not follow the log
+	Behind  bool    // there are newer ones already
 	Newest  string  // where the newest are
 	More    string  // where older ones are; "": there are none
 }
@@ -26,3 +27,12 @@ type Event struct {
 
 // eventsHeld is how many events a page that follows the log holds.
 const eventsHeld = 200
+
+// pace is when newer events are asked for: soon when there are some already, or a page
+// that follows a busy log would fall further and further behind.
+func (v EventsView) pace() string {
+	if v.Behind {
+		return "load delay:200ms, every 2s"
+	}
+	return "every 2s"
+}

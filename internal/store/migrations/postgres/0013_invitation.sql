@@ -19,6 +19,5 @@ CREATE INDEX invitation_open ON invitation (workspace_id, email) WHERE used_at =
 CREATE TABLE password_link (
     user_id    TEXT PRIMARY KEY REFERENCES users (id),
     token_hash TEXT NOT NULL UNIQUE,
-    expires_at BIGINT NOT NULL,
-    alone      BIGINT NOT NULL DEFAULT 0 -- 1: the password is all that is asked for then
+    expires_at BIGINT NOT NULL
 );

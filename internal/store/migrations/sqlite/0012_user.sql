@@ -4,7 +4,6 @@ CREATE TABLE users (
     id            TEXT PRIMARY KEY,
     email         TEXT NOT NULL UNIQUE, -- in lower case
     password_hash TEXT NOT NULL,        -- argon2id with its parameters
-    epoch         INTEGER NOT NULL DEFAULT 0, -- rises when all sign-ins are ended
     created_at    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

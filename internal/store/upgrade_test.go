@@ -1,0 +1,148 @@
+package store
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+
+	"github.com/pressly/goose/v3"
+)
+
+// TestMigrationsStay tells whether a migration was changed that databases have been
+// through already: what is in it now would never reach them.
+func TestMigrationsStay(t *testing.T) {
+	t.Parallel()
+	for engine, want := range map[string]string{
+		"sqlite":   "18ed1441458d073f3c9f1ac0590843fb3113ee393409726a8668148e1f5aa889",
+		"postgres": "e5aff1865b79111e224f360651714c0135b27d03018d06169115e7dd6e609bca",
+	} {
+		names, err := fs.Glob(migrations, "migrations/"+engine+"/*.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := sha256.New()
+		for _, name := range slices.Sorted(slices.Values(names)) {
+			if path.Base(name) > "0014" {
+				break
+			}
+			text, err := migrations.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Write(text)
+		}
+		if got := hex.EncodeToString(h.Sum(nil)); got != want {
+			t.Errorf("the migrations of %s up to 13 have the hash %s, want %s: add a migration instead of changing one", engine, got, want)
+		}
+	}
+}
+
+// TestUpgrade brings a database up to date that was filled at version 13.
+func TestUpgrade(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		opts := e.options(t)
+		before := atVersion(t, opts, 13)
+		for _, text := range []string{
+			`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`,
+			`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired, account, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence, last_event_at, deleted_at)
+				VALUES ('dev_1', 'ws_1', 'd', 'sandbox', 'connected', '', 'connect', 'a', '+15550001111', '', '{}', 1, 1, 1, 1, 0, 0, 0)`,
+			oldMessage("msg_1", "outbound", "api", "read", 3_600_000),
+			oldMessage("msg_2", "outbound", "api", "failed", 3_600_001),
+			oldMessage("msg_3", "outbound", "phone", "sent", 3_600_002),
+			oldMessage("msg_4", "inbound", "contact", "received", 7_199_999),
+			oldMessage("msg_5", "outbound", "api", "sent", 7_200_000),
+			`INSERT INTO event (id, workspace_id, device_id, type, sequence, body, created_at) VALUES ('evt_1', 'ws_1', 'dev_1', 'device.connected', 1, $1, 1)`,
+			`INSERT INTO users (id, email, password_hash, created_at) VALUES ('usr_1', 'a@example.com', 'x', 1), ('usr_2', 'b@example.com', 'x', 1)`,
+			`INSERT INTO password_link (user_id, token_hash, expires_at) VALUES ('usr_2', 'h', 9)`,
+			`INSERT INTO audit (at, workspace_id, user_id, act, subject, address) VALUES (1, 'ws_1', 'usr_1', 'user.set-up', 'usr_1', ''), (2, 'ws_1', 'usr_1', 'key.created', 'key_1', '')`,
+		} {
+			var args []any
+			if strings.Contains(text, "$1") {
+				args = append(args, []byte("{}"))
+			}
+			if _, err := before.ExecContext(t.Context(), text, args...); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		if err := before.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wantUpgraded(t, reopen(t, opts))
+	})
+}
+
+func wantUpgraded(t *testing.T, db *DB) {
+	t.Helper()
+	list, err := db.MessageSpans(t.Context(), "ws_1", 0, time.Hour)
+	want := []postern.MessageSpan{{Start: 3_600_000, Accepted: 2, Sent: 1, Delivered: 1, Failed: 1, Received: 1}, {Start: 7_200_000, Accepted: 1, Sent: 1}}
+	if err != nil || !slices.Equal(list, want) {
+		t.Errorf("hours %+v, want %+v; error %v", list, want, err)
+	}
+	chats, err := db.Chats(t.Context(), "ws_1", "dev_1", 0, 10)
+	if err != nil || len(chats) != 1 || chats[0].Newest.ID != "msg_5" {
+		t.Errorf("chats %+v, error %v", chats, err)
+	}
+	health, err := db.DeviceHealth(t.Context(), "ws_1", "dev_1", 0, 10)
+	if err != nil || len(health) != 1 {
+		t.Errorf("health %+v, error %v", health, err)
+	}
+	acts, err := db.Acts(t.Context(), "ws_1", ActFilter{Kind: "key", Limit: 10})
+	if err != nil || len(acts) != 1 {
+		t.Errorf("acts %+v, error %v", acts, err)
+	}
+	for id, operator := range map[postern.UserID]bool{"usr_1": true, "usr_2": false} {
+		u, _, _, err := db.User(t.Context(), id)
+		if err != nil || u.Operator != operator {
+			t.Errorf("%s: %+v, error %v", id, u, err)
+		}
+		if err := db.CreateSignIn(t.Context(), SignIn{TokenHash: string(id), UserID: id, Epoch: u.Epoch, Data: []byte("{}"), ExpiresAt: 9}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func oldMessage(id, direction, source, status string, at int) string {
+	return fmt.Sprintf(`INSERT INTO message (id, workspace_id, device_id, direction, type, chat_id, sender, from_number, from_lid, from_name, to_number, body, reply_to, status, error_code, error_detail,
+		network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, frame_left, undecryptable)
+		VALUES ('%[1]s', 'ws_1', 'dev_1', '%[2]s', 'text', '+15551234567', '', '', '', '', '', 'x', '', '%[4]s', '', '', '%[1]s', '%[3]s', '{}', %[5]d, 0, 0, 0, 0, 0, 0)`, id, direction, source, status, at)
+}
+
+// atVersion opens a new database for statements of its own, at an earlier version.
+func atVersion(t *testing.T, opts Options, version int64) *sql.DB {
+	t.Helper()
+	d := sqliteDialect()
+	db, err := openFile(t.Context(), filepath.Join(opts.Dir, "postern.db"), "immediate", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opts.URL != "" {
+		config, err := parseURL(opts.URL)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		d, db = postgresDialect(), openPool(config, "postern migrate", 1)
+	}
+	dir, err := fs.Sub(migrations, d.migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := goose.NewProvider(d.goose, db, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
