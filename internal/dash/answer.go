@@ -135,8 +135,10 @@ func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame
 	f := page.Frame{
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
-		Notice:    d.sessions.PopString(r.Context(), keyNotice),
 		Entries:   entries(v.caller.Member),
+	}
+	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
+		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
 	f.More = len(v.list) == gateway.MenuSize
 	for _, m := range v.list {

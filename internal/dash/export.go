@@ -55,9 +55,16 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 	return nil
 }
 
-// nextExport reads on, as long as the member may: a file that is taken slowly keeps
-// no rights.
+// nextExport reads on, as long as the member may and the browser is signed in: a file
+// that is taken slowly keeps no rights.
 func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
+	_, signedIn, err := d.g.Session(r.Context(), d.tokenHash(r))
+	if err == nil && !signedIn {
+		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
+	}
+	if err != nil {
+		return gateway.List[postern.Message]{}, err
+	}
 	caller, err := d.g.AsMember(r.Context(), v.user(), v.workspace())
 	if err == nil {
 		err = caller.Permit(postern.MessagesRead)

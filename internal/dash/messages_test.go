@@ -443,6 +443,20 @@ func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
 // read no more meanwhile gets no more, and sees that the file is not whole.
 func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]func(*site){
+		"left the workspace": func(s *site) { s.as("") },
+		"signed out everywhere": func(s *site) {
+			if err := s.g.EndSessions(s.t.Context(), "", s.member(email), ""); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { exportIsCut(t, end) })
+	}
+}
+
+func exportIsCut(t *testing.T, end func(*site)) {
+	t.Helper()
 	s := newSite(t)
 	c := s.setUp()
 	d := s.connected(s.workspace(), "Support")
@@ -461,7 +475,7 @@ func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res.StatusCode, err)
 	}
-	s.as("")
+	end(s)
 	n, err := io.Copy(io.Discard, res.Body)
 	if err == nil {
 		t.Errorf("the file is whole, after %d bytes", n)
