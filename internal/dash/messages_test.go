@@ -21,6 +21,7 @@ const contact = "+15551234567"
 // connected makes a device that sends and receives.
 func (s *site) connected(ws postern.WorkspaceID, name string) postern.Device {
 	s.t.Helper()
+	time.Sleep(2 * time.Millisecond) // ids are in order from one millisecond to the next
 	d := postern.Device{
 		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, PhoneNumber: "+15550001111",
 		Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now()),
@@ -479,6 +480,19 @@ func exportIsCut(t *testing.T, end func(*site)) {
 	n, err := io.Copy(io.Discard, res.Body)
 	if err == nil {
 		t.Errorf("the file is whole, after %d bytes", n)
+	}
+}
+
+func TestExportHoldsNoFormulas(t *testing.T) {
+	t.Parallel()
+	for cell, want := range map[string]string{
+		"": "", "hello": "hello", "a = b; c - d": "a = b; c - d", "https://example.com/?a=b": "https://example.com/?a=b",
+		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": " '=1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
+		";=cmd|' /C calc'!A0;": ";'=cmd|' /C calc'!A0;", "hi\n-cmd|' /C calc'!A0;": "hi\n'-cmd|' /C calc'!A0;", "a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1",
+	} {
+		if got := harmless(cell); got != want {
+			t.Errorf("%q is written as %q, want %q", cell, got, want)
+		}
 	}
 }
 
