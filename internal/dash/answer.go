@@ -56,7 +56,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		d.saw(r.Context(), pattern, v.caller.Member)
 		switch {
 		case errors.Is(err, errNoWorkspace):
-			return d.sendAway(w, r)
+			return d.sendAway(w, r, user)
 		case errors.Is(err, gateway.ErrUnknownPlan):
 			return d.showStopped(w, r, v)
 		}
@@ -75,8 +75,16 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 
 var errNoWorkspace = errors.New("the user belongs to no workspace")
 
-// sendAway signs out whoever belongs to no workspace any more, and says why.
-func (d *dash) sendAway(w http.ResponseWriter, r *http.Request) error {
+// sendAway signs out whoever belongs to no workspace any more, and says why. Operators
+// need none: they are led to their pages.
+func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+	switch _, err := d.g.AsOperator(r.Context(), user, d.address(r)); {
+	case err == nil:
+		http.Redirect(w, r, "/operator", http.StatusSeeOther)
+		return nil
+	case postern.ReasonOf(err) != postern.NotFound:
+		return err
+	}
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
@@ -135,10 +143,8 @@ func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame
 	f := page.Frame{
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
+		Notice:    d.sessions.PopString(r.Context(), keyNotice),
 		Entries:   entries(v.caller.Member),
-	}
-	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
-		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
 	f.More = len(v.list) == gateway.MenuSize
 	for _, m := range v.list {
