@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -55,9 +56,16 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 	return nil
 }
 
-// nextExport reads on, as long as the member may: a file that is taken slowly keeps
-// no rights.
+// nextExport reads on, as long as the member may and the browser is signed in: a file
+// that is taken slowly keeps no rights.
 func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
+	_, signedIn, err := d.g.Session(r.Context(), d.tokenHash(r))
+	if err == nil && !signedIn {
+		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
+	}
+	if err != nil {
+		return gateway.List[postern.Message]{}, err
+	}
 	caller, err := d.g.AsMember(r.Context(), v.user(), v.workspace())
 	if err == nil {
 		err = caller.Permit(postern.MessagesRead)
@@ -119,12 +127,17 @@ func row(m postern.Message) []string {
 	return cells
 }
 
-// harmless keeps a spreadsheet from taking a cell for a formula (OWASP, CSV
-// injection): it shows what follows an apostrophe as text. So it does with a number
-// such as +15551234567, of which it would make a sum.
+// formula is where a spreadsheet would begin one: at the beginning of a cell. A program
+// that parts cells by semicolons or tabs, as Excel does in much of Europe, does not see
+// the quotes around ours: for it a cell also begins behind those, and behind a line's end.
+var formula = regexp.MustCompile(`(^|[;\t\r\n])([\s"]*)([=+\-@＝＋－＠])`)
+
+// harmless keeps a spreadsheet from taking a cell, or a part of it, for a formula
+// (OWASP, CSV injection): it shows what follows an apostrophe as text. So it does with a
+// number such as +15551234567, of which it would make a sum.
 func harmless(cell string) string {
-	if strings.ContainsAny(cell[:min(len(cell), 1)], "=+-@\t\r\n") || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
-		return "'" + cell
+	if strings.ContainsAny(cell[:min(len(cell), 1)], "\t\r\n") {
+		cell = "'" + cell
 	}
-	return cell
+	return formula.ReplaceAllString(cell, "$1$2'$3")
 }

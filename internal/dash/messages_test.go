@@ -445,6 +445,20 @@ func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
 // read no more meanwhile gets no more, and sees that the file is not whole.
 func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]func(*site){
+		"left the workspace": func(s *site) { s.as("") },
+		"signed out everywhere": func(s *site) {
+			if err := s.g.EndSessions(s.t.Context(), "", s.member(email), ""); err != nil {
+				s.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { exportIsCut(t, end) })
+	}
+}
+
+func exportIsCut(t *testing.T, end func(*site)) {
+	t.Helper()
 	s := newSite(t)
 	c := s.setUp()
 	d := s.connected(s.workspace(), "Support")
@@ -463,10 +477,23 @@ func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res.StatusCode, err)
 	}
-	s.as("")
+	end(s)
 	n, err := io.Copy(io.Discard, res.Body)
 	if err == nil {
 		t.Errorf("the file is whole, after %d bytes", n)
+	}
+}
+
+func TestExportHoldsNoFormulas(t *testing.T) {
+	t.Parallel()
+	for cell, want := range map[string]string{
+		"": "", "hello": "hello", "a = b; c - d": "a = b; c - d", "https://example.com/?a=b": "https://example.com/?a=b",
+		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": " '=1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
+		";=cmd|' /C calc'!A0;": ";'=cmd|' /C calc'!A0;", "hi\n-cmd|' /C calc'!A0;": "hi\n'-cmd|' /C calc'!A0;", "a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1",
+	} {
+		if got := harmless(cell); got != want {
+			t.Errorf("%q is written as %q, want %q", cell, got, want)
+		}
 	}
 }
 

@@ -86,8 +86,13 @@ func TestOperatorPagesAreForOperatorsAlone(t *testing.T) {
 			t.Errorf("an operator: %v is answered %d", route, p.status)
 		}
 	}
-	s.as("")
+	if err := s.g.RemoveMember(t.Context(), gateway.Operator(), list[0].ID, s.member(email)); err != nil {
+		t.Fatal(err)
+	}
+	ada.want(ada.get("/"), http.StatusSeeOther, "/operator") // and is not signed out for belonging to no workspace
 	ada.want(ada.get("/operator"), http.StatusOK, "")
+	s.operates(false)
+	ada.want(ada.get("/"), http.StatusForbidden, "")
 }
 
 func TestOperatorSeesTheServer(t *testing.T) {

@@ -148,6 +148,14 @@ func TestResetKeepsTheSecondStep(t *testing.T) {
 			to = "/"
 		}
 		c.want(c.post("/join/"+token, url.Values{"password": {"five plain words are here"}}), http.StatusSeeOther, to)
+		acts, err := s.g.Acts(t.Context(), gateway.Operator(), "", gateway.ActQuery{Kind: "user"})
+		told := map[string]bool{}
+		for _, a := range acts.Data {
+			told[a.Act] = true
+		}
+		if err != nil || told["user.password-reset-alone"] != alone || told["user.second-step-removed"] != alone || told["user.password-reset"] == alone {
+			t.Errorf("alone %v: written down are %v, %v", alone, told, err)
+		}
 	}
 }
 

@@ -67,6 +67,15 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		o.hire("carol@example.com", postern.Viewer)
+		_, mine, err := g.ResetPassword(ctx, Operator(), Reset{Email: "carol@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, link, err := g.ResetPassword(ctx, by, Reset{Email: "ada@example.com", Alone: true})
+		if err != nil {
+			t.Fatal(err)
+		}
 		_, token, err := g.Invite(ctx, by, other.ID, NewInvitation{"eve@example.com", postern.Owner})
 		if err := errors.Join(err, g.SetPlan(ctx, by, other.ID, "pro")); err != nil {
 			t.Fatal(err)
@@ -85,8 +94,13 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 				t.Errorf("%s goes on without the flag", name)
 			}
 		}
-		if _, err := g.JoinLink(ctx, token); err == nil {
-			t.Error("the invitation outlives the flag")
+		for name, token := range map[string]string{"invitation": token, "link for a password": link} {
+			if _, err := g.JoinLink(ctx, token); err == nil {
+				t.Errorf("the %s outlives the flag", name)
+			}
+		}
+		if _, err := g.JoinLink(ctx, mine); err != nil {
+			t.Error("a link that another made goes with the flag:", err)
 		}
 	})
 }

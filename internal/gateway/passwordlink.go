@@ -76,7 +76,11 @@ func (g *Gateway) ResetPassword(ctx context.Context, by Actor, in Reset) (u post
 	if err != nil {
 		return u, "", err
 	}
+	act := "user.password-reset"
+	if in.Alone {
+		act = "user.password-reset-alone"
+	}
 	token, now := randomToken(), g.time()
-	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", "user.password-reset", ""))
+	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", act, ""))
 	return u, token, err
 }

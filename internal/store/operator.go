@@ -8,8 +8,8 @@ import (
 )
 
 // SetOperator makes the user with an address an operator, or takes that back. What
-// is so already is left alone, and not recorded. An invitation that only an operator
-// could make goes with the right.
+// is so already is left alone, and not recorded. What only an operator could make goes
+// with the right: invitations, and links for the passwords of others.
 func (db *DB) SetOperator(ctx context.Context, email string, on bool, act Act) (u postern.User, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		var ok bool
@@ -25,7 +25,7 @@ func (db *DB) SetOperator(ctx context.Context, email string, on bool, act Act) (
 		u.Operator, act.Subject = on, string(u.ID)
 		err := errors.Join(t.exec(`UPDATE users SET operator = $2 WHERE id = $1`, u.ID, on), act.record(t))
 		if !on {
-			err = errors.Join(err, t.revokeForeign(u.ID, act.At))
+			err = errors.Join(err, t.revokeForeign(u.ID, act.At), t.exec(`DELETE FROM password_link WHERE made_by = $1`, u.ID))
 		}
 		return err
 	}))

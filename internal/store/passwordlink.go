@@ -51,7 +51,7 @@ func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked
 			err = errors.Join(t.insertUser(u, ""), t.exec(`DELETE FROM setting WHERE name = $1`, setUpToken)) // there is a first user
 		}
 		if linked {
-			err = errors.Join(err, t.setPasswordLink(PasswordLink{u.ID, o.TokenHash, o.ExpiresAt, false}))
+			err = errors.Join(err, t.setPasswordLink(PasswordLink{UserID: u.ID, TokenHash: o.TokenHash, ExpiresAt: o.ExpiresAt}))
 		}
 		o.Act.Subject = string(u.ID)
 		return errors.Join(err, t.addMember(o.WorkspaceID, u, o.Role, o.Act.At), o.Act.record(t))
@@ -64,7 +64,8 @@ type PasswordLink struct {
 	UserID    postern.UserID
 	TokenHash string
 	ExpiresAt postern.Time
-	Alone     bool // the password is all that is asked for then: other factors go with its use
+	Alone     bool           // the password is all that is asked for then: other factors go with its use
+	MadeBy    postern.UserID // the operator; "" is whoever reaches the socket
 }
 
 // SetPasswordLink replaces the link by which the user with an address may choose a
@@ -78,7 +79,7 @@ func (db *DB) SetPasswordLink(ctx context.Context, email string, l PasswordLink,
 		if !ok {
 			return postern.Errorf(postern.NotFound, "nobody has this e-mail address")
 		}
-		act.Subject, l.UserID = string(u.ID), u.ID
+		act.Subject, l.UserID, l.MadeBy = string(u.ID), u.ID, act.UserID
 		if err := t.operatorActs([]Act{act}); err != nil {
 			return err
 		}
@@ -92,8 +93,8 @@ func (t *tx) setPasswordLink(l PasswordLink) error {
 	if l.Alone {
 		alone = 1
 	}
-	return t.exec(`INSERT INTO password_link (user_id, token_hash, expires_at, alone) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at, alone = excluded.alone`, l.UserID, l.TokenHash, l.ExpiresAt, alone)
+	return t.exec(`INSERT INTO password_link (user_id, token_hash, expires_at, alone, made_by) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at, alone = excluded.alone, made_by = excluded.made_by`, l.UserID, l.TokenHash, l.ExpiresAt, alone, l.MadeBy)
 }
 
 // PasswordLink finds who may choose a password by a token; ok is false when nobody
@@ -116,7 +117,9 @@ func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.
 			return LinkOver()
 		}
 		if err == nil && alone != 0 {
-			err = t.removeFactors(id)
+			removed := act
+			removed.Act = "user.second-step-removed"
+			err = errors.Join(t.removeFactors(id), removed.record(t))
 		}
 		if err != nil {
 			return err
