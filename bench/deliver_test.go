@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,6 +33,7 @@ type backlog struct {
 	box      *seal.Box
 	device   postern.Device
 	endpoint postern.Endpoint
+	chat     string // whose messages come; "" is one number's
 }
 
 func newBacklog(t *testing.T, url string) *backlog {
@@ -78,8 +80,9 @@ func (b *backlog) receiveAs(ctx context.Context, begin func(postern.MessageID)) 
 	now := postern.TimeOf(time.Now())
 	id = postern.NewMessageID()
 	begin(id)
+	chat := cmp.Or(b.chat, "+15551234567")
 	return id, b.db.RecordInbound(ctx, store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now, Message: postern.Message{
-		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567",
+		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: chat, From: postern.Maybe(chat),
 		Body: "A message of ordinary length, as people write them.", Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
 	}})
 }

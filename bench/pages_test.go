@@ -24,16 +24,31 @@ const (
 // pages measures the server's time for each page of the dashboard, in a workspace
 // with many devices and messages.
 func pages(t *testing.T) (list []figure) {
-	h, cookie, device := dashboard(t)
-	for _, path := range []string{"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/devices", "/devices/" + string(device.ID), "/keys", "/account", "/operator", "/operator/workspaces", "/operator/workspaces?q=none", "/operator/workspaces/" + string(device.WorkspaceID), "/operator/people"} {
-		f := figure{name: "dashboard " + strings.NewReplacer(string(device.ID), "{id}", string(device.WorkspaceID), "{id}").Replace(path), unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
+	h, cookie, device, message := dashboard(t)
+	for _, path := range pagePaths() {
+		where := strings.NewReplacer("{device}", string(device.ID), "{workspace}", string(device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0))).Replace(path)
+		f := figure{name: "dashboard " + path, unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
 		for range rounds {
-			f.ours = append(f.ours, pageTime(t, h, cookie, path))
+			f.ours = append(f.ours, pageTime(t, h, cookie, where))
 		}
 		list = append(list, f)
 	}
 	return list
 }
+
+// pagePaths are the pages; what is in braces is filled in.
+func pagePaths() []string {
+	return []string{
+		"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
+		"/messages", "/messages?q={chat}", "/messages?device={device}", "/messages?device={device}&q={chat}", "/messages?status=failed", "/messages?status=read", "/messages?direction=outbound",
+		"/messages/{message}", "/messages/new", "/messages/chats?device={device}", "/messages/chats/{device}/{chat}",
+		"/devices", "/devices/{device}", "/devices/{device}/health", "/keys", "/webhooks", "/people", "/people/audit", "/account", "/workspaces",
+		"/operator", "/operator/workspaces", "/operator/workspaces?q=none", "/operator/workspaces/{workspace}", "/operator/people",
+	}
+}
+
+// chatOf is the chat of a message: there are a thousand.
+func chatOf(n int) string { return fmt.Sprintf("+1555%07d", n%1000) }
 
 func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) float64 {
 	t.Helper()
@@ -51,8 +66,9 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 	return float64(time.Since(began).Microseconds()) / n
 }
 
-// dashboard is one whose first user is signed in, and a device of the workspace.
-func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.Device) {
+// dashboard is one whose first user is signed in, with a device of the workspace
+// and a message of it.
+func dashboard(t *testing.T) (h http.Handler, cookie *http.Cookie, device postern.Device, message postern.MessageID) {
 	t.Helper()
 	b := newBacklog(t, "https://example.com")
 	devices := []postern.Device{b.device}
@@ -67,16 +83,20 @@ func dashboard(t *testing.T) (http.Handler, *http.Cookie, postern.Device) {
 	inParallel(64, func(n int) error {
 		for i := n; i < pageMessages; i += 64 {
 			b := *b
-			b.device = devices[i%pageDevices]
-			if _, err := b.receive(context.WithoutCancel(t.Context())); err != nil {
+			b.device, b.chat = devices[i%pageDevices], chatOf(i/pageDevices)
+			id, err := b.receive(context.WithoutCancel(t.Context()))
+			if err != nil {
 				return err
+			}
+			if i == 0 {
+				message = id
 			}
 		}
 		return nil
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
-	h := dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
-	return h, signedIn(t, g, h), b.device
+	h = dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
+	return h, signedIn(t, g, h), b.device, message
 }
 
 // signedIn makes the first user, who owns the workspace.

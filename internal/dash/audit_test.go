@@ -50,13 +50,13 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 		c.want(c.post(path+act, nil), http.StatusSeeOther, path)
 	}
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
-	s.recorded("device", "device.created Support", "device.link-opened Support", "device.link-shared Support", "device.paused Support", "device.resumed Support", "device.unlinked Support", "device.deleted Support")
+	s.recorded("device", "device.created Support", "device.link-opened Support", "device.link-shared Support", "device.link-canceled Support", "device.paused Support", "device.resumed Support", "device.unlinked Support", "device.deleted Support")
 
 	key, err := s.g.Operator(t.Context(), s.workspace())
 	if err == nil {
 		_, err = s.g.CreateDevice(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
 	}
-	if got := s.acts("device"); err != nil || len(got) != 7 {
+	if got := s.acts("device"); err != nil || len(got) != 8 {
 		t.Errorf("what a key does is written down: %v, %v", got, err)
 	}
 }

@@ -31,10 +31,16 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 	if err != nil {
 		return err
 	}
+	if err := d.g.Exported(r.Context(), v.caller); err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	h.Set("Content-Disposition", `attachment; filename="messages-`+time.Now().UTC().Format("2006-01-02-150405")+`.csv"`)
 	h.Set("X-Row-Limit", fmt.Sprint(exportRows))
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	f := &exported{ctl: http.NewResponseController(w), csv: csv.NewWriter(w)}
 	f.csv.UseCRLF = true               // RFC 4180
 	_, err = w.Write([]byte("\ufeff")) // without it Excel takes UTF-8 for something else

@@ -54,10 +54,13 @@ func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
 		Send: v.may(postern.MessagesWrite),
 	}
 	if id, is := messageID(view.Find.Value); is {
-		m, found := d.g.Message(r.Context(), v.caller, id)
-		if found == nil {
+		m, missing := d.g.Message(r.Context(), v.caller, id)
+		switch reason := postern.ReasonOf(missing); {
+		case missing == nil:
 			http.Redirect(w, r, messagePath(m.ID), http.StatusSeeOther)
 			return nil
+		case reason != postern.NotFound && reason != postern.ResourceNotAllowed:
+			return missing
 		}
 		err = postern.Invalid("/q", "there is no such message")
 	}

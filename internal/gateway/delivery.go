@@ -72,7 +72,7 @@ func (g *Gateway) TestEndpoint(ctx context.Context, c Caller, id postern.Endpoin
 		now := g.time()
 		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
 		return d, func(once *store.Once) error {
-			return g.db.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once)
+			return g.db.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once, c.did(now, "webhook.tested", string(id), e.URL)...)
 		}, nil
 	})
 }
@@ -124,7 +124,7 @@ func (g *Gateway) RetryDelivery(ctx context.Context, c Caller, id postern.Delive
 		d, _, err := g.delivery(ctx, c, id)
 		d.Status, d.NextAttemptAt, d.CompletedAt = postern.DeliveryPending, now, 0
 		return d, func(once *store.Once) error {
-			_, err := g.db.RetryDelivery(ctx, c.Workspace(), id, now, once)
+			_, err := g.db.RetryDelivery(ctx, c.Workspace(), id, now, once, c.did(now, "webhook.delivery-retried", string(id), "")...)
 			return err
 		}, err
 	})

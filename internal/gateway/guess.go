@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
+	"sync"
 	"time"
 
 	"postern/internal/postern"
@@ -16,10 +18,29 @@ import (
 // from one network, and of one account in all. The second is lower than the third,
 // so that a guesser somewhere does not lock the user out everywhere; the first
 // keeps hashing, which is dear, from being everybody's.
-type guesses struct{ from, near, all *throttled.GCRARateLimiterCtx }
+type guesses struct {
+	from, near, all *throttled.GCRARateLimiterCtx
+
+	mu     sync.Mutex
+	proved map[postern.UserID]int // how often users who are signed in have entered their passwords again
+}
 
 func newGuesses() *guesses {
-	return &guesses{from: newRate(throttled.PerHour, guessesFrom), near: newRate(throttled.PerHour, guessesNear), all: newRate(throttled.PerHour, guessesAll)}
+	return &guesses{from: newRate(throttled.PerHour, guessesFrom), near: newRate(throttled.PerHour, guessesNear), all: newRate(throttled.PerHour, guessesAll), proved: map[postern.UserID]int{}}
+}
+
+// again is what the guesses of a user who is signed in are counted by. It is a new
+// name after each right one: those are no guesses.
+func (g *guesses) again(id postern.UserID) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return string(id) + " " + strconv.Itoa(g.proved[id])
+}
+
+func (g *guesses) prove(id postern.UserID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.proved[id]++
 }
 
 // newRate allows at most a number in a time: the burst and what comes back in that

@@ -130,10 +130,14 @@ func (g *Gateway) AnswerPasskey(ctx context.Context, c Caller, id postern.Device
 
 // CancelLink ends the open attempt and gives the slot back.
 func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID) error {
-	if _, err := g.Device(ctx, c, id); err != nil {
+	d, err := g.Device(ctx, c, id)
+	if err != nil {
 		return err
 	}
-	ended, err := g.db.EndLink(ctx, id, "", postern.LinkFailed, "canceled", g.time())
+	now := g.time()
+	ended, err := g.db.EndLink(ctx, store.LinkEnd{
+		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now, Acts: c.did(now, "device.link-canceled", string(id), d.Name),
+	})
 	if err == nil && !ended {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
 	}
@@ -195,6 +199,6 @@ func (g *Gateway) Linked(ctx context.Context, d postern.Device, l store.LinkRow,
 
 // EndLink ends an attempt without a link.
 func (g *Gateway) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
-	_, err := g.db.EndLink(ctx, l.DeviceID, l.ID, status, reason, g.time())
+	_, err := g.db.EndLink(ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()})
 	return err
 }

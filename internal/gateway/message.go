@@ -126,3 +126,11 @@ func (g *Gateway) Messages(ctx context.Context, c Caller, q MessageQuery) (List[
 	rows, err := g.db.Messages(ctx, c.Workspace(), f, sp)
 	return page(g, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
 }
+
+// Exported writes into the audit log that a member takes messages away as a file.
+func (g *Gateway) Exported(ctx context.Context, c Caller) (err error) {
+	for _, act := range c.did(g.time(), "message.exported", "", "") {
+		err = g.db.RecordAct(ctx, act)
+	}
+	return err
+}

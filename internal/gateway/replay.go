@@ -83,5 +83,6 @@ func (g *Gateway) StopReplay(ctx context.Context, c Caller, id postern.ReplayID)
 	if _, err := g.Replay(ctx, c, id); err != nil {
 		return err
 	}
-	return g.db.StopReplay(ctx, c.Workspace(), id, g.time())
+	now := g.time()
+	return g.db.StopReplay(ctx, c.Workspace(), id, now, c.did(now, "webhook.replay-stopped", string(id), "")...)
 }

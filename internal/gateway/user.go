@@ -140,13 +140,13 @@ func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern
 }
 
 // reenter checks the password of a user who is signed in, and gives its hash.
-// Guesses are as few as at the sign-in, and counted apart: whoever tries the
+// Wrong ones are as few as at the sign-in, and counted apart: whoever tries the
 // sign-in from elsewhere does not keep the user from the own account.
 func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (u postern.User, hash string, err error) {
 	if len(password) > maxPassword {
 		return u, "", postern.Invalid(pointer, "this is not your password")
 	}
-	if err := g.guesses.take(ctx, address, string(id)); err != nil {
+	if err := g.guesses.take(ctx, address, g.guesses.again(id)); err != nil {
 		return u, "", err
 	}
 	u, hash, ok, err := g.db.User(ctx, id)
@@ -154,7 +154,11 @@ func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID
 		return u, "", err
 	}
 	same, err := g.hashing.matches(ctx, password, hash)
-	if err == nil && (!ok || !same) {
+	switch {
+	case err != nil:
+	case ok && same:
+		g.guesses.prove(id)
+	default:
 		err = postern.Invalid(pointer, "this is not your password")
 	}
 	return u, hash, err

@@ -244,6 +244,25 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 	})
 }
 
+// Who enters the right password again and again is not kept from it; who guesses is.
+func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	u, _ := first(t, g)
+	for range 2 * guessesNear {
+		if err := g.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); err != nil {
+			t.Fatalf("the right one is answered %v", err)
+		}
+	}
+	limited := false
+	for range guessesNear {
+		limited = limited || postern.ReasonOf(g.Reenter(t.Context(), "192.0.2.1", u.ID, "not this one")) == postern.RateLimited
+	}
+	if err := g.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
+		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
+	}
+}
+
 func TestNewPasswordEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)

@@ -95,7 +95,7 @@ func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.D
 // the same event and bytes, with attempts and a window of its own; what is new
 // in its chat does not wait for it. An attempt that is under way sees by the
 // time that another one was asked for; see heed.
-func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once) (d postern.Delivery, err error) {
+func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once, acts ...Act) (d postern.Delivery, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id post
 			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.wake(RetryDue, string(d.EndpointID))
-		return err
+		return errors.Join(err, t.recordActs(acts))
 	}))
 	return d, err
 }

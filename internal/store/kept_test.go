@@ -53,7 +53,7 @@ func TestKeptDevicesAreThoseOnDisk(t *testing.T) {
 		steps := []func() error{
 			func() error { return db.OpenLink(ctx, l) },
 			func() error {
-				_, err := db.EndLink(ctx, d.ID, l.Link.ID, postern.LinkExpired, "timeout", testNow)
+				_, err := db.EndLink(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
 				return err
 			},
 			func() error {

@@ -170,17 +170,29 @@ func (o FinishLink) apply(t *tx) error {
 // FinishLink records that a phone scanned the code and the keys are kept.
 func (db *DB) FinishLink(ctx context.Context, o FinishLink) error { return db.do(ctx, o) }
 
+// LinkEnd is how a link attempt ends.
+type LinkEnd struct {
+	DeviceID postern.DeviceID
+	LinkID   postern.LinkID // "" is whichever is open
+	Status   postern.LinkStatus
+	Reason   string
+	At       postern.Time
+	Acts     []Act
+}
+
 // EndLink ends the open attempt of a device without a link and gives the slot
-// back. With an id it ends that attempt only, without one whichever is open. It
-// does nothing when there is none.
-func (db *DB) EndLink(ctx context.Context, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string, at postern.Time) (ended bool, err error) {
+// back. It does nothing when there is none.
+func (db *DB) EndLink(ctx context.Context, o LinkEnd) (ended bool, err error) {
 	err = db.do(ctx, opFunc(func(t *tx) error {
-		ended, err = endLink(t, device, only, status, reason, at)
+		ended, err = endLink(t, o.DeviceID, o.LinkID, o.Status, o.Reason, o.At)
 		if err != nil || !ended {
 			return err
 		}
+		if err := t.recordActs(o.Acts); err != nil {
+			return err
+		}
 		// As postern.Device.WithoutLink has it.
-		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = $2, desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`, device, reason)
+		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = $2, desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`, o.DeviceID, o.Reason)
 	}))
 	return ended, err
 }

@@ -50,7 +50,7 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
 			t.Errorf("a second attempt = %v, want link-already-open", err)
 		}
-		ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkExpired, "timeout", testNow)
+		ended, err := db.EndLink(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
 		if !ended || err != nil {
 			t.Fatalf("EndLink = %v, %v", ended, err)
 		}
@@ -58,7 +58,7 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.OpenLink(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := db.EndLink(t.Context(), d.ID, first.Link.ID, postern.LinkFailed, "late", testNow); ended || err != nil {
+		if ended, err := db.EndLink(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed, Reason: "late", At: testNow}); ended || err != nil {
 			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 		}
 		if err := db.LinkScanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {

@@ -11,7 +11,7 @@ import (
 
 // QueueNotice queues a notice for an endpoint of the workspace, which must be
 // active. d says what it is; body is what is posted.
-func (db *DB) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once) error {
+func (db *DB) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -19,7 +19,7 @@ func (db *DB) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern
 		if err := t.activeEndpoint(ws, d.EndpointID); err != nil {
 			return err
 		}
-		return t.notice(ws, d, body)
+		return errors.Join(t.notice(ws, d, body), t.recordActs(acts))
 	}))
 }
 

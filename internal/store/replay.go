@@ -60,9 +60,13 @@ func (db *DB) Replays(ctx context.Context, ws postern.WorkspaceID, endpoint post
 }
 
 // StopReplay ends a replay that runs: it queues nothing more.
-func (db *DB) StopReplay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time) error {
+func (db *DB) StopReplay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time, acts ...Act) error {
 	return db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'running'`, ws, id, at)
+		n, err := t.changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'running'`, ws, id, at)
+		if err == nil && n > 0 {
+			err = t.recordActs(acts)
+		}
+		return err
 	}))
 }
 
