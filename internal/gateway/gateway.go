@@ -55,6 +55,9 @@ type Options struct {
 	CheckProxy func(string) error
 	// BaseURL is where browsers reach the dashboard: passkeys are bound to it.
 	BaseURL string
+	// PasswordMemory is what hashing a password takes, in KiB; 0 is 64 MiB. Less is
+	// for tests that are not about it.
+	PasswordMemory uint32
 	// GoodbyeWait is how long deleting a device waits for the network's answer;
 	// 0 is ten seconds.
 	GoodbyeWait time.Duration
@@ -70,7 +73,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), passkeys: passkeys, noPasskeys: noPasskeys,
+		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), passkeys: passkeys, noPasskeys: noPasskeys,
 	}
 }
 

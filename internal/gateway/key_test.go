@@ -42,7 +42,7 @@ func open(t *testing.T, url string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }})
+	return New(Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }, PasswordMemory: 64})
 }
 
 func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {

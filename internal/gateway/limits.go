@@ -56,16 +56,17 @@ const (
 
 	minPassword    = 10 // bytes
 	maxPassword    = 256
-	maxEmail       = 254  // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
-	maxHashing     = 4    // passwords that are hashed at once, with 64 MiB each
-	maxHashQueue   = 64   // passwords that wait to be hashed, or are
-	maxSessions    = 100  // of a user that are shown
-	maxPasskeys    = 20   // of a user
-	maxIdentities  = 10   // of a user
-	recoveryCodes  = 10   // that a user is given at once
-	maxMembers     = 1000 // of a workspace that are shown
-	maxInvitations = 100  // of a workspace that are open
-	namesShown     = 3    // of the workspaces of each user in a list
+	maxEmail       = 254      // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
+	hashMemory     = 64 << 10 // KiB
+	maxHashing     = 4        // passwords that are hashed at once, with 64 MiB each
+	maxHashQueue   = 64       // passwords that wait to be hashed, or are
+	maxSessions    = 100      // of a user that are shown
+	maxPasskeys    = 20       // of a user
+	maxIdentities  = 10       // of a user
+	recoveryCodes  = 10       // that a user is given at once
+	maxMembers     = 1000     // of a workspace that are shown
+	maxInvitations = 100      // of a workspace that are open
+	namesShown     = 3        // of the workspaces of each user in a list
 
 	// MenuSize is how many workspaces of a user are offered on every page.
 	MenuSize = 20

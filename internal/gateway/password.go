@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the common passwords
 	"fmt"
@@ -24,11 +25,12 @@ type hashing struct {
 	none   string       // the hash of nobody's password, so that an unknown address takes as long
 }
 
-func newHashing() *hashing {
+func newHashing(memory uint32) *hashing {
+	memory = cmp.Or(memory, hashMemory)
 	return &hashing{
-		params: argon2id.Params{Memory: 64 << 10, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
+		params: argon2id.Params{Memory: memory, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 		turn:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
-		none:   "$argon2id$v=19$m=65536,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+		none:   fmt.Sprintf("$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory),
 	}
 }
 

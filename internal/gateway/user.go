@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/mail"
 	"strings"
+	"unicode"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -84,7 +85,8 @@ func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (p
 func checkEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
-	if err != nil || a.Address != text || len(text) > maxEmail || !cleanText(text) {
+	unseen := strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) // such as what turns text around
+	if err != nil || a.Address != text || len(text) > maxEmail || !cleanText(text) || unseen {
 		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil

@@ -120,6 +120,11 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%q is taken as %q", email, got)
 		}
 	}
+	for _, email := range []string{"\u202eada@example.com", "a\u200bda@example.com"} {
+		if _, err := checkEmail(email); err == nil {
+			t.Errorf("%q is taken", email)
+		}
+	}
 	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200), "Qwerty123456", "password123"} {
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)

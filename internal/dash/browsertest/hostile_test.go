@@ -464,10 +464,10 @@ func (h *hostile) export() {
 	}
 }
 
-// inFile is a text without what writing it to a file adds or leaves out: an apostrophe
-// before it, and carriage returns.
+// inFile is a text without what writing it to a file adds or leaves out: apostrophes
+// before what a formula begins with, and carriage returns.
 func inFile(s string) string {
-	return strings.TrimPrefix(strings.ReplaceAll(s, "\r", ""), "'")
+	return strings.NewReplacer("\r", "", "'", "").Replace(s)
 }
 
 // plain is what HTML makes of a text: it has no NUL, and one end of a line.

@@ -1,0 +1,167 @@
+package browsertest
+
+import (
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/testkit"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// elsewhere are the patterns that TestEveryPageIsForEverybody does not visit, with
+// what does.
+var elsewhere = map[string]string{
+	"/setup/{token}":                 "every test begins there",
+	"/signin/second":                 "TestPasskeyAsTheSecondStep",
+	"/account/second/app":            "TestPasskeyAsTheSecondStep",
+	"/signin/oidc":                   "leads to a provider: TestSignInByOIDC",
+	"/join/{token}/oidc":             "leads to a provider: TestSignInByOIDC",
+	"/account/again":                 "leads to a provider: TestSignInByOIDC",
+	"/account/identities":            "needs a provider: TestSignInByOIDC",
+	"/account/identities/connect":    "leads to a provider: TestSignInByOIDC",
+	"/operator/people/{id}/password": "TestOperator",
+	"/events/new":                    "a part of a page",
+	"/messages.csv":                  "a file",
+}
+
+// Every page that the dashboard has, read from its sources: axe finds nothing, and
+// all that can be used is reached with the tab key and shows that it has the focus.
+func TestEveryPageIsForEverybody(t *testing.T) {
+	k := testkit.Start(t)
+	c := k.Workspace("growth") // whoever sets up owns it too
+	b, guest := open(t, k.URL()), open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	in := filled(t, k, c)
+	for _, path := range []string{"/signin", in["/join/{token}"]} {
+		guest.goTo(path)
+		guest.usable()
+		guest.byKeyboard()
+	}
+	patterns := patterns(t)
+	for pattern, why := range elsewhere {
+		if !slices.Contains(patterns, pattern) {
+			t.Errorf("%s (%s) is no page any more", pattern, why)
+		}
+	}
+	for _, pattern := range patterns {
+		if elsewhere[pattern] != "" || pattern == "/signin" || pattern == "/join/{token}" {
+			continue
+		}
+		path, ok := in[pattern]
+		if !ok && strings.Contains(pattern, "{") {
+			t.Errorf("nobody visits %s", pattern)
+			continue
+		}
+		if !ok {
+			path = pattern
+		}
+		b.goTo(path)
+		if strings.Contains(b.text(), "Not found") {
+			t.Errorf("%s is not found", path)
+		}
+		b.usable()
+		b.byKeyboard()
+	}
+}
+
+// patterns are the paths of pages in the sources.
+func patterns(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no sources: %v", err)
+	}
+	list := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`"GET (/[^"]*)"`).FindAllStringSubmatch(string(text), -1) {
+			list[strings.TrimSuffix(m[1], "{$}")] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(list))
+}
+
+// filled makes one of each thing, and gives for each pattern the path of its page.
+func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
+	t.Helper()
+	hooks := c.Receive()
+	d := c.Link("+15550001111")
+	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": "+15551234567", "body": "Hello"}, 200, nil)
+	hooks.Await(postern.MessageReceived)
+	var messages, deliveries struct{ Data []struct{ ID string } }
+	c.Call("GET", "/v1/messages", nil, 200, &messages)
+	hook := "/v1/webhooks/" + string(hooks.Endpoint.ID)
+	c.Call("GET", hook+"/deliveries", nil, 200, &deliveries)
+	var replay struct{ ID string }
+	c.Call("POST", hook+"/replay", map[string]any{}, 202, &replay)
+	ws := d.WorkspaceID
+	_, token, err := k.Gateway().CreateUser(t.Context(), ws, gateway.NewUser{Email: "bob@example.com", Role: postern.Viewer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, webhook := "/devices/"+string(d.ID), "/webhooks/"+string(hooks.Endpoint.ID)
+	return map[string]string{
+		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete", "/devices/{id}/health": device + "/health", "/devices/{id}/phone": device + "/phone",
+		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID), "/messages/chats/{device}/{chat}": "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
+		"/operator/workspaces/{id}": "/operator/workspaces/" + string(ws),
+		"/webhooks/{id}":            webhook, "/webhooks/{id}/deliveries": webhook + "/deliveries", "/webhooks/{id}/deliveries/{delivery}": webhook + "/deliveries/" + deliveries.Data[0].ID,
+		"/webhooks/{id}/edit": webhook + "/edit", "/webhooks/{id}/replay": webhook + "/replay", "/webhooks/{id}/replays": webhook + "/replays", "/webhooks/{id}/replays/{replay}": webhook + "/replays/" + replay.ID, "/webhooks/{id}/secret": webhook + "/secret",
+	}
+}
+
+// usables lists what can be used on a page: of the choices of one name, one.
+const usables = `(() => {
+	const names = new Set()
+	window.usables = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')].filter((e) => {
+		if (e.disabled || !e.checkVisibility({ visibilityProperty: true })) return false
+		if (e.type !== 'radio') return true
+		const first = !names.has(e.name)
+		names.add(e.name)
+		return first
+	})
+	window.reached = new Set()
+	document.addEventListener('focusin', (e) => {
+		const s = getComputedStyle(e.target)
+		if (s.outlineStyle !== 'none' || s.boxShadow !== 'none') reached.add(e.target).add(e.target.type === 'radio' ? e.target.name : null)
+	})
+	return usables.length
+})()`
+
+// missed are those that had no focus, or did not show it. What the page has put
+// another one in the place of meanwhile does not count.
+const missed = `usables.filter((e) => e.isConnected && !reached.has(e) && !(e.type === 'radio' && reached.has(e.name)))
+	.map((e) => e.outerHTML.slice(0, 200))`
+
+// byKeyboard fails for what the tab key does not reach on a page.
+func (b *browser) byKeyboard() {
+	b.t.Helper()
+	n, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](usables))
+	b.must(err)
+	if n == 0 {
+		b.t.Errorf("%s: nothing can be used", b.path())
+	}
+	var list []string
+	for range 2*n/10 + 2 { // from where the page has put the focus to the end, and from the start
+		for range 10 {
+			b.do(chromedp.KeyEvent(kb.Tab))
+		}
+		list, err = chromedp.Run(b.ctx, chromedp.Evaluate[[]string](missed))
+		if b.must(err); len(list) == 0 {
+			return
+		}
+	}
+	b.t.Errorf("%s: the tab key does not reach %q", b.path(), list)
+}
