@@ -107,8 +107,7 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	c.Call("GET", hook+"/deliveries", nil, 200, &deliveries)
 	var replay struct{ ID string }
 	c.Call("POST", hook+"/replay", map[string]any{}, 202, &replay)
-	ws := d.WorkspaceID
-	_, token, err := k.Gateway().CreateUser(t.Context(), ws, gateway.NewUser{Email: "bob@example.com", Role: postern.Viewer})
+	_, token, err := k.Gateway().CreateUser(t.Context(), c.Workspace, gateway.NewUser{Email: "bob@example.com", Role: postern.Viewer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +115,7 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	return map[string]string{
 		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete", "/devices/{id}/health": device + "/health", "/devices/{id}/phone": device + "/phone",
 		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID), "/messages/chats/{device}/{chat}": "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
-		"/operator/workspaces/{id}": "/operator/workspaces/" + string(ws),
+		"/operator/workspaces/{id}": "/operator/workspaces/" + string(c.Workspace),
 		"/webhooks/{id}":            webhook, "/webhooks/{id}/deliveries": webhook + "/deliveries", "/webhooks/{id}/deliveries/{delivery}": webhook + "/deliveries/" + deliveries.Data[0].ID,
 		"/webhooks/{id}/edit": webhook + "/edit", "/webhooks/{id}/replay": webhook + "/replay", "/webhooks/{id}/replays": webhook + "/replays", "/webhooks/{id}/replays/{replay}": webhook + "/replays/" + replay.ID, "/webhooks/{id}/secret": webhook + "/secret",
 	}

@@ -849,7 +849,7 @@ func attempt(a Attempt) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if a.Answer != "" {
-			templ_7745c5c3_Err = quoted(a.id()+"-answer", "Answer, the first KiB", a.Answer).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = quoted(a.id()+"-answer", fmt.Sprintf("Answer to attempt %d, the first KiB", a.Number), a.Answer).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
