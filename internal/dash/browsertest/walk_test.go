@@ -35,7 +35,8 @@ var elsewhere = map[string]string{
 }
 
 // Every page that the dashboard has, read from its sources: axe finds nothing, and
-// all that can be used is reached with the tab key and shows that it has the focus.
+// all that can be used is reached with the tab key and shows that it has the focus, and
+// some page leads there.
 func TestEveryPageIsForEverybody(t *testing.T) {
 	k := testkit.Start(t)
 	c := k.Workspace("growth") // whoever sets up owns it too
@@ -48,6 +49,8 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 		guest.byKeyboard()
 	}
 	patterns := patterns(t)
+	var visited []string
+	linked := map[string]bool{}
 	for pattern, why := range elsewhere {
 		if !slices.Contains(patterns, pattern) {
 			t.Errorf("%s (%s) is no page any more", pattern, why)
@@ -66,12 +69,32 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 			path = pattern
 		}
 		b.goTo(path)
+		visited = append(visited, path)
+		maps.Copy(linked, b.links())
 		if strings.Contains(b.text(), "Not found") {
 			t.Errorf("%s is not found", path)
 		}
 		b.usable()
 		b.byKeyboard()
 	}
+	for _, path := range visited {
+		plain, _, _ := strings.Cut(path, "?")
+		if plain, err := url.PathUnescape(plain); err != nil || !linked[plain] && plain != "/workspaces" { // that is for those with many
+			t.Errorf("no page leads to %s", path)
+		}
+	}
+}
+
+// links are where a page leads, as paths.
+func (b *browser) links() map[string]bool {
+	b.t.Helper()
+	list, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('a[href]')].map((a) => decodeURIComponent(new URL(a.href).pathname))`))
+	b.must(err)
+	paths := map[string]bool{}
+	for _, path := range list {
+		paths[path] = true
+	}
+	return paths
 }
 
 // patterns are the paths of pages in the sources.
