@@ -1,6 +1,7 @@
 package testkit_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -9,6 +10,35 @@ import (
 
 	"postern/internal/testkit"
 )
+
+// T16: an address that a caller invents for itself begins no new count of guesses.
+func TestT16InventedAddressBeginsNoNewCount(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	limited := false
+	for i := range 12 {
+		form := url.Values{"email": {"ada@example.com"}, "password": {"not the right one"}}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.URL()+"/signin", strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i))
+		req.Header.Set("Forwarded", fmt.Sprintf("for=198.51.100.%d", i))
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		limited = limited || res.StatusCode == http.StatusTooManyRequests
+		if limited && res.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("with another address the next guess is answered %d", res.StatusCode)
+		}
+	}
+	if !limited {
+		t.Error("twelve guesses are let through")
+	}
+}
 
 // What people do is in the log by page and user, and nothing that they typed.
 func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
