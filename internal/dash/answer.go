@@ -42,8 +42,7 @@ func (d *dash) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		if user == "" {
-			toSignIn(w, r)
-			return nil
+			return toSignIn(w, r)
 		}
 		return serve(w, r, user)
 	})
@@ -80,8 +79,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 	switch _, err := d.g.AsOperator(r.Context(), user, d.address(r)); {
 	case err == nil:
-		http.Redirect(w, r, "/operator", http.StatusSeeOther)
-		return nil
+		return seeOther(w, r, "/operator")
 	case postern.ReasonOf(err) != postern.NotFound:
 		return err
 	}
@@ -119,12 +117,12 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 }
 
 // toSignIn sends a browser to the sign-in, and from there back.
-func toSignIn(w http.ResponseWriter, r *http.Request) {
+func toSignIn(w http.ResponseWriter, r *http.Request) error {
 	to := "/signin"
 	if r.Method == http.MethodGet && r.URL.Path != "/" {
 		to += "?next=" + url.QueryEscape(r.URL.RequestURI())
 	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	return seeOther(w, r, to)
 }
 
 // local is where to go after the sign-in: a path of this server, and nothing that
@@ -175,11 +173,16 @@ func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.
 	return nil
 }
 
+// seeOther sends a browser on, to a page of this server.
+func seeOther(w http.ResponseWriter, r *http.Request, to string) error {
+	http.Redirect(w, r, local(to), http.StatusSeeOther) //nolint:gosec // local says so
+	return nil
+}
+
 // done says what was done on the page that follows.
 func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)
-	http.Redirect(w, r, local(to), http.StatusSeeOther) //nolint:gosec // local says so
-	return nil
+	return seeOther(w, r, to)
 }
 
 // fail shows why a page cannot be shown.

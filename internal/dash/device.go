@@ -161,8 +161,7 @@ func (d *dash) after(w http.ResponseWriter, r *http.Request, err error, notice s
 		return err
 	}
 	if notice == "" {
-		http.Redirect(w, r, pathOf(deviceIn(r)), http.StatusSeeOther) //nolint:gosec // a page of ours
-		return nil
+		return seeOther(w, r, pathOf(deviceIn(r)))
 	}
 	return d.done(w, r, notice, pathOf(deviceIn(r)))
 }

@@ -37,14 +37,12 @@ func (d *dash) setUp(w http.ResponseWriter, r *http.Request) error {
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, "/")
 }
 
 func (d *dash) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
-		http.Redirect(w, r, local(r.FormValue("next")), http.StatusSeeOther) //nolint:gosec // local says so
-		return nil
+		return seeOther(w, r, r.FormValue("next"))
 	}
 	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next")), SignOn: d.signOnName()}))
 }
@@ -96,6 +94,5 @@ func (d *dash) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/signin", http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, "/signin")
 }

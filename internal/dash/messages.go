@@ -57,8 +57,7 @@ func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
 		m, missing := d.g.Message(r.Context(), v.caller, id)
 		switch reason := postern.ReasonOf(missing); {
 		case missing == nil:
-			http.Redirect(w, r, messagePath(m.ID), http.StatusSeeOther)
-			return nil
+			return seeOther(w, r, messagePath(m.ID))
 		case reason != postern.NotFound && reason != postern.ResourceNotAllowed:
 			return missing
 		}

@@ -47,8 +47,7 @@ func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	http.Redirect(w, r, replayPath(made.Value), http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, replayPath(made.Value))
 }
 
 func replayForm(r *http.Request) (in gateway.NewReplay, err error) {

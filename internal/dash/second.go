@@ -41,8 +41,7 @@ func (d *dash) sure(pattern string, serve func(http.ResponseWriter, *http.Reques
 func (d *dash) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		if !d.isSure(r) {
-			http.Redirect(w, r, ask, http.StatusSeeOther)
-			return nil
+			return seeOther(w, r, ask)
 		}
 		return serve(w, r, v)
 	})
@@ -65,8 +64,7 @@ func (d *dash) pass(w http.ResponseWriter, r *http.Request, u postern.User, next
 	if err := d.begin(r, pending); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/signin/second?next="+url.QueryEscape(next), http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, "/signin/second?next="+url.QueryEscape(next))
 }
 
 // in signs a user in who has proved what there is to prove.
@@ -77,8 +75,7 @@ func (d *dash) in(w http.ResponseWriter, r *http.Request, u postern.User, next s
 	if err := d.g.SignedIn(r.Context(), d.address(r), u); err != nil {
 		return err
 	}
-	http.Redirect(w, r, local(next), http.StatusSeeOther) //nolint:gosec // local says so
-	return nil
+	return seeOther(w, r, next)
 }
 
 // pending is the user whose password was right in this browser, a short time ago.
@@ -97,8 +94,7 @@ func (d *dash) showSecond(w http.ResponseWriter, r *http.Request) error {
 func (d *dash) askSecond(w http.ResponseWriter, r *http.Request, status int, view page.SecondView) error {
 	u, ok := d.pending(r)
 	if !ok {
-		http.Redirect(w, r, "/signin", http.StatusSeeOther)
-		return nil
+		return seeOther(w, r, "/signin")
 	}
 	factors, err := d.g.Factors(r.Context(), u.ID)
 	if err != nil {
@@ -127,8 +123,7 @@ func (d *dash) ask(r *http.Request, id postern.UserID, add bool) (options string
 func (d *dash) second(w http.ResponseWriter, r *http.Request) error {
 	u, ok := d.pending(r)
 	if !ok {
-		http.Redirect(w, r, "/signin", http.StatusSeeOther)
-		return nil
+		return seeOther(w, r, "/signin")
 	}
 	var err error
 	if answer := r.PostFormValue("passkey"); answer != "" {
@@ -174,8 +169,7 @@ func (d *dash) enterAgain(w http.ResponseWriter, r *http.Request, v visit) error
 		return err
 	}
 	d.sessions.Put(r.Context(), keySure, now())
-	http.Redirect(w, r, local(next), http.StatusSeeOther) //nolint:gosec // local says so
-	return nil
+	return seeOther(w, r, next)
 }
 
 // askAgain asks for the password before the next page.
@@ -218,8 +212,7 @@ func (d *dash) beginApp(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.g.BeginApp(r.Context(), v.user()); err != nil {
 		return err
 	}
-	http.Redirect(w, r, "/account/second/app", http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, "/account/second/app")
 }
 
 func (d *dash) showApp(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -232,8 +225,7 @@ func (d *dash) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status
 		return err
 	}
 	if app.Text == "" {
-		http.Redirect(w, r, "/account/second", http.StatusSeeOther)
-		return nil
+		return seeOther(w, r, "/account/second")
 	}
 	picture, err := qrcode.SVG(app.URI)
 	if err != nil {

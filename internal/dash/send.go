@@ -58,8 +58,7 @@ func (d *dash) answerChat(w http.ResponseWriter, r *http.Request, v visit) error
 	if err != nil {
 		return err
 	}
-	http.Redirect(w, r, chatPath(device, chat), http.StatusSeeOther) //nolint:gosec // a page of ours
-	return nil
+	return seeOther(w, r, chatPath(device, chat))
 }
 
 // written is the text of the form. Forms end lines with CR LF (HTML, 4.10.21.4).

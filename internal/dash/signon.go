@@ -99,8 +99,7 @@ func fromHere(r *http.Request) bool {
 func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 	next := local(r.FormValue("next"))
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
-		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // local says so
-		return nil
+		return seeOther(w, r, next)
 	}
 	if err := d.g.TakeSignOn(r.Context(), d.address(r)); err != nil {
 		return err
@@ -115,8 +114,7 @@ func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if l.Known || d.sessions.GetString(r.Context(), keyUser) != "" || !fromHere(r) {
-		http.Redirect(w, r, e.back(), http.StatusSeeOther)
-		return nil
+		return seeOther(w, r, e.back())
 	}
 	if err := d.g.TakeSignOn(r.Context(), d.address(r)); err != nil {
 		return err
@@ -134,8 +132,7 @@ func (d *dash) beginAgain(w http.ResponseWriter, r *http.Request, _ visit) error
 
 func (d *dash) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) error {
 	if !fromHere(r) {
-		http.Redirect(w, r, e.back(), http.StatusSeeOther)
-		return nil
+		return seeOther(w, r, e.back())
 	}
 	return d.send(w, r, e)
 }
@@ -183,8 +180,7 @@ func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i gatewa
 		}
 		return d.pass(w, r, u, e.Next)
 	case user == "":
-		toSignIn(w, r)
-		return nil
+		return toSignIn(w, r)
 	case e.For == toConnect:
 		return d.connect(w, r, user, i)
 	}
@@ -214,8 +210,7 @@ func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserI
 		return err
 	}
 	d.sessions.Put(r.Context(), keySure, now())
-	http.Redirect(w, r, local(next), http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, next)
 }
 
 // refuse says why the provider's answer is none, with a way back.

@@ -43,6 +43,5 @@ func (d *dash) showStopped(w http.ResponseWriter, r *http.Request, v visit) erro
 
 func (d *dash) switchWorkspace(w http.ResponseWriter, r *http.Request, _ postern.UserID) error {
 	d.sessions.Put(r.Context(), keyWorkspace, r.PostFormValue("workspace")) // visit takes it when it is the user's
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
+	return seeOther(w, r, "/")
 }

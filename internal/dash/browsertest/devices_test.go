@@ -9,11 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A device is linked, looked at, and deleted: once with a wrong password.
-func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
-	k := testkit.Start(t)
-	b := open(t, k.URL())
-	b.setUp(k.SetUpURL())
+// linkDevice adds a device that the simulated phone links, and gives the path of its
+// page, where the browser is then.
+func (b *browser) linkDevice() string {
+	b.t.Helper()
 	b.goTo("/devices/new")
 	b.fill("#name", "Support")
 	b.press("main form button:not([type])")
@@ -21,10 +20,18 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	b.do(chromedp.WaitVisible(chromedp.CSS(`form[action$="/phone/scan"] button`)))
 	b.press(`form[action$="/phone/scan"] button`)
 	b.do(chromedp.WaitVisible(chromedp.CSS("#state-title + .badge-success")))
+	return b.path()
+}
+
+// A device is linked, looked at, and deleted: once with a wrong password.
+func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
 	b.sees("The session is live.")
 	b.picture("device-health-part")
 	b.usable()
-	device := b.path()
 	b.goTo(device + "/health")
 	b.sees("A phone was linked: +1555")
 	b.picture("device-health")
@@ -68,13 +75,7 @@ func TestSimulatedPhoneGoesOffline(t *testing.T) {
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
-	b.goTo("/devices/new")
-	b.fill("#name", "Support")
-	b.press("main form button:not([type])")
-	b.press(`form[action$="/link"] button`)
-	b.do(chromedp.WaitVisible(chromedp.CSS(`form[action$="/phone/scan"] button`)))
-	b.press(`form[action$="/phone/scan"] button`)
-	b.do(chromedp.WaitVisible(chromedp.CSS("#state-title + .badge-success")))
+	b.linkDevice()
 	b.press(`a[href$="/phone"]`)
 	b.press(`button[name="seconds"][value="600"]`)
 	b.do(chromedp.WaitVisible(chromedp.CSS("#chat-title + .badge-warning")))

@@ -38,14 +38,7 @@ func (b *browser) events() []string {
 // linked links a simulated phone by the pages, and gives a client of the workspace.
 func (b *browser) linked(k *testkit.Kit) (*testkit.Client, postern.DeviceID) {
 	b.t.Helper()
-	b.goTo("/devices/new")
-	b.fill("#name", "Support")
-	b.press("main form button:not([type])")
-	device := postern.DeviceID(strings.TrimPrefix(b.path(), "/devices/"))
-	b.press(`form[action$="/link"] button`)
-	b.do(chromedp.WaitVisible(chromedp.CSS(`form[action$="/scan"] button`)))
-	b.press(`form[action$="/scan"] button`)
-	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-success")))
+	device := postern.DeviceID(strings.TrimPrefix(b.linkDevice(), "/devices/"))
 	b.goTo("/events")
 	all, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector('#events').textContent`))
 	b.must(err)

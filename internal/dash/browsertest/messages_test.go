@@ -36,14 +36,7 @@ func TestMessages(t *testing.T) {
 		b.goTo(path)
 		b.looks("none" + strings.ReplaceAll(path, "/", "-"))
 	}
-	b.goTo("/devices/new")
-	b.fill("#name", "Support")
-	b.press("main form button:not([type])")
-	device := b.path()
-	b.press(`form[action$="/link"] button`)
-	b.awaits("Scan this with the phone")
-	b.press(`form[action$="/scan"] button`)
-	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-success")))
+	device := b.linkDevice()
 	b.goTo(device + "/phone")
 	for _, text := range []string{"Hello, are you there?", "<b>My order</b> has not come. " + strings.Repeat("I have waited long. ", 12)} {
 		b.fill("#body", text)
