@@ -1,9 +1,7 @@
 package api_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,9 +11,8 @@ import (
 	"testing"
 )
 
-// threats names, for each row of the threat model that concerns the API, the
-// tests that show the answer to it. What is covered elsewhere has a test of the
-// row's name that runs it.
+// threats names, for each row of the threat model, the tests that show the
+// answer to it.
 func threats() map[string][]string {
 	return map[string][]string{
 		"T1 access to what another tenant has":           {"api.TestT1StrangersReachNothing", "api.TestT1NoAnswerShowsAnotherTenant"},
@@ -30,7 +27,13 @@ func threats() map[string][]string {
 		"T10 URLs of others":                             {"webhook.TestHandshakeAcceptsTheChallengeAlone", "webhook.TestOldURLIsUsedUntilTheNewOneHasAnswered"},
 		"T11 old TLS and bad certificates":               {"egress.TestTLSIsVerified", "egress.TestCertificateMustBeValidNowAndForTheName", "webhook.TestReceiverWithBadTLSHasItsExactOutcome"},
 		"T12 hostile receivers":                          {"webhook.TestHostileReceiverHasItsExactOutcome", "egress.TestAnswerThatEndsAtAnyByteHasAReason", "egress.TestMisbehavingReceiverHasAReason"},
+		"T13 scripts in what others wrote":               {"dash/browsertest.TestT13HostileTextNeverRuns", "dash/browsertest.TestWatchedBrowserBarksAtRawText"},
+		"T14 changes from another site":                  {"dash.TestT14AnotherSiteChangesNothing", "dash.TestT14WebhooksAreChangedFromTheirOwnPagesOnly"},
+		"T15 sessions fixed or stolen":                   {"dash.TestT15SessionsAreNewAtTheSignInAndEndEverywhere"},
+		"T16 guesses, and who has an account":            {"gateway.TestT16SignInTellsNobodyWhoHasAnAccount", "gateway.TestT16GuessesAreFewAndLockNobodyOut", "gateway.TestT16OneNetworkTriesFewPasswordsInAll", "testkit.TestT16InventedAddressBeginsNoNewCount"},
+		"T17 invitations of others":                      {"gateway.TestT17InvitationEndsWithWhatItRestsOn", "gateway.TestT17InvitationIsForOneAddress", "gateway.TestT17InvitationIsUsedOnce", "gateway.TestT17NobodyGivesMoreThanTheyHave", "gateway.TestT17TwentyBrowsersMakeOneMember", "gateway.TestT17WhoWasRemovedDoesNotComeBack", "dash.TestT17LinksLetInWhomTheyAreFor", "dash.TestT17TwentyBrowsersWithOneLink"},
 		"T18 codes to scan taken or planted":             {"dash.TestT18CodeIsShownToThoseWhoMayLink", "dash.TestT18LinkAttemptIsWrittenDownAndLimited", "testkit.TestT18CodeOnThePageIsGoodForItsAttemptAlone", "testkit.TestT18PhoneOfAnotherNumberLeavesNothing", "testkit.TestT18ManyLinkAttemptsOfOneDeviceAreRefused", "testkit.TestLinkPageIsForOneBrowser"},
+		"T19 pages framed, browsers sent elsewhere":      {"dash.TestT19NextLeadsNowhereElse"},
 		"T20 JSON with two meanings":                     {"api.TestT20JSONHasOneMeaning"},
 		"T21 tricks with Unicode":                        {"api.TestT21TextsAreKeptByteForByte", "testkit.TestT21TextsArriveByteForByte"},
 		"T22 tricks with phone numbers":                  {"api.TestT22NumbersHaveOneForm", "postern.FuzzParsePhone"},
@@ -45,73 +48,55 @@ func threats() map[string][]string {
 	}
 }
 
-// TestEveryThreatHasItsTest looks that no row is missing and that each test is
-// there.
+// TestEveryThreatHasItsTest looks that no row is missing, that each test is
+// there, and that each test of a row's name is in the table.
 func TestEveryThreatHasItsTest(t *testing.T) {
 	t.Parallel()
+	tests, named := testsUnder(t, ".."), regexp.MustCompile(`\.TestT\d`)
 	var rows []int
-	have := map[string][]string{}
-	for row, tests := range threats() {
+	var inTable []string
+	for row, shown := range threats() {
 		name, _, _ := strings.Cut(row, " ")
 		n, err := strconv.Atoi(name[1:])
-		if err != nil || len(tests) == 0 {
+		if err != nil || len(shown) == 0 {
 			t.Fatalf("row %q: %v", row, err)
 		}
-		rows = append(rows, n)
-		for _, test := range tests {
-			pkg, name, _ := strings.Cut(test, ".")
-			if have[pkg] == nil {
-				have[pkg] = testsOf(t, pkg)
-			}
-			if !slices.Contains(have[pkg], name) {
-				t.Errorf("%s: there is no %s", row, test)
-			}
+		rows, inTable = append(rows, n), append(inTable, shown...)
+	}
+	for _, name := range inTable {
+		if !slices.Contains(tests, name) {
+			t.Errorf("there is no %s", name)
 		}
 	}
-	slices.Sort(rows)
-	if want := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 18, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31}; !slices.Equal(rows, want) {
-		t.Errorf("rows %v, want %v", rows, want)
-	}
-	named := regexp.MustCompile(`^TestT\d`)
-	for _, name := range slices.Concat(have["api"], have["testkit"]) {
-		if named.MatchString(name) && !inTable(name) {
+	for _, name := range tests {
+		if named.MatchString(name) && !slices.Contains(inTable, name) {
 			t.Errorf("%s is in no row", name)
 		}
 	}
-}
-
-func inTable(name string) bool {
-	for _, tests := range threats() {
-		for _, test := range tests {
-			if strings.HasSuffix(test, "."+name) {
-				return true
-			}
-		}
+	slices.Sort(rows)
+	if want := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30, 31}; !slices.Equal(rows, want) {
+		t.Errorf("rows %v, want %v", rows, want)
 	}
-	return false
 }
 
-// testsOf are the test functions of a package beside this one.
-func testsOf(t *testing.T, pkg string) (names []string) {
+// testsUnder are the test functions below a directory, each as its package's
+// path from there, a dot and its name.
+func testsUnder(t *testing.T, root string) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob("../" + pkg + "/*_test.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("the tests of %s: %v", pkg, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, text, 0)
-		if err != nil {
-			t.Fatal(err)
+		text, err := os.ReadFile(path)
+		pkg, _ := filepath.Rel(root, filepath.Dir(path))
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			names = append(names, filepath.ToSlash(pkg)+"."+string(m[1]))
 		}
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
-				names = append(names, fn.Name.Name)
-			}
-		}
+		return err
+	})
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d tests under %s: %v", len(names), root, err)
 	}
 	return names
 }
