@@ -41,6 +41,7 @@ const (
 	idleTimeout       = 2 * time.Minute
 	drainTimeout      = 10 * time.Second // for requests in flight when the server stops
 	keepEvents        = 30 * 24 * time.Hour
+	keepAudit         = 365 * 24 * time.Hour
 	keepMessages      = 90 * 24 * time.Hour
 	streamGrace       = 2 * time.Second // then streams, which never finish, are cut
 )
@@ -331,6 +332,7 @@ func (a *App) keepDatabase(ctx context.Context) error {
 func (a *App) retention() gateway.Retention {
 	return gateway.Retention{
 		Events: cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents), Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
+		Audit: cmp.Or(time.Duration(a.cfg.RetentionAudit), keepAudit),
 	}
 }
 

@@ -121,6 +121,7 @@ type Server struct {
 
 	RetentionMessages Span `env:"POSTERN_RETENTION_MESSAGES" default:"90d" placeholder:"SPAN" help:"How long messages are kept (${default})."`
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
+	RetentionAudit    Span `env:"POSTERN_RETENTION_AUDIT" default:"365d" placeholder:"SPAN" help:"How long the audit log of the dashboard is kept (${default})."`
 
 	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error (${default})."`
 }

@@ -56,7 +56,7 @@ func newSiteWith(t *testing.T, signOn *oidc.Provider) *site {
 	}
 	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, PasswordMemory: 64})}
 	srv := httptest.NewServer(Handler(Options{
-		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" }, SignOn: signOn,
+		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" }, SignOn: signOn,
 	}))
 	s.url = srv.URL
 	t.Cleanup(func() {

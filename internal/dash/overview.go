@@ -160,7 +160,7 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
 			page.Tile{Label: "First attempts of deliveries a minute", Value: number(p.FirstAttempts)})
 	}
-	return append(list, page.Tile{Label: "Messages are kept", Value: timeWords(kept.Messages)}, page.Tile{Label: "Events are kept", Value: timeWords(kept.Events)})
+	return append(list, page.Tile{Label: "Messages are kept", Value: timeWords(kept.Messages)}, page.Tile{Label: "Events are kept", Value: timeWords(kept.Events)}, page.Tile{Label: "The audit log is kept", Value: timeWords(kept.Audit)})
 }
 
 // timeWords writes a time as days, or as what it is when it is not whole days.

@@ -8,11 +8,12 @@ import (
 	"postern/internal/postern"
 )
 
-// Retention is how long things are kept, unless a workspace's own figures are
-// lower.
+// Retention is how long things are kept. A workspace's own figures may lower
+// those of events and messages.
 type Retention struct {
 	Events   time.Duration
 	Messages time.Duration
+	Audit    time.Duration
 }
 
 const day = 24 * time.Hour
@@ -70,6 +71,10 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
 			more, err := g.db.RemoveEndpointHours(ctx, now.Add(-keep.Events))
+			return 0, more, err
+		}),
+		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := g.db.RemoveActs(ctx, now.Add(-keep.Audit))
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {

@@ -352,7 +352,7 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if s, ok, err := g.Session(t.Context(), "ended"); ok || err != nil {
 			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
-		if err := g.RemoveOld(t.Context(), Retention{Events: day, Messages: day}); err != nil {
+		if err := g.RemoveOld(t.Context(), Retention{Events: day, Messages: day, Audit: day}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.db.SignIns(t.Context(), u.ID, 0, 10)

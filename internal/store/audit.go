@@ -83,3 +83,15 @@ func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (li
 	})
 	return list, err
 }
+
+// RemoveActs removes a chunk of the acts done before a time, of all workspaces;
+// more says that there may be others. The log is in the order of time, but for
+// steps of the clock: only its first acts are looked at.
+func (db *DB) RemoveActs(ctx context.Context, before postern.Time) (more bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		n, err := t.changed(`DELETE FROM audit WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before, purgeChunk)
+		more = n == purgeChunk
+		return err
+	}))
+	return more, err
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -356,6 +357,31 @@ func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointActive })
 		if due, err := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e12), true, 10); err != nil || len(due) != 0 {
 			t.Errorf("due = %+v (%v), want none", due, err)
+		}
+	})
+}
+
+func TestOldActsAreRemovedInChunks(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		err := db.do(t.Context(), opFunc(func(tx *tx) (err error) {
+			for i := range purgeChunk + 3 {
+				err = errors.Join(err, Act{At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws, Act: "key.created"}.record(tx))
+			}
+			return err
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []bool{true, false} {
+			if more, err := db.RemoveActs(t.Context(), testNow.Add((purgeChunk+1)*time.Second)); err != nil || more != want {
+				t.Errorf("there is more: %v (%v), want %v", more, err, want)
+			}
+		}
+		list, err := db.Acts(t.Context(), ws, ActFilter{Limit: 10})
+		if err != nil || len(list) != 2 || list[1].At != testNow.Add((purgeChunk+1)*time.Second) {
+			t.Errorf("left are %+v (%v), want the last two", list, err)
 		}
 	})
 }
