@@ -210,7 +210,7 @@ func problemOf(reason postern.Reason) (status int, title string) {
 		postern.NotFound:           {http.StatusNotFound, "Not found"},
 		postern.MissingScope:       {http.StatusForbidden, "Not allowed"},
 		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
-		postern.RateLimited:        {http.StatusTooManyRequests, "Too many tries"},
+		postern.RateLimited:        {http.StatusTooManyRequests, "Too many requests"},
 		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
 		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
 		postern.SandboxOff:         {http.StatusNotFound, "Not found"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"postern/internal/dash/page"
@@ -53,6 +54,7 @@ type dash struct {
 	sessions *scs.SessionManager
 	signOn   *oidc.Provider
 	mux      *http.ServeMux
+	exports  sync.Map // by their readers: the files that are being written
 }
 
 // Handler serves every path of the dashboard, and a page that says so for those

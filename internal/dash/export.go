@@ -21,7 +21,13 @@ const (
 // exportMessages writes what a search finds as a file, page by page as it is read.
 // The session's cookie is written before the first byte, and nothing between here
 // and the browser keeps the rest back.
+//
+// Somebody reads one file at a time: each is up to 100,000 rows of work.
 func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) error {
+	if _, busy := d.exports.LoadOrStore(v.user(), true); busy {
+		return postern.Errorf(postern.RateLimited, "another file of messages is still on its way to you; wait until it is there, or cancel it")
+	}
+	defer d.exports.Delete(v.user())
 	q, err := search(r)
 	if err != nil {
 		return err
