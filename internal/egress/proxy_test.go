@@ -50,11 +50,12 @@ func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	w.WriteHeader(http.StatusOK)
+	// The answer comes after: what follows it at once would be read by the server.
 	here, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
+	_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
 	go func() { _, _ = io.Copy(there, here); there.Close() }()
 	_, _ = io.Copy(here, there)
 	here.Close()

@@ -49,8 +49,9 @@ func connectProxy(t *testing.T, used *atomic.Int32) string {
 			return
 		}
 		used.Add(1)
-		w.WriteHeader(http.StatusOK)
+		// The answer comes after: what follows it at once would be read by the server.
 		if here, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
 			splice(here, there)
 		}
 	}))
