@@ -37,6 +37,7 @@ func (b *browser) signIn() {
 }
 
 func TestFromTheSetUpLinkToTheFirstCall(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
@@ -88,6 +89,7 @@ func call(t *testing.T, url, secret string) int {
 }
 
 func TestSignOutEverywhereReachesAnotherBrowser(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	here, there := open(t, k.URL()), open(t, k.URL())
 	here.setUp(k.SetUpURL())
@@ -110,6 +112,7 @@ func TestSignOutEverywhereReachesAnotherBrowser(t *testing.T) {
 // A phone is linked by the code on the screen, as a camera sees it, and the page
 // says so by itself.
 func TestLinkingByTheCodeOnTheScreen(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
@@ -162,6 +165,7 @@ func read(t *testing.T, picture []byte) string {
 // Whoever has no mouse signs in, gets past the navigation, and opens a dialog and
 // leaves it.
 func TestByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())

@@ -25,6 +25,7 @@ func (b *browser) linkDevice() string {
 
 // A device is linked, looked at, and deleted: once with a wrong password.
 func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
@@ -72,6 +73,7 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 
 // The simulated phone goes offline and comes back by its buttons.
 func TestSimulatedPhoneGoesOffline(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())

@@ -74,6 +74,7 @@ func (b *browser) asked(times int) {
 }
 
 func TestOverviewAndEvents(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())

@@ -35,6 +35,7 @@ type hostile struct {
 
 // T13: whatever somebody else writes is read on the pages, and does nothing there.
 func TestT13HostileTextNeverRuns(t *testing.T) {
+	t.Parallel()
 	h := &hostile{t: t, k: testkit.Start(t), strings: hostileStrings(), wants: map[string][]string{}, reads: map[string]*strings.Builder{}}
 	if unique := slices.Compact(slices.Sorted(slices.Values(h.strings))); len(unique) != 200 {
 		t.Fatalf("there are %d different strings, want 200", len(unique))

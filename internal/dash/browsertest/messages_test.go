@@ -29,6 +29,7 @@ func (b *browser) stops(script string) (n int) {
 // A contact writes, somebody answers by hand, and sees by the page alone what
 // becomes of it.
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())

@@ -11,6 +11,7 @@ import (
 // An operator looks at the server, makes a workspace for somebody, and changes what
 // it may use.
 func TestOperator(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())

@@ -14,6 +14,7 @@ import (
 const guest = "bob@example.com"
 
 func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	ada, bob := open(t, k.URL()), open(t, k.URL())
 	ada.setUp(k.SetUpURL())
@@ -83,6 +84,7 @@ func (b *browser) joinLink() string {
 // Who has an account joins a second workspace with it, by signing in where the link
 // leads, and goes from one workspace to the other.
 func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	ada, bob := open(t, k.URL()), open(t, k.URL())
 	ada.setUp(k.SetUpURL())

@@ -14,6 +14,7 @@ import (
 // A passkey, of an authenticator inside the browser, is added, asked for at the
 // next sign-in, and lets in.
 func TestPasskeyAsTheSecondStep(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	named(t, k)
 	b := open(t, k.URL())

@@ -11,6 +11,7 @@ import (
 // Ada connects her account and signs in by the provider; Bob accepts an invitation by
 // it, and shows again who he is where others enter a password.
 func TestSignInByOIDC(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	p := oidctest.Start(t)
 	p.WithButton()

@@ -38,6 +38,7 @@ var elsewhere = map[string]string{
 // all that can be used is reached with the tab key and shows that it has the focus, and
 // some page leads there.
 func TestEveryPageIsForEverybody(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	c := k.Workspace("growth") // whoever sets up owns it too
 	b, guest := open(t, k.URL()), open(t, k.URL())

@@ -102,6 +102,7 @@ func (b *browser) inspect() string {
 // A watch that cannot bark proves nothing: pages of a server that writes texts as they
 // are have it bark, with our policy and without one.
 func TestWatchedBrowserBarksAtRawText(t *testing.T) {
+	t.Parallel()
 	raw := map[string]string{
 		"script": `<script>alert(1)</script>`, "marker": `<script>window.marker=1</script>`, "image": `<img src=x onerror=alert(1)>`, "svg": `<svg onload=alert(1)>`,
 		"frame": `<iframe srcdoc="<script>alert(1)</script>"></iframe>`, "style": `<p style="background:red">x</p>`, "host": `<img src=//evil.example/p.gif>`,

@@ -71,6 +71,7 @@ func (b *browser) looks(name string) {
 }
 
 func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	h := receive(t)
 	b := open(t, k.URL())
