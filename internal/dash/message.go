@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"postern/internal/dash/page"
 	"postern/internal/postern"
@@ -24,7 +25,7 @@ func (d *dash) message(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := page.MessageView{
 		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To), Source: writer(m.Source), NetworkID: m.NetworkID, JSON: indented(body),
-		Steps: way(m), Moves: moves(m), Chats: m.ChatID != "",
+		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
 	view.Body = m.Body
 	if m.ExpiresAt != 0 {
@@ -47,9 +48,17 @@ func writer(source string) string {
 	return source
 }
 
-// moves tells whether the message may still change.
-func moves(m postern.Message) bool {
-	return m.Source == postern.FromAPI && m.Status.Rank() > 0 && m.Status != postern.Read
+// every is how often a page looks for a change of the message: often at first, and
+// seldom when it waits for a recipient who may never read it; 0 when nothing comes.
+func every(m postern.Message, now time.Time) time.Duration {
+	switch {
+	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status == postern.Read:
+		return 0
+	case now.Sub(m.CreatedAt.Std()) < 10*time.Minute:
+		return 2 * time.Second
+	default:
+		return 30 * time.Second
+	}
 }
 
 // way is what is kept of how a message came to its state: the times of the network's

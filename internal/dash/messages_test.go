@@ -527,3 +527,28 @@ func (w *flushed) Header() http.Header         { return w.header }
 func (w *flushed) Write(b []byte) (int, error) { return w.b.Write(b) }
 func (w *flushed) WriteHeader(int)             {}
 func (w *flushed) Flush()                      { w.flushes++ }
+
+func TestPageOfAMessageAsksLessOftenInTime(t *testing.T) {
+	t.Parallel()
+	at := postern.TimeOf(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
+	for _, c := range []struct {
+		status postern.MessageStatus
+		source string
+		after  time.Duration
+		want   time.Duration
+	}{
+		{postern.Queued, postern.FromAPI, 0, 2 * time.Second},
+		{postern.Delivered, postern.FromAPI, 9 * time.Minute, 2 * time.Second},
+		{postern.Delivered, postern.FromAPI, time.Hour, 30 * time.Second},
+		{postern.Read, postern.FromAPI, 0, 0},
+		{postern.Failed, postern.FromAPI, 0, 0},
+		{postern.Expired, postern.FromAPI, 0, 0},
+		{postern.Received, postern.FromContact, 0, 0},
+		{postern.Delivered, postern.FromPhone, 0, 0},
+	} {
+		m := postern.Message{Status: c.status, Source: c.source, CreatedAt: at}
+		if got := every(m, at.Std().Add(c.after)); got != c.want {
+			t.Errorf("%s from %s after %s: every %s, want %s", c.status, c.source, c.after, got, c.want)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{"messages-none", Messages(f, MessagesView{Devices: devices})},
 		{"messages-refused", Messages(f, MessagesView{Find: Field{"hello", "Write a number."}, Devices: devices})},
 		{"messages", Messages(f, MessagesView{Devices: devices, Messages: []Message{in, out, failed, other}, More: "/messages?after=x", Export: "/messages.csv", ExportRows: "100,000", Send: true})},
-		{"message", MessagePage(f, MessageView{Message: failed, Source: "The API", NetworkID: "3EB0", Expires: at, Steps: way, Labels: []Header{{"order", "17"}}, JSON: "{}", Moves: true, Chats: true})},
+		{"message", MessagePage(f, MessageView{Message: failed, Source: "The API", NetworkID: "3EB0", Expires: at, Steps: way, Labels: []Header{{"order", "17"}}, JSON: "{}", Every: 2 * time.Second, Chats: true})},
 		{"message-new", MessageForm(f, MessageFormView{Key: "K", Devices: devices[1:]})},
 		{"message-refused", MessageForm(f, MessageFormView{Key: "K", Device: Field{"dev_2", "It is gone."}, Devices: devices[1:], To: Field{"12", "Not a number."}, Body: Field{"Hello", "Too long."}, Problem: "Nothing was sent."})},
 		{"chats-none", Chats(f, ChatsView{})},

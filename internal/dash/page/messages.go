@@ -73,10 +73,10 @@ type MessageView struct {
 	NetworkID string
 	Expires   time.Time // zero: it does not
 	Steps     []WayStep
-	Labels    []Header // the caller's own
-	JSON      string   // as the API shows it
-	Moves     bool     // it may still change
-	Chats     bool     // there is a conversation to go to
+	Labels    []Header      // the caller's own
+	JSON      string        // as the API shows it
+	Every     time.Duration // how often to look for a change; 0: it changes no more
+	Chats     bool          // there is a conversation to go to
 }
 
 // WayStep is a station of a message.
