@@ -1,0 +1,48 @@
+package mail
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"mime"
+	"mime/quotedprintable"
+	"net/mail"
+	"strings"
+	"time"
+)
+
+// Message is a mail in plain text to one address.
+type Message struct {
+	To      string
+	Subject string
+	Text    string // with "\n" at the ends of lines
+}
+
+// compose writes the mail as it travels (RFC 5322, RFC 2045). Nothing of a subject
+// or an address becomes a header of its own: what is not plain ASCII is encoded.
+func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
+	to, err := mail.ParseAddress(m.To)
+	if err != nil {
+		return nil, fmt.Errorf("the recipient: %w", err)
+	}
+	var b bytes.Buffer
+	for _, h := range [][2]string{
+		{"From", from.String()},
+		{"To", (&mail.Address{Address: to.Address}).String()},
+		{"Subject", mime.QEncoding.Encode("utf-8", m.Subject)},
+		{"Date", at.Format(time.RFC1123Z)},
+		{"Message-ID", "<" + rand.Text() + from.Address[strings.LastIndex(from.Address, "@"):] + ">"},
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no answering machine answers
+		{"MIME-Version", "1.0"},
+		{"Content-Type", "text/plain; charset=utf-8"},
+		{"Content-Transfer-Encoding", "quoted-printable"},
+	} {
+		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
+	}
+	b.WriteString("\r\n")
+	w := quotedprintable.NewWriter(&b)
+	if _, err := w.Write([]byte(strings.ReplaceAll(m.Text, "\n", "\r\n"))); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), w.Close()
+}
