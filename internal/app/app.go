@@ -22,6 +22,7 @@ import (
 	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/linkpage"
+	"postern/internal/mail"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
 	"postern/internal/oidc"
@@ -203,13 +204,21 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 
 // handler serves the API, and beside it the pages for people.
 func (a *App) handler() (*api.API, error) {
+	signOn, err := a.signOn()
+	if err != nil {
+		return nil, err
+	}
+	mails, err := a.mails()
+	if err != nil {
+		return nil, err
+	}
 	secure, from := strings.HasPrefix(a.cfg.BaseURL, "https://"), api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
 	return api.New(api.Options{
 		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil, Transport: from,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
 			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, SignOn: a.signOn(),
+			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, SignOn: signOn, Mail: mails,
 		}),
 	})
 }
@@ -224,15 +233,31 @@ func (a *App) vitals() dash.Server {
 }
 
 // signOn is the provider at which people may sign in; nil when there is none.
-func (a *App) signOn() *oidc.Provider {
+func (a *App) signOn() (*oidc.Provider, error) {
 	s := a.cfg.SignOn
 	if !s.On() {
-		return nil
+		return nil, nil //nolint:nilnil // none is what was asked for
+	}
+	secret, err := s.Secret()
+	if err != nil {
+		return nil, err
 	}
 	return oidc.New(oidc.Options{
-		Issuer: s.Issuer, ClientID: s.ClientID, ClientSecret: s.ClientSecret, Name: cmp.Or(s.Name, "single sign-on"),
+		Issuer: s.Issuer, ClientID: s.ClientID, ClientSecret: secret, Name: cmp.Or(s.Name, "single sign-on"),
 		Redirect: strings.TrimSuffix(a.cfg.BaseURL, "/") + dash.SignOnPath,
-	})
+	}), nil
+}
+
+// mails is the mail server of the dashboard; nil when there is none.
+func (a *App) mails() (*mail.Server, error) {
+	if a.cfg.SMTPURL == "" {
+		return nil, nil //nolint:nilnil // none is what was asked for
+	}
+	s, err := mail.New(a.cfg.SMTPURL)
+	if err != nil {
+		return nil, fmt.Errorf("POSTERN_SMTP_URL: %w", err)
+	}
+	return s, nil
 }
 
 // SetUpURL is where the first user sets the dashboard up, once; "" when somebody

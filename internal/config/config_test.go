@@ -3,9 +3,13 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"postern/internal/seal"
 )
 
 func TestSpans(t *testing.T) {
@@ -52,6 +56,9 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 		"issuer over http":     {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "http://login.example.com", ClientID: "a", ClientSecret: "canary"}}, false},
 		"issuer with a query":  {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com?a=b", ClientID: "a", ClientSecret: "canary"}}, false},
 		"issuer is no address": {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "login.example.com", ClientID: "a", ClientSecret: "canary"}}, false},
+		"secret in a file":     {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com", ClientID: "a", SecretFile: "s"}}, true},
+		"secret twice":         {Server{Addr: "127.0.0.1:1", SignOn: SignOn{Issuer: "https://login.example.com", ClientID: "a", ClientSecret: "canary", SecretFile: "s"}}, false},
+		"mail server":          {Server{Addr: "127.0.0.1:1", SMTPURL: "smtp://canary@mail.example.com?from=a@example.com"}, true},
 		"two vendors":          {Server{Addr: "127.0.0.1:1", Sandbox: true, NetworkURL: "wss://x"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,5 +71,21 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 				t.Errorf("the database URL can be read in %s", text)
 			}
 		})
+	}
+}
+
+func TestClientSecretFromAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	for text, want := range map[string]seal.Secret{"canary\n": "canary", " \n": ""} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := (SignOn{SecretFile: file}).Secret(); got != want || (err != nil) != (want == "") {
+			t.Errorf("a file with %q gives %q, %v", text, got.Reveal(), err)
+		}
+	}
+	if _, err := (SignOn{SecretFile: file + "x"}).Secret(); err == nil || !strings.Contains(err.Error(), "POSTERN_OIDC_CLIENT_SECRET_FILE") {
+		t.Errorf("a file that is not there gives %v", err)
 	}
 }

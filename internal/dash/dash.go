@@ -13,6 +13,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/mail"
 	"postern/internal/oidc"
 	"postern/internal/postern"
 
@@ -40,6 +41,8 @@ type Options struct {
 	Server func() Server
 	// SignOn is where people may sign in beside here; nil is nowhere.
 	SignOn *oidc.Provider
+	// Mail takes the mail of the dashboard; without it links are shown, to be passed on.
+	Mail *mail.Server
 }
 
 // dash is the dashboard.
@@ -54,13 +57,15 @@ type dash struct {
 	sessions *scs.SessionManager
 	signOn   *oidc.Provider
 	mux      *http.ServeMux
-	exports  sync.Map // by their readers: the files that are being written
+	mail     *mail.Server
+	mailing  chan struct{} // has a place for each mail that nobody waits for
+	exports  sync.Map      // by their readers: the files that are being written
 }
 
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux()}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail, mailing: make(chan struct{}, mailsAtOnce)}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
 	}
@@ -104,16 +109,7 @@ func readForm(r *http.Request) error {
 
 // routes names for each page who may see it. What is not named is not served.
 func (d *dash) routes() {
-	d.open("GET /setup/{token}", d.showSetUp)
-	d.open("POST /setup/{token}", d.setUp)
-	d.open("GET /signin", d.showSignIn)
-	d.open("POST /signin", d.signIn)
-	d.open("GET /signin/second", d.showSecond)
-	d.open("POST /signin/second", d.second)
-	d.open("POST /signout", d.signOut)
-	d.open("GET /join/{token}", d.showJoin)
-	d.open("POST /join/{token}", d.join)
-
+	d.enterRoutes()
 	d.overviewRoutes()
 	d.member("GET /devices", d.devices, postern.DevicesRead)
 	d.member("GET /devices/new", d.newDevice, postern.DevicesWrite)

@@ -17,7 +17,6 @@ import (
 
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
-	"postern/internal/oidc"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -40,11 +39,11 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	return newSiteWith(t, nil)
+	return newSiteWith(t, func(*Options) {})
 }
 
-// newSiteWith is a dashboard at which people may sign in by a provider.
-func newSiteWith(t *testing.T, signOn *oidc.Provider) *site {
+// newSiteWith is a dashboard with options of its own.
+func newSiteWith(t *testing.T, set func(*Options)) *site {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -55,9 +54,11 @@ func newSiteWith(t *testing.T, signOn *oidc.Provider) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, PasswordMemory: 64})}
-	srv := httptest.NewServer(Handler(Options{
-		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" }, SignOn: signOn,
-	}))
+	opts := Options{
+		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
+	}
+	set(&opts)
+	srv := httptest.NewServer(Handler(opts))
 	s.url = srv.URL
 	t.Cleanup(func() {
 		srv.Close()

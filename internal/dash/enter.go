@@ -13,6 +13,23 @@ import (
 
 const passwordHint = "At least ten characters. A few words make a good one." //nolint:gosec // what one must be
 
+// enterRoutes are the ways in, which everybody may see.
+func (d *dash) enterRoutes() {
+	d.open("GET /setup/{token}", d.showSetUp)
+	d.open("POST /setup/{token}", d.setUp)
+	d.open("GET /signin", d.showSignIn)
+	d.open("POST /signin", d.signIn)
+	d.open("GET /signin/second", d.showSecond)
+	d.open("POST /signin/second", d.second)
+	d.open("POST /signout", d.signOut)
+	d.open("GET /join/{token}", d.showJoin)
+	d.open("POST /join/{token}", d.join)
+	if d.mail != nil {
+		d.open("GET /signin/forgotten", d.showForgotten)
+		d.open("POST /signin/forgotten", d.forgotten)
+	}
+}
+
 // showSetUp is the form for the first user.
 func (d *dash) showSetUp(w http.ResponseWriter, r *http.Request) error {
 	if err := d.g.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
@@ -44,14 +61,14 @@ func (d *dash) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
 		return seeOther(w, r, r.FormValue("next"))
 	}
-	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next")), SignOn: d.signOnName()}))
+	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next")), SignOn: d.signOnName(), Mail: d.mail != nil}))
 }
 
 func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
 	u, err := d.g.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
-		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, SignOn: d.signOnName(), Problem: "The e-mail address or the password is wrong."}))
+		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, SignOn: d.signOnName(), Mail: d.mail != nil, Problem: "The e-mail address or the password is wrong."}))
 	}
 	if err != nil {
 		return err

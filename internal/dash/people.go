@@ -3,7 +3,6 @@ package dash
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
@@ -41,7 +40,7 @@ func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, statu
 			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(), Change: mine.Invites(i.Role),
 		})
 	}
-	view.Roles = roleChoices(mine)
+	view.Roles, view.Mail = roleChoices(mine), d.mail != nil
 	return d.show(w, r, status, page.People(d.frame(r, v, "People", "/people"), view))
 }
 
@@ -60,8 +59,11 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 }
 
 func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role"))}
+	in := gateway.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil}
 	i, token, err := d.g.Invite(r.Context(), v.actor, v.workspace(), in)
+	if err == nil && in.ByMail {
+		err = d.mailInvitation(r, v, i, token)
+	}
 	if wrong, ok := faults(err); ok {
 		return d.showPeople(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
 			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"], Problem: "Nobody was invited.",
@@ -70,8 +72,11 @@ func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
+	if in.ByMail {
+		return d.done(w, r, "The invitation is on its way to "+i.Email+".", "/people")
+	}
 	return d.show(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "The invitation is made", "/people"), page.InvitationShownView{
-		Email: i.Email, Role: word(string(i.Role)), Link: strings.TrimRight(d.base, "/") + "/join/" + token, Expires: i.ExpiresAt.Std(),
+		Email: i.Email, Role: word(string(i.Role)), Link: d.joinLink(token), Expires: i.ExpiresAt.Std(),
 	}))
 }
 

@@ -18,9 +18,11 @@ import (
 func withProvider(t *testing.T) (*site, *oidctest.Provider) {
 	t.Helper()
 	p := oidctest.Start(t)
-	return newSiteWith(t, oidc.New(oidc.Options{
-		Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret, Name: "Example", Redirect: "https://gateway.example" + SignOnPath,
-	})), p
+	return newSiteWith(t, func(o *Options) {
+		o.SignOn = oidc.New(oidc.Options{
+			Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret, Name: "Example", Redirect: "https://gateway.example" + SignOnPath,
+		})
+	}), p
 }
 
 // out follows a link to the provider, and gives the address to which that sends the

@@ -38,6 +38,7 @@ type Gateway struct {
 	guesses *guesses
 	links   *throttled.GCRARateLimiterCtx // attempts of each device
 	signOns *throttled.GCRARateLimiterCtx // of each network
+	mails   mails
 
 	passkeys   *factor.Passkeys // nil on a server that can have none
 	noPasskeys error            // why
@@ -73,7 +74,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), passkeys: passkeys, noPasskeys: noPasskeys,
+		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
 	}
 }
 

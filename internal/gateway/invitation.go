@@ -11,6 +11,9 @@ import (
 type NewInvitation struct {
 	Email string
 	Role  postern.Role
+	// ByMail says that the caller sends the link to the address: there is a bound for
+	// that.
+	ByMail bool
 }
 
 // Invite makes an invitation in place of an open one for the same address. The
@@ -28,10 +31,13 @@ func (g *Gateway) Invite(ctx context.Context, by Actor, ws postern.WorkspaceID, 
 	if err := checkRole(in.Role); err != nil {
 		return i, "", err
 	}
+	if err := g.mailed(ctx, ws, in, email); err != nil {
+		return i, "", err
+	}
 	token, now := randomToken(), g.time()
 	i = postern.Invitation{
 		ID: postern.NewInvitationID(), WorkspaceID: ws, Email: email, Role: in.Role,
-		InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
+		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
 	}
 	return i, token, g.db.Invite(ctx, i, hashToken(token), maxInvitations, by.gives(in.Role), by.act(now, ws, "invitation.created", string(i.ID)))
 }

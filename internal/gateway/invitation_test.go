@@ -28,7 +28,7 @@ func newOffice(t *testing.T, g *Gateway) office {
 // invite makes an invitation and gives its token.
 func (o office) invite(by Actor, email string, role postern.Role) string {
 	o.t.Helper()
-	_, token, err := o.Invite(o.t.Context(), by, o.ws, NewInvitation{email, role})
+	_, token, err := o.Invite(o.t.Context(), by, o.ws, NewInvitation{Email: email, Role: role})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			{developer, postern.Viewer, postern.MissingScope},
 			{Actor{}, postern.Viewer, postern.NotFound},
 		} {
-			if _, _, err := g.Invite(t.Context(), tt.by, o.ws, NewInvitation{"eve@example.com", tt.role}); reasonOrNone(err) != tt.want {
+			if _, _, err := g.Invite(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(err) != tt.want {
 				t.Errorf("%s invites as %q: %v, want %q", tt.by.Member.Role, tt.role, err, tt.want)
 			}
 		}
@@ -211,7 +211,7 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A request that was under way when the role was taken away.
-		if _, _, err := g.Invite(t.Context(), admin, o.ws, NewInvitation{"eve@example.com", postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, _, err := g.Invite(t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("an admin of before invites: %v", err)
 		}
 	})
@@ -239,7 +239,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		o.refused("of one who was removed", asViewer, postern.NotFound)
 
 		late := o.invite(o.owner, "d@example.com", postern.Viewer)
-		gone, token, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{"e@example.com", postern.Viewer})
+		gone, token, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "e@example.com", Role: postern.Viewer})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		token := o.invite(o.owner, "bob@example.com", postern.Admin)
 		u := o.joins(token)
 		bob := o.as(u)
-		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{"bob@example.com", postern.Admin}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a member is invited: %v", err)
 		}
 		if err := g.RemoveMember(t.Context(), o.owner, o.ws, u.ID); err != nil {
@@ -279,7 +279,7 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		if _, err := g.AsMember(t.Context(), u.ID, o.ws); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("as a caller: %v", err)
 		}
-		if _, _, err := g.Invite(t.Context(), bob, o.ws, NewInvitation{"bob2@example.com", postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, _, err := g.Invite(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("invites from a request under way: %v", err)
 		}
 		if got := o.members(); len(got) != 1 {
@@ -294,7 +294,7 @@ func TestInvitationsAreNotEndless(t *testing.T) {
 	for i := range maxInvitations {
 		o.invite(o.owner, fmt.Sprintf("u%d@example.com", i), postern.Viewer)
 	}
-	if _, _, err := o.Invite(t.Context(), o.owner, o.ws, NewInvitation{"more@example.com", postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+	if _, _, err := o.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 		t.Errorf("one more: %v", err)
 	}
 	o.invite(o.owner, "u7@example.com", postern.Developer)

@@ -73,6 +73,13 @@ const (
 
 	// joinTime is how long a link may be used that lets somebody in: over a weekend.
 	joinTime = 72 * time.Hour
+	// mailTime is how long a link may be used that somebody has asked for by mail, who
+	// waits for it.
+	mailTime = time.Hour
+
+	// Mails in an hour that a workspace or a network causes, and to one address.
+	mailsBy = 60
+	mailsTo = 6
 
 	// Passwords that may be tried in an hour: from one network, of an account from
 	// one network, and of an account in all.

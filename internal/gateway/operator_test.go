@@ -76,7 +76,7 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, token, err := g.Invite(ctx, by, other.ID, NewInvitation{"eve@example.com", postern.Owner})
+		_, token, err := g.Invite(ctx, by, other.ID, NewInvitation{Email: "eve@example.com", Role: postern.Owner})
 		if err := errors.Join(err, g.SetPlan(ctx, by, other.ID, "pro")); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 			"limits": failedOf(g.ChangeLimits(ctx, by, other.ID, postern.Limits{Devices: new(1)})),
 			"new":    failedBoth(g.OpenWorkspace(ctx, by, NewWorkspace{Name: "mine", Plan: "pro"})),
 			"link":   failedBoth(g.ResetPassword(ctx, by, Reset{Email: "ada@example.com"})),
-			"invite": failedBoth(g.Invite(ctx, by, other.ID, NewInvitation{"mallory@example.com", postern.Owner})),
+			"invite": failedBoth(g.Invite(ctx, by, other.ID, NewInvitation{Email: "mallory@example.com", Role: postern.Owner})),
 		} {
 			if err == nil {
 				t.Errorf("%s goes on without the flag", name)

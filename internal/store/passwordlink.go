@@ -88,13 +88,37 @@ func (db *DB) SetPasswordLink(ctx context.Context, email string, l PasswordLink,
 	return u, err
 }
 
-func (t *tx) setPasswordLink(l PasswordLink) error {
+// AskPasswordLink replaces the link by which the user with an address may choose a
+// password, for the user. It is not made when nobody has the address, or in place of
+// an open one that does more.
+func (db *DB) AskPasswordLink(ctx context.Context, email string, l PasswordLink, act Act) (made bool, err error) {
+	err = db.do(ctx, opFunc(func(t *tx) error {
+		made = false // an earlier try may have been undone
+		u, _, ok, err := t.userByEmail(email)
+		if err != nil || !ok {
+			return err
+		}
+		act.Subject, act.UserID, l.UserID, l.MadeBy = string(u.ID), u.ID, u.ID, u.ID
+		n, err := t.changed(putPasswordLink+` WHERE password_link.alone = 0 OR password_link.expires_at <= $6`, append(l.columns(), act.At)...)
+		if made = n == 1; err != nil || !made {
+			return err
+		}
+		return act.record(t)
+	}))
+	return made && err == nil, err
+}
+
+const putPasswordLink = `INSERT INTO password_link (user_id, token_hash, expires_at, alone, made_by) VALUES ($1, $2, $3, $4, $5)
+	ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at, alone = excluded.alone, made_by = excluded.made_by`
+
+func (t *tx) setPasswordLink(l PasswordLink) error { return t.exec(putPasswordLink, l.columns()...) }
+
+func (l PasswordLink) columns() []any {
 	alone := 0
 	if l.Alone {
 		alone = 1
 	}
-	return t.exec(`INSERT INTO password_link (user_id, token_hash, expires_at, alone, made_by) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at, alone = excluded.alone, made_by = excluded.made_by`, l.UserID, l.TokenHash, l.ExpiresAt, alone, l.MadeBy)
+	return []any{l.UserID, l.TokenHash, l.ExpiresAt, alone, l.MadeBy}
 }
 
 // PasswordLink finds who may choose a password by a token; ok is false when nobody

@@ -47,6 +47,10 @@ func samples() []sample {
 		{"setup", SetUp(SetUpView{Token: "t", PasswordHint: "At least 12 characters."})},
 		{"setup-refused", SetUp(SetUpView{Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."}, Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters."})},
 		{"signin", SignIn(SignInView{Next: "/devices"})},
+		{"signin-mail", SignIn(SignInView{Mail: true, SignOn: "Example"})},
+		{"forgotten", Forgotten(ForgottenView{})},
+		{"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada", "Write an e-mail address such as ada@example.com."}})},
+		{"forgotten-sent", Forgotten(ForgottenView{Sent: "ada@example.com"})},
 		{"signin-refused", SignIn(SignInView{Email: "ada@example.com", Problem: "The e-mail or the password is wrong."})},
 		{"problem", Problem(ProblemView{Status: 404, Title: "There is no such page", Text: "The address may be wrong, or what was here is gone.", Ref: "req_01JD8Z3NDEKTSV4RRFFQ69G5FA"})},
 		{"overview", Overview(f("Overview", "/"), OverviewView{

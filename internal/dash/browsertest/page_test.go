@@ -94,6 +94,8 @@ func hostilePages(s string) []sample {
 		{"Audit", Audit(f, full[AuditView](s))},
 		{"Audit none", Audit(f, AuditView{More: s})},
 		{"Join", Join(full[JoinView](s))},
+		{"Forgotten", Forgotten(ForgottenView{Email: Field{s, s}})},
+		{"Forgotten, sent", Forgotten(ForgottenView{Sent: s})},
 		{"Join sign in", Join(JoinView{Step: "signin", Token: s, Workspace: s, Email: s})},
 		{"Join signed in", Join(JoinView{Step: "join", Token: s, Role: s, Email: s})},
 		{"Join other", Join(JoinView{Step: "other", Present: s, Email: s})},

@@ -24,6 +24,7 @@ var elsewhere = map[string]string{
 	"/setup/{token}":                 "every test begins there",
 	"/signin/second":                 "TestPasskeyAsTheSecondStep",
 	"/account/second/app":            "TestPasskeyAsTheSecondStep",
+	"/signin/forgotten":              "TestInvitationAndNewPasswordByMail",
 	"/signin/oidc":                   "leads to a provider: TestSignInByOIDC",
 	"/join/{token}/oidc":             "leads to a provider: TestSignInByOIDC",
 	"/account/again":                 "leads to a provider: TestSignInByOIDC",

@@ -22,6 +22,13 @@ type SignInView struct {
 	Email   string // as it was entered
 	Problem string // the same whatever was wrong; "": nothing
 	SignOn  string // what the provider is called at which people may sign in; "": there is none
+	Mail    bool   // a forgotten password can be asked for by mail
+}
+
+// ForgottenView is the form for a new password by mail, and what is said after it.
+type ForgottenView struct {
+	Email Field
+	Sent  string // the address, once it was asked for
 }
 
 func (v SignInView) signOn() string { return "/signin/oidc?next=" + url.QueryEscape(v.Next) }

@@ -14,6 +14,7 @@ type PeopleView struct {
 	Role        string // the value of the chosen one of Roles
 	RoleError   string
 	Problem     string // what is wrong with the whole; "": nothing
+	Mail        bool   // invitations go by mail
 }
 
 func (v PeopleView) faults() []fault {

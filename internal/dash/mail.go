@@ -1,0 +1,81 @@
+package dash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/mail"
+	"postern/internal/postern"
+)
+
+const (
+	mailsAtOnce = 8 // that are written unasked for by anybody signed in
+	mailTime    = "2 January 2006 at 15:04 UTC"
+)
+
+// mailInvitation sends the link of an invitation to its address alone: whoever joins
+// reads mail there. An invitation that cannot be sent is none.
+func (d *dash) mailInvitation(r *http.Request, v visit, i postern.Invitation, token string) error {
+	ctx := context.WithoutCancel(r.Context()) // a browser that leaves takes neither along
+	err := d.mail.Send(ctx, mail.Message{
+		To: i.Email, Subject: "Invitation to " + i.Workspace,
+		Text: fmt.Sprintf("%s invites you to the workspace %q, with the role: %s.\n\nJoin by this link:\n%s\n\nIt works once, until %s, and only for %s.\nIf you did not expect it, do nothing.\n\nPostern at %s\n",
+			i.Inviter, i.Workspace, i.Role, d.joinLink(token), i.ExpiresAt.Std().Format(mailTime), i.Email, d.base),
+	})
+	if err == nil {
+		return nil
+	}
+	d.log.WarnContext(ctx, "an invitation was not mailed", "error", err)
+	if err := d.g.RevokeInvitation(ctx, v.actor, v.workspace(), i.ID); err != nil {
+		return err
+	}
+	if refused, ok := errors.AsType[*mail.RefusedError](err); ok {
+		return postern.Invalid("/email", "%s", refused)
+	}
+	return postern.Errorf(postern.Unavailable, "the mail server did not take the mail, so nobody was invited; the server's log says why")
+}
+
+func (d *dash) showForgotten(w http.ResponseWriter, r *http.Request) error {
+	return d.show(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{}))
+}
+
+// forgotten sends a link to a mailbox, if an account has its address. What the page
+// says, and when, is the same if none has.
+func (d *dash) forgotten(w http.ResponseWriter, r *http.Request) error {
+	entered := r.PostFormValue("email")
+	email, err := d.g.ForgotPassword(r.Context(), d.address(r), entered)
+	if wrong, ok := faults(err); ok {
+		return d.show(w, r, http.StatusUnprocessableEntity, page.Forgotten(page.ForgottenView{Email: page.Field{Value: entered, Error: wrong["email"]}}))
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case d.mailing <- struct{}{}:
+	default:
+		return &postern.Error{Reason: postern.Unavailable, Detail: "many people ask for mail at this moment; try again in a minute", RetryAfter: time.Minute}
+	}
+	ctx, address := context.WithoutCancel(r.Context()), d.address(r)
+	go func() {
+		defer func() { <-d.mailing }()
+		if err := d.mailPassword(ctx, address, email); err != nil {
+			d.log.WarnContext(ctx, "a link for a new password was not mailed", "error", err)
+		}
+	}()
+	return d.show(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{Sent: email}))
+}
+
+func (d *dash) mailPassword(ctx context.Context, address, email string) error {
+	token, err := d.g.PasswordByMail(ctx, address, email)
+	if err != nil || token == "" {
+		return err
+	}
+	return d.mail.Send(ctx, mail.Message{
+		To: email, Subject: "A new password",
+		Text: fmt.Sprintf("Somebody asked for a new password for %s.\n\nChoose one by this link, within an hour:\n%s\n\nIt works once. If it was not you, do nothing: your password stays as it is.\n\nPostern at %s\n", email, d.joinLink(token), d.base),
+	})
+}

@@ -1,0 +1,180 @@
+package dash
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"postern/internal/mail"
+	"postern/internal/mail/mailtest"
+	"postern/internal/postern"
+	"postern/internal/seal"
+)
+
+// withMail is a dashboard beside a mail server, with what it logs.
+func withMail(t *testing.T) (*site, *mailtest.Server, *log) {
+	t.Helper()
+	m, written := mailtest.New(t), &log{}
+	server, err := mail.New(seal.Secret("smtp://" + m.Addr + "?from=postern@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Trust(m.Roots)
+	return newSiteWith(t, func(o *Options) { o.Mail, o.Log = server, slog.New(slog.NewTextHandler(written, nil)) }), m, written
+}
+
+// log is written to by several goroutines.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// linkIn is the one in a mail.
+func linkIn(t *testing.T, m mailtest.Mail) string {
+	t.Helper()
+	found := regexp.MustCompile(`https://api\.example\.com(/join/[0-9A-Za-z_-]{43})\n`).FindStringSubmatch(m.Text)
+	if found == nil {
+		t.Fatalf("there is no link in %q", m.Text)
+	}
+	return found[1]
+}
+
+func invitation(to string) url.Values {
+	return url.Values{"email": {to}, "role": {string(postern.Viewer)}}
+}
+
+func TestInvitationGoesToItsMailboxAlone(t *testing.T) {
+	t.Parallel()
+	s, m, _ := withMail(t)
+	ada := s.setUp()
+	ada.sees(ada.get("/people"), "They get a link by mail.", "Send an invitation")
+	ada.want(ada.post("/people/invitations", invitation(guest)), http.StatusSeeOther, "/people")
+	got := m.Next(t)
+	link := linkIn(t, got)
+	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, email+` invites you to the workspace "acme", with the role: viewer.`) || !got.Encrypted {
+		t.Errorf("the mail is %+v", got)
+	}
+	p := ada.get("/people")
+	ada.sees(p, "The invitation is on its way to "+guest+".", "Open invitations")
+	if strings.Contains(p.body, link) {
+		t.Error("who invites sees the link")
+	}
+	s.joins(link)
+	ada.sees(ada.get("/people"), guest)
+}
+
+func TestInvitationThatCannotBeMailedIsNone(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"550 no such user":    {http.StatusUnprocessableEntity, "The mail server does not take mail for this address (550)."},
+		"451 come back later": {http.StatusServiceUnavailable, "nobody was invited"},
+	} {
+		s, m, written := withMail(t)
+		m.Answer("RCPT", answer)
+		ada := s.setUp()
+		p := ada.post("/people/invitations", invitation(guest))
+		if p.status != want.status {
+			t.Errorf("%s: the form is answered %d", answer, p.status)
+		}
+		ada.sees(p, want.says)
+		if strings.Contains(ada.get("/people").body, guest) || len(m.Mails()) != 0 {
+			t.Errorf("%s: there is an invitation", answer)
+		}
+		if !strings.Contains(written.text(), "an invitation was not mailed") || strings.Contains(written.text(), "/join/") {
+			t.Errorf("%s: the log says %s", answer, written.text())
+		}
+	}
+}
+
+func TestMailsAreFew(t *testing.T) {
+	t.Parallel()
+	s, m, _ := withMail(t)
+	ada := s.setUp()
+	sent := 0
+	for range 10 {
+		if p := ada.post("/people/invitations", invitation(guest)); p.status == http.StatusSeeOther {
+			sent++
+		}
+	}
+	if sent != 3 || len(m.Mails()) != sent { // the burst of six in an hour
+		t.Errorf("one address got %d invitations at once, %d by mail", sent, len(m.Mails()))
+	}
+}
+
+func TestForgottenPasswordIsChosenAnewByMail(t *testing.T) {
+	t.Parallel()
+	s, m, _ := withMail(t)
+	s.setUp()
+	c := s.browser()
+	c.sees(c.get("/signin"), "/signin/forgotten")
+	c.sees(c.get("/signin/forgotten"), "Send the link")
+	p := c.want(c.post("/signin/forgotten", url.Values{"email": {" " + strings.ToUpper(email) + " "}}), http.StatusOK, "")
+	c.sees(p, "Look into your mailbox", email)
+	link := linkIn(t, m.Next(t))
+	c.want(c.post(link, url.Values{"password": {"another four plain words"}}), http.StatusSeeOther, "/")
+	if p := c.get(link); p.status != http.StatusNotFound {
+		t.Errorf("the link is answered %d when it was used", p.status)
+	}
+	c = s.browser()
+	c.want(c.post("/signin", url.Values{"email": {email}, "password": {"another four plain words"}}), http.StatusSeeOther, "/")
+}
+
+func TestT16ForgottenPasswordTellsNobodyWhoHasAnAccount(t *testing.T) {
+	t.Parallel()
+	s, m, _ := withMail(t)
+	s.setUp()
+	asks := func(email string) string {
+		p := s.browser().post("/signin/forgotten", url.Values{"email": {email}})
+		return strings.ReplaceAll(http.StatusText(p.status)+p.body, email, "the address")
+	}
+	for i := range 5 {
+		if known, unknown := asks(email), asks(guest); known != unknown {
+			t.Errorf("at try %d, who has an account is answered %s, who has none %s", i, known, unknown)
+		}
+	}
+	m.Next(t)
+	for range 2 {
+		m.Next(t)
+	}
+	for _, got := range m.Mails() {
+		if got.To != email {
+			t.Errorf("a mail went to %s", got.To)
+		}
+	}
+	if p := s.browser().post("/signin/forgotten", url.Values{"email": {"nobody"}}); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("what is no address is answered %d", p.status)
+	}
+}
+
+func TestWithoutAMailServerNothingIsSent(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.setUp()
+	c := s.browser()
+	if p := c.get("/signin"); strings.Contains(p.body, "forgotten") {
+		t.Error("the sign-in offers what is not there")
+	}
+	if p := c.get("/signin/forgotten"); p.status != http.StatusNotFound {
+		t.Errorf("the page is answered %d", p.status)
+	}
+}
