@@ -38,7 +38,13 @@ type backlog struct {
 
 func newBacklog(t *testing.T, url string) *backlog {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	return newBacklogIn(t, "", url)
+}
+
+// newBacklogIn is one in a database of PostgreSQL.
+func newBacklogIn(t *testing.T, database, url string) *backlog {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: database})
 	if err != nil {
 		t.Fatal(err)
 	}

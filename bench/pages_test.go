@@ -14,6 +14,8 @@ import (
 	"postern/internal/dash"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/internal/store/storetest"
 )
 
 const (
@@ -22,16 +24,18 @@ const (
 )
 
 // pages measures the server's time for each page of the dashboard, in a workspace
-// with many devices and messages.
+// with many devices and messages, on both engines.
 func pages(t *testing.T) (list []figure) {
-	h, cookie, device, message := dashboard(t)
-	for _, path := range pagePaths() {
-		where := strings.NewReplacer("{device}", string(device.ID), "{workspace}", string(device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0))).Replace(path)
-		f := figure{name: "dashboard " + path, unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
-		for range rounds {
-			f.ours = append(f.ours, pageTime(t, h, cookie, where))
+	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", storetest.NewDurable(t).URL(t)}} {
+		h, cookie, names := dashboard(t, engine.url)
+		for _, path := range pagePaths() {
+			where := names.Replace(path)
+			f := figure{name: "dashboard " + path + " on " + engine.name, unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
+			for range rounds {
+				f.ours = append(f.ours, pageTime(t, h, cookie, where))
+			}
+			list = append(list, f)
 		}
-		list = append(list, f)
 	}
 	return list
 }
@@ -42,8 +46,11 @@ func pagePaths() []string {
 		"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
 		"/messages", "/messages?q={chat}", "/messages?device={device}", "/messages?device={device}&q={chat}", "/messages?status=failed", "/messages?status=read", "/messages?direction=outbound",
 		"/messages/{message}", "/messages/new", "/messages/chats?device={device}", "/messages/chats/{device}/{chat}",
-		"/devices", "/devices/{device}", "/devices/{device}/health", "/keys", "/webhooks", "/people", "/people/audit", "/account", "/workspaces",
-		"/operator", "/operator/workspaces", "/operator/workspaces?q=none", "/operator/workspaces/{workspace}", "/operator/people",
+		"/devices", "/devices/new", "/devices/{device}", "/devices/{device}/health", "/devices/{device}/delete", "/keys", "/keys/new",
+		"/webhooks", "/webhooks/new", "/webhooks/{endpoint}", "/webhooks/{endpoint}/edit", "/webhooks/{endpoint}/replay", "/webhooks/{endpoint}/replays",
+		"/webhooks/{endpoint}/deliveries", "/webhooks/{endpoint}/deliveries?status=pending", "/webhooks/{endpoint}/deliveries?status=succeeded", "/webhooks/{endpoint}/deliveries?type=message.sent", "/webhooks/{endpoint}/deliveries/{delivery}",
+		"/people", "/people/audit", "/account", "/account/second", "/workspaces",
+		"/operator", "/operator/workspaces", "/operator/workspaces/new", "/operator/workspaces?q=none", "/operator/workspaces/{workspace}", "/operator/people",
 	}
 }
 
@@ -66,12 +73,12 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 	return float64(time.Since(began).Microseconds()) / n
 }
 
-// dashboard is one whose first user is signed in, with a device of the workspace
-// and a message of it.
-func dashboard(t *testing.T) (h http.Handler, cookie *http.Cookie, device postern.Device, message postern.MessageID) {
+// dashboard is one whose first user is signed in, with what the braces of a path
+// stand for.
+func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cookie, names *strings.Replacer) {
 	t.Helper()
-	b := newBacklog(t, "https://example.com")
-	devices := []postern.Device{b.device}
+	b := newBacklogIn(t, database, "https://example.com")
+	devices, message := []postern.Device{b.device}, postern.MessageID("")
 	for range pageDevices - 1 {
 		d := b.device
 		d.ID = postern.NewDeviceID()
@@ -96,7 +103,14 @@ func dashboard(t *testing.T) (h http.Handler, cookie *http.Cookie, device poster
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	h = dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
-	return h, signedIn(t, g, h), b.device, message
+	deliveries, err := b.db.Deliveries(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0, 1)
+	if err != nil || len(deliveries.List) == 0 {
+		t.Fatalf("there are %d deliveries, %v", len(deliveries.List), err)
+	}
+	return h, signedIn(t, g, h), strings.NewReplacer(
+		"{device}", string(b.device.ID), "{workspace}", string(b.device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0)),
+		"{endpoint}", string(b.endpoint.ID), "{delivery}", string(deliveries.List[0].ID),
+	)
 }
 
 // signedIn makes the first user, who owns the workspace.
