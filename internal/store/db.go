@@ -90,9 +90,9 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
-// migrate applies what is missing. It refuses a database that knows more than
-// this program.
-func (d dialect) migrate(ctx context.Context, conn *sql.DB) error {
+// migrate applies what is missing, and says so of a database that has something:
+// it may take minutes. It refuses one that knows more than this program.
+func (d dialect) migrate(ctx context.Context, conn *sql.DB, log *slog.Logger) error {
 	dir, err := fs.Sub(migrations, d.migrations)
 	if err != nil {
 		return err
@@ -106,12 +106,21 @@ func (d dialect) migrate(ctx context.Context, conn *sql.DB) error {
 		return fmt.Errorf("read the database's version: %w", err)
 	}
 	sources := p.ListSources()
-	if newest := sources[len(sources)-1].Version; have > newest {
+	newest := sources[len(sources)-1].Version
+	if have > newest {
 		return fmt.Errorf("%w: it is at version %d, this program knows %d; start a newer postern", ErrNewer, have, newest)
 	}
+	if have == newest {
+		return nil
+	}
+	if have > 0 {
+		log.InfoContext(ctx, "the database is brought up to date; wait for it", "from", have, "to", newest)
+	}
+	began := time.Now()
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
 	}
+	log.InfoContext(ctx, "the database is up to date", "version", newest, "took", time.Since(began).Round(time.Millisecond).String())
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	}
 	config.DialFunc = plainDial // a migration may take its time
 	slow := openPool(config, "postern migrate", 1)
-	return errors.Join(db.dialect.migrate(ctx, slow), slow.Close())
+	return errors.Join(db.dialect.migrate(ctx, slow, opts.Log), slow.Close())
 }
 
 // parseURL reads a database URL. Its error says nothing of what is in it.

@@ -27,7 +27,7 @@ func (db *DB) openSQLite(ctx context.Context, opts Options) (err error) {
 	if db.writeDB, err = openFile(ctx, path, "immediate", 1); err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}
-	if err := db.dialect.migrate(ctx, db.writeDB); err != nil {
+	if err := db.dialect.migrate(ctx, db.writeDB, opts.Log); err != nil {
 		return err
 	}
 	if db.read, err = openFile(ctx, path, "deferred", db.dialect.readers+1); err != nil {

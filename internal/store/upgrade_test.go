@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path"
 	"path/filepath"
 	"slices"
@@ -24,8 +26,8 @@ import (
 func TestMigrationsStay(t *testing.T) {
 	t.Parallel()
 	for engine, want := range map[string]string{
-		"sqlite":   "18ed1441458d073f3c9f1ac0590843fb3113ee393409726a8668148e1f5aa889",
-		"postgres": "e5aff1865b79111e224f360651714c0135b27d03018d06169115e7dd6e609bca",
+		"sqlite":   "7b0adfb2c11c5263ddea989aa15384c7d713e296164d6a35462c64883cdfba14",
+		"postgres": "4a464d7959ecb1c1856adfa16ede871c804b79070faa5de805641f81e0d10769",
 	} {
 		names, err := fs.Glob(migrations, "migrations/"+engine+"/*.sql")
 		if err != nil {
@@ -33,7 +35,7 @@ func TestMigrationsStay(t *testing.T) {
 		}
 		h := sha256.New()
 		for _, name := range slices.Sorted(slices.Values(names)) {
-			if path.Base(name) > "0014" {
+			if path.Base(name) > "0021" {
 				break
 			}
 			text, err := migrations.ReadFile(name)
@@ -43,7 +45,7 @@ func TestMigrationsStay(t *testing.T) {
 			h.Write(text)
 		}
 		if got := hex.EncodeToString(h.Sum(nil)); got != want {
-			t.Errorf("the migrations of %s up to 13 have the hash %s, want %s: add a migration instead of changing one", engine, got, want)
+			t.Errorf("the migrations of %s up to 20 have the hash %s, want %s: add a migration instead of changing one", engine, got, want)
 		}
 	}
 }
@@ -78,7 +80,12 @@ func TestUpgrade(t *testing.T) {
 		if err := before.Close(); err != nil {
 			t.Fatal(err)
 		}
+		var log bytes.Buffer
+		opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 		wantUpgraded(t, reopen(t, opts))
+		if !strings.Contains(log.String(), "wait for it\" from=13") || !strings.Contains(log.String(), "took=") {
+			t.Errorf("the log says %s", log.String())
+		}
 	})
 }
 
