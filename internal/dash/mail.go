@@ -23,7 +23,7 @@ func (d *dash) mailInvitation(r *http.Request, v visit, i postern.Invitation, to
 	ctx := context.WithoutCancel(r.Context()) // a browser that leaves takes neither along
 	err := d.mail.Send(ctx, mail.Message{
 		To: i.Email, Subject: "Invitation to " + i.Workspace,
-		Text: fmt.Sprintf("%s invites you to the workspace %q, with the role: %s.\n\nJoin by this link:\n%s\n\nIt works once, until %s, and only for %s.\nIf you did not expect it, do nothing.\n\nPostern at %s\n",
+		Text: fmt.Sprintf("%s invites you to the workspace “%s”, with the role: %s.\n\nJoin by this link:\n%s\n\nIt works once, until %s, and only for %s.\nIf you did not expect it, do nothing.\n\nPostern at %s\n",
 			i.Inviter, i.Workspace, i.Role, d.joinLink(token), i.ExpiresAt.Std().Format(mailTime), i.Email, d.base),
 	})
 	if err == nil {

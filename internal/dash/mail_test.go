@@ -68,7 +68,7 @@ func TestInvitationGoesToItsMailboxAlone(t *testing.T) {
 	ada.want(ada.post("/people/invitations", invitation(guest)), http.StatusSeeOther, "/people")
 	got := m.Next(t)
 	link := linkIn(t, got)
-	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, email+` invites you to the workspace "acme", with the role: viewer.`) || !got.Encrypted {
+	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, email+` invites you to the workspace “acme”, with the role: viewer.`) || !got.Encrypted {
 		t.Errorf("the mail is %+v", got)
 	}
 	p := ada.get("/people")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/mail"
+	"net/netip"
 	"net/smtp"
 	"net/textproto"
 	"net/url"
@@ -99,10 +100,27 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
 	c, err := smtp.NewClient(conn, s.host)
+	if err == nil {
+		err = c.Hello(literal(conn.LocalAddr()))
+	}
 	if err != nil {
 		return fmt.Errorf("meet the mail server: %w", err)
 	}
 	return s.submit(c, m.To, raw)
+}
+
+// literal is what a client without a name of its own calls itself (RFC 5321, 4.1.3).
+func literal(from net.Addr) string {
+	host, _, err := net.SplitHostPort(from.String())
+	ip, bad := netip.ParseAddr(host)
+	switch {
+	case err != nil || bad != nil:
+		return "localhost"
+	case ip.Is4() || ip.Is4In6():
+		return "[" + ip.Unmap().String() + "]"
+	default:
+		return "[IPv6:" + ip.WithZone("").String() + "]"
+	}
 }
 
 func (s *Server) dial(ctx context.Context) (net.Conn, error) {

@@ -41,7 +41,7 @@ func TestMailArrivesAsItWasWritten(t *testing.T) {
 			t.Fatal(scheme, err)
 		}
 		m := at.Next(t)
-		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || !m.Encrypted || !m.SignedIn {
+		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || !m.Encrypted || !m.SignedIn || m.Hello != "[127.0.0.1]" {
 			t.Errorf("by %s came %+v", scheme, m)
 		}
 		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` || m.Header.Get("Auto-Submitted") != "auto-generated" || !strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {

@@ -28,6 +28,7 @@ const (
 
 // Mail is one that was taken.
 type Mail struct {
+	Hello     string // what the client calls itself
 	From, To  string // of the envelope
 	Subject   string
 	Text      string
@@ -173,6 +174,7 @@ func (t *session) say(line string) { fmt.Fprint(t.conn, line+"\r\n") }
 func (t *session) do(verb, rest string) bool {
 	switch verb {
 	case "EHLO":
+		t.mail.Hello = rest
 		t.hello()
 	case "STARTTLS":
 		return t.encrypt()
