@@ -118,13 +118,14 @@ func (s *Server) config() *tls.Config {
 
 // submit says what RFC 5321 asks for, and waits until the server has the mail.
 func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
+	if err := c.Hello(domain(s.from)); err != nil { // some take no "localhost"
+		return fmt.Errorf("greet the mail server: %w", err)
+	}
 	if err := s.secure(c); err != nil {
 		return err
 	}
-	if s.auth != nil {
-		if err := c.Auth(s.auth); err != nil {
-			return fmt.Errorf("sign in at the mail server: %w", err)
-		}
+	if err := s.signIn(c); err != nil {
+		return err
 	}
 	if err := c.Mail(s.from.Address); err != nil {
 		return fmt.Errorf("the mail server refuses the sender: %w", err)
@@ -138,7 +139,7 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("the mail server does not take the mail: %w", err)
+		return fmt.Errorf("the mail server does not take the mail: %w", bare(err))
 	}
 	_ = c.Quit() // it has the mail
 	return nil
@@ -156,10 +157,35 @@ func (s *Server) secure(c *smtp.Client) error {
 		}
 		return nil
 	}
+	if s.auth != nil {
+		return errors.New("the mail server does not offer STARTTLS, and a password is never sent in plain text")
+	}
 	if ip := net.ParseIP(s.host); s.host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
 	return errors.New("the mail server does not offer STARTTLS; add &tls=off to send in plain text within a network of your own")
+}
+
+func (s *Server) signIn(c *smtp.Client) error {
+	if s.auth == nil {
+		return nil
+	}
+	if ok, _ := c.Extension("AUTH"); !ok {
+		return errors.New("the mail server offers no sign-in; leave the user and the password out of its address")
+	}
+	if err := c.Auth(s.auth); err != nil {
+		return fmt.Errorf("sign in at the mail server: %w", bare(err))
+	}
+	return nil
+}
+
+// bare leaves the number of a server's word. Its text may repeat what the server was
+// sent, the password and links among it, and errors are logged.
+func bare(err error) error {
+	if e, ok := errors.AsType[*textproto.Error](err); ok {
+		return fmt.Errorf("it answers %d", e.Code)
+	}
+	return err
 }
 
 // refused tells a recipient that is none from one that the server has no time for
@@ -168,5 +194,5 @@ func refused(err error) error {
 	if e, ok := errors.AsType[*textproto.Error](err); ok && e.Code >= 500 && e.Code < 600 {
 		return &RefusedError{e.Code}
 	}
-	return fmt.Errorf("the mail server does not take the recipient now: %w", err)
+	return fmt.Errorf("the mail server does not take the recipient now: %w", bare(err))
 }

@@ -64,6 +64,13 @@ func TestNothingGetsIntoTheHeaders(t *testing.T) {
 	if got := at.Next(t); got.Subject != m.Subject || got.Header.Get("Bcc") != "" || got.Text != m.Text {
 		t.Errorf("came %+v", got)
 	}
+	m.Subject = "=?utf-8?q?a=0D=0Ab?="
+	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := at.Next(t).Subject; strings.Contains(got, "\r\n") {
+		t.Errorf("what looks encoded is read as %q", got)
+	}
 	m.To = "ada@example.com>\r\nRCPT TO:<eve@example.com"
 	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), m); err == nil {
 		t.Error("an address with a line's end was taken")
@@ -124,7 +131,41 @@ func TestLinksDoNotGoInPlainText(t *testing.T) {
 	if m := at.Next(t); m.Encrypted || m.SignedIn {
 		t.Errorf("came %+v", m)
 	}
+	at.Answer("AUTH", "235 welcome")
 	if err := server(t, address("smtp", at.Addr, ""), nil).Send(t.Context(), hello()); err == nil {
+		t.Error("a password went to this machine in plain text")
+	}
+}
+
+func TestBusyServerIsNotTakenForOneWithoutTLS(t *testing.T) {
+	t.Parallel()
+	at := mailtest.New(t)
+	at.Answer("EHLO", "421 busy")
+	_, port, _ := net.SplitHostPort(at.Addr)
+	err := server(t, seal.Secret("smtp://0.0.0.0:"+port+"?from=a@example.com"), nil).Send(t.Context(), hello())
+	if err == nil || strings.Contains(err.Error(), "tls=off") {
+		t.Errorf("who runs the server is told: %v", err)
+	}
+}
+
+func TestErrorsDoNotRepeatWhatTheServerWasSent(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"AUTH", "RCPT", "DATA"} {
+		at := mailtest.New(t)
+		at.Answer(command, `451 5.5.1 unrecognized: "canary"`)
+		err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), hello())
+		if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "451") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+func TestPasswordGoesOnlyWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	at := mailtest.New(t)
+	at.OfferNoSignIn()
+	at.Answer("AUTH", "235 welcome")
+	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), hello()); err == nil {
 		t.Error("a password went to a server that does not ask for it")
 	}
 }

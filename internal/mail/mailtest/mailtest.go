@@ -45,6 +45,7 @@ type Server struct {
 	mails   []Mail
 	answers map[string]string // what begins with these commands is answered so
 	noTLS   bool
+	noUsers bool
 	took    chan struct{}
 
 	cert tls.Certificate
@@ -105,6 +106,13 @@ func (s *Server) OfferNoTLS() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noTLS = true
+}
+
+// OfferNoSignIn leaves AUTH out.
+func (s *Server) OfferNoSignIn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noUsers = true
 }
 
 // Mails are those that were taken.
@@ -196,13 +204,13 @@ func (t *session) do(verb, rest string) bool {
 
 func (t *session) hello() {
 	t.s.mu.Lock()
-	offer := !t.s.noTLS && !t.mail.Encrypted
+	offer, users := !t.s.noTLS && !t.mail.Encrypted, !t.s.noUsers && t.mail.Encrypted
 	t.s.mu.Unlock()
 	t.say("250-mailtest")
 	if offer {
 		t.say("250-STARTTLS")
 	}
-	if t.mail.Encrypted {
+	if users {
 		t.say("250-AUTH PLAIN")
 	}
 	t.say("250 8BITMIME")
