@@ -70,12 +70,12 @@ func (d *dash) mailLater(r *http.Request, email string) {
 		d.log.WarnContext(ctx, failed, "error", "too many are under way")
 		return
 	}
-	go func() {
+	d.later(func() {
 		defer func() { <-d.mailing }()
 		if err := d.mailPassword(ctx, address, email); err != nil {
 			d.log.WarnContext(ctx, failed, "error", err)
 		}
-	}()
+	})
 }
 
 func (d *dash) mailPassword(ctx context.Context, address, email string) error {

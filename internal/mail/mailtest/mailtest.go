@@ -46,6 +46,7 @@ type Server struct {
 	answers map[string]string // what begins with these commands is answered so
 	noTLS   bool
 	noUsers bool
+	gate    sync.Mutex // that mails are taken through
 	took    chan struct{}
 
 	cert tls.Certificate
@@ -113,6 +114,12 @@ func (s *Server) OfferNoSignIn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noUsers = true
+}
+
+// Hold lets mails wait before they are taken, until it is undone.
+func (s *Server) Hold() (release func()) {
+	s.gate.Lock()
+	return s.gate.Unlock
 }
 
 // Mails are those that were taken.
@@ -259,6 +266,8 @@ func (t *session) take() bool {
 		return true
 	}
 	t.say("354 go on")
+	t.s.gate.Lock()
+	defer t.s.gate.Unlock()
 	var raw strings.Builder
 	for {
 		line, err := t.in.ReadString('\n')
