@@ -13,6 +13,7 @@ import (
 	"net/smtp"
 	"net/textproto"
 	"net/url"
+	"strings"
 	"time"
 
 	"postern/internal/seal"
@@ -102,7 +103,21 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	if err != nil {
 		return fmt.Errorf("meet the mail server: %w", err)
 	}
+	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
+		return fmt.Errorf("greet the mail server: %w", err)
+	}
 	return s.submit(c, m.To, raw)
+}
+
+// literal is what a client calls itself that has no name (RFC 5321, 4.1.4): some
+// servers take no "localhost".
+func literal(local net.Addr) string {
+	host, _, _ := net.SplitHostPort(local.String())
+	host, _, _ = strings.Cut(host, "%") // the zone means nothing to others
+	if strings.Contains(host, ":") {
+		host = "IPv6:" + host
+	}
+	return "[" + host + "]"
 }
 
 func (s *Server) dial(ctx context.Context) (net.Conn, error) {
@@ -118,9 +133,6 @@ func (s *Server) config() *tls.Config {
 
 // submit says what RFC 5321 asks for, and waits until the server has the mail.
 func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
-	if err := c.Hello(domain(s.from)); err != nil { // some take no "localhost"
-		return fmt.Errorf("greet the mail server: %w", err)
-	}
 	if err := s.secure(c); err != nil {
 		return err
 	}

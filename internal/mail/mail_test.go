@@ -41,7 +41,7 @@ func TestMailArrivesAsItWasWritten(t *testing.T) {
 			t.Fatal(scheme, err)
 		}
 		m := at.Next(t)
-		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || !m.Encrypted || !m.SignedIn {
+		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || m.Client != "[127.0.0.1]" || !m.Encrypted || !m.SignedIn {
 			t.Errorf("by %s came %+v", scheme, m)
 		}
 		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` || m.Header.Get("Auto-Submitted") != "auto-generated" || !strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
@@ -179,8 +179,12 @@ func TestSilentServerIsNotWaitedForLong(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
+	began := time.Now()
 	if err := server(t, seal.Secret("smtp://"+l.Addr().String()+"?from=a@example.com"), nil).Send(ctx, hello()); err == nil {
 		t.Error("a server that says nothing has taken a mail")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it was waited for %s", took)
 	}
 }
 

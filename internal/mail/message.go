@@ -31,7 +31,7 @@ func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 		{"To", (&mail.Address{Address: to.Address}).String()},
 		{"Subject", encoded(m.Subject)},
 		{"Date", at.Format(time.RFC1123Z)},
-		{"Message-ID", "<" + rand.Text() + "@" + domain(from) + ">"},
+		{"Message-ID", "<" + rand.Text() + from.Address[strings.LastIndex(from.Address, "@"):] + ">"},
 		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no answering machine answers
 		{"MIME-Version", "1.0"},
 		{"Content-Type", "text/plain; charset=utf-8"},
@@ -46,8 +46,6 @@ func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 	}
 	return b.Bytes(), w.Close()
 }
-
-func domain(a mail.Address) string { return a.Address[strings.LastIndex(a.Address, "@")+1:] }
 
 // encoded is a text in a header. What only looks encoded, readers of mail would decode.
 func encoded(s string) string {

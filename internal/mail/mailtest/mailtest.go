@@ -29,6 +29,7 @@ const (
 // Mail is one that was taken.
 type Mail struct {
 	From, To  string // of the envelope
+	Client    string // as it called itself
 	Subject   string
 	Text      string
 	Header    mail.Header
@@ -188,7 +189,7 @@ func (t *session) say(line string) { fmt.Fprint(t.conn, line+"\r\n") }
 func (t *session) do(verb, rest string) bool {
 	switch verb {
 	case "EHLO":
-		t.hello()
+		t.hello(rest)
 	case "STARTTLS":
 		return t.encrypt()
 	case "AUTH":
@@ -209,7 +210,8 @@ func (t *session) do(verb, rest string) bool {
 	return true
 }
 
-func (t *session) hello() {
+func (t *session) hello(client string) {
+	t.mail.Client = client
 	t.s.mu.Lock()
 	offer, users := !t.s.noTLS && !t.mail.Encrypted, !t.s.noUsers && t.mail.Encrypted
 	t.s.mu.Unlock()
