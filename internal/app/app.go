@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"postern/internal/api"
@@ -62,6 +63,7 @@ type App struct {
 	registry   *prometheus.Registry
 	servers    []*server
 	streams    context.CancelFunc // ends requests that would never end
+	later      sync.WaitGroup     // what goes on after its request, and needs the database
 	closers    []func() error
 }
 
@@ -99,6 +101,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.db = core.db
 	a.onClose(core.db.Close)
+	a.onClose(func() error { a.later.Wait(); return nil })
 	if err := a.openVendor(); err != nil {
 		return err
 	}
@@ -218,7 +221,7 @@ func (a *App) handler() (*api.API, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(dash.Options{
 			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, SignOn: signOn, Mail: mails,
+			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, SignOn: signOn, Mail: mails, Later: a.later.Go,
 		}),
 	})
 }

@@ -43,6 +43,9 @@ type Options struct {
 	SignOn *oidc.Provider
 	// Mail takes the mail of the dashboard; without it links are shown, to be passed on.
 	Mail *mail.Server
+	// Later runs what goes on after its request was answered; nil is a goroutine that
+	// nobody waits for.
+	Later func(func())
 }
 
 // dash is the dashboard.
@@ -58,6 +61,7 @@ type dash struct {
 	signOn   *oidc.Provider
 	mux      *http.ServeMux
 	mail     *mail.Server
+	later    func(func())
 	mailing  chan struct{} // has a place for each mail that nobody waits for
 	exports  sync.Map      // by their readers: the files that are being written
 }
@@ -65,9 +69,12 @@ type dash struct {
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail, mailing: make(chan struct{}, mailsAtOnce)}
+	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce)}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
+	}
+	if d.later == nil {
+		d.later = func(f func()) { go f() }
 	}
 	d.routes()
 	h := remembering(d.sessions.LoadAndSave(http.NewCrossOriginProtection().Handler(d.mux)))

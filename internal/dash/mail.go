@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"postern/internal/dash/page"
 	"postern/internal/mail"
@@ -13,7 +12,7 @@ import (
 )
 
 const (
-	mailsAtOnce = 8 // that are written unasked for by anybody signed in
+	mailsAtOnce = 8 // that nobody waits for
 	mailTime    = "2 January 2006 at 15:04 UTC"
 )
 
@@ -30,7 +29,8 @@ func (d *dash) mailInvitation(r *http.Request, v visit, i postern.Invitation, to
 		return nil
 	}
 	d.log.WarnContext(ctx, "an invitation was not mailed", "error", err)
-	if err := d.g.RevokeInvitation(ctx, v.actor, v.workspace(), i.ID); err != nil {
+	// It may be revoked already, by a newer one or with its inviter.
+	if err := d.g.RevokeInvitation(ctx, v.actor, v.workspace(), i.ID); err != nil && postern.ReasonOf(err) != postern.NotFound {
 		return err
 	}
 	if refused, ok := errors.AsType[*mail.RefusedError](err); ok {
@@ -54,19 +54,28 @@ func (d *dash) forgotten(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.mailLater(r, email)
+	return d.show(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{Sent: email}))
+}
+
+// mailLater sends the link when nobody waits for it any more. One too many is not sent,
+// and only the log says so: places are long taken by those alone who have an account, and
+// a refusal would tell of them.
+func (d *dash) mailLater(r *http.Request, email string) {
+	ctx, address := context.WithoutCancel(r.Context()), d.address(r)
+	const failed = "a link for a new password was not mailed"
 	select {
 	case d.mailing <- struct{}{}:
 	default:
-		return &postern.Error{Reason: postern.Unavailable, Detail: "many people ask for mail at this moment; try again in a minute", RetryAfter: time.Minute}
+		d.log.WarnContext(ctx, failed, "error", "too many are under way")
+		return
 	}
-	ctx, address := context.WithoutCancel(r.Context()), d.address(r)
-	go func() {
+	d.later(func() {
 		defer func() { <-d.mailing }()
 		if err := d.mailPassword(ctx, address, email); err != nil {
-			d.log.WarnContext(ctx, "a link for a new password was not mailed", "error", err)
+			d.log.WarnContext(ctx, failed, "error", err)
 		}
-	}()
-	return d.show(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{Sent: email}))
+	})
 }
 
 func (d *dash) mailPassword(ctx context.Context, address, email string) error {

@@ -2,7 +2,9 @@ package dash
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"postern/internal/gateway"
 	"postern/internal/mail"
 	"postern/internal/mail/mailtest"
 	"postern/internal/postern"
@@ -129,7 +132,7 @@ func TestForgottenPasswordIsChosenAnewByMail(t *testing.T) {
 	c.sees(c.get("/signin"), "/signin/forgotten")
 	c.sees(c.get("/signin/forgotten"), "Send the link")
 	p := c.want(c.post("/signin/forgotten", url.Values{"email": {" " + strings.ToUpper(email) + " "}}), http.StatusOK, "")
-	c.sees(p, "Look into your mailbox", email)
+	c.sees(p, "<title>Look into your mailbox", email)
 	link := linkIn(t, m.Next(t))
 	c.want(c.post(link, url.Values{"password": {"another four plain words"}}), http.StatusSeeOther, "/")
 	if p := c.get(link); p.status != http.StatusNotFound {
@@ -164,6 +167,82 @@ func TestT16ForgottenPasswordTellsNobodyWhoHasAnAccount(t *testing.T) {
 	if p := s.browser().post("/signin/forgotten", url.Values{"email": {"nobody"}}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("what is no address is answered %d", p.status)
 	}
+}
+
+// held is a mail server that takes connections, and says nothing until the test ends.
+func held(t *testing.T) (*mail.Server, <-chan net.Conn) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan net.Conn, 100)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			came <- c
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	server, err := mail.New(seal.Secret("smtp://" + l.Addr().String() + "?from=postern@example.com"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, came
+}
+
+func TestT16SlowMailServerTellsNobodyWhoHasAnAccount(t *testing.T) {
+	t.Parallel()
+	server, came := held(t)
+	written := &log{}
+	s := newSiteWith(t, func(o *Options) { o.Mail, o.Log = server, slog.New(slog.NewTextHandler(written, nil)) })
+	s.setUp()
+	ws := s.workspace()
+	asks := func(email string) {
+		if p := s.browser().post("/signin/forgotten", url.Values{"email": {email}}); p.status != http.StatusOK {
+			t.Errorf("who asks while others are being mailed is answered %d", p.status)
+		}
+	}
+	for i := range mailsAtOnce {
+		one := fmt.Sprintf("known%d@example.com", i)
+		if _, _, err := s.g.CreateUser(t.Context(), ws, gateway.NewUser{Email: one, Role: postern.Viewer}); err != nil {
+			t.Fatal(err)
+		}
+		asks(one)
+		<-came
+	}
+	asks(guest)
+	if !strings.Contains(written.text(), "too many are under way") {
+		t.Errorf("the log says %s", written.text())
+	}
+}
+
+func TestInvitationThatCannotBeMailedLeavesANewerOne(t *testing.T) {
+	t.Parallel()
+	server, came := held(t)
+	s := newSiteWith(t, func(o *Options) { o.Mail = server })
+	ada := s.setUp()
+	answers := make(chan answer, 1)
+	go func() { answers <- ada.post("/people/invitations", invitation(guest)) }()
+	c := <-came
+	owner, err := s.g.AsMember(t.Context(), s.member(email), s.workspace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.g.Invite(t.Context(), gateway.Actor{Member: owner.Member}, s.workspace(), gateway.NewInvitation{Email: guest, Role: postern.Admin}); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	p := <-answers
+	if p.status != http.StatusServiceUnavailable {
+		t.Errorf("the older one is answered %d", p.status)
+	}
+	ada.sees(p, "The mail server did not take the mail")
+	ada.sees(ada.get("/people"), guest)
 }
 
 func TestWithoutAMailServerNothingIsSent(t *testing.T) {

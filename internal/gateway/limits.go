@@ -77,7 +77,7 @@ const (
 	// waits for it.
 	mailTime = time.Hour
 
-	// Mails in an hour that a workspace or a network causes, and to one address.
+	// Mails in an hour that a workspace or a network causes, and of a kind to one address.
 	mailsBy = 60
 	mailsTo = 6
 

@@ -10,7 +10,7 @@ import (
 )
 
 // mails bounds the mail that people can have this server send in an hour: by a
-// workspace or a network, and to one address, whoever asks for it.
+// workspace or a network, and of a kind to one address, whoever asks for it.
 type mails struct{ by, to *throttled.GCRARateLimiterCtx }
 
 func newMails() mails {
@@ -50,10 +50,11 @@ func (g *Gateway) PasswordByMail(ctx context.Context, address, email string) (to
 	return token, nil
 }
 
-// mailed counts an invitation that goes by mail.
+// mailed counts an invitation that goes by mail, to its address apart from those by
+// which passwords are chosen: anybody may ask for these, and must not keep others out.
 func (g *Gateway) mailed(ctx context.Context, ws postern.WorkspaceID, in NewInvitation, email string) error {
 	if !in.ByMail {
 		return nil
 	}
-	return g.mails.take(ctx, string(ws), email)
+	return g.mails.take(ctx, string(ws), "invited "+email)
 }

@@ -79,3 +79,23 @@ func TestMailsAreCountedByWhoAsksAndByMailbox(t *testing.T) {
 		t.Errorf("one network is refused %d of %d mails", refused, mailsBy)
 	}
 }
+
+func TestStrangersDoNotUseUpTheMailOfInvitations(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		o := newOffice(t, g)
+		const guest = "guest@example.com"
+		for range mailsTo {
+			_, _ = g.ForgotPassword(t.Context(), "192.0.2.1", guest)
+		}
+		in := NewInvitation{Email: guest, Role: postern.Viewer, ByMail: true}
+		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, in); err != nil {
+			t.Errorf("an address that strangers ask for is invited: %v", err)
+		}
+		for range mailsTo {
+			_, _, _ = g.Invite(t.Context(), o.owner, o.ws, in)
+		}
+		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, in); postern.ReasonOf(err) != postern.RateLimited {
+			t.Errorf("one address is invited without end: %v", err)
+		}
+	})
+}

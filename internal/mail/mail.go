@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"net"
 	"net/mail"
-	"net/netip"
 	"net/smtp"
 	"net/textproto"
 	"net/url"
+	"strings"
 	"time"
 
 	"postern/internal/seal"
@@ -100,27 +100,24 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
 	defer stop()
 	c, err := smtp.NewClient(conn, s.host)
-	if err == nil {
-		err = c.Hello(literal(conn.LocalAddr()))
-	}
 	if err != nil {
 		return fmt.Errorf("meet the mail server: %w", err)
+	}
+	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
+		return fmt.Errorf("greet the mail server: %w", err)
 	}
 	return s.submit(c, m.To, raw)
 }
 
-// literal is what a client without a name of its own calls itself (RFC 5321, 4.1.3).
-func literal(from net.Addr) string {
-	host, _, err := net.SplitHostPort(from.String())
-	ip, bad := netip.ParseAddr(host)
-	switch {
-	case err != nil || bad != nil:
-		return "localhost"
-	case ip.Is4() || ip.Is4In6():
-		return "[" + ip.Unmap().String() + "]"
-	default:
-		return "[IPv6:" + ip.WithZone("").String() + "]"
+// literal is what a client calls itself that has no name (RFC 5321, 4.1.4): some
+// servers take no "localhost".
+func literal(local net.Addr) string {
+	host, _, _ := net.SplitHostPort(local.String())
+	host, _, _ = strings.Cut(host, "%") // the zone means nothing to others
+	if strings.Contains(host, ":") {
+		host = "IPv6:" + host
 	}
+	return "[" + host + "]"
 }
 
 func (s *Server) dial(ctx context.Context) (net.Conn, error) {
@@ -139,10 +136,8 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 	if err := s.secure(c); err != nil {
 		return err
 	}
-	if s.auth != nil {
-		if err := c.Auth(s.auth); err != nil {
-			return fmt.Errorf("sign in at the mail server: %w", err)
-		}
+	if err := s.signIn(c); err != nil {
+		return err
 	}
 	if err := c.Mail(s.from.Address); err != nil {
 		return fmt.Errorf("the mail server refuses the sender: %w", err)
@@ -156,7 +151,7 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("the mail server does not take the mail: %w", err)
+		return fmt.Errorf("the mail server does not take the mail: %w", bare(err))
 	}
 	_ = c.Quit() // it has the mail
 	return nil
@@ -174,10 +169,35 @@ func (s *Server) secure(c *smtp.Client) error {
 		}
 		return nil
 	}
+	if s.auth != nil {
+		return errors.New("the mail server does not offer STARTTLS, and a password is never sent in plain text")
+	}
 	if ip := net.ParseIP(s.host); s.host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
 	return errors.New("the mail server does not offer STARTTLS; add &tls=off to send in plain text within a network of your own")
+}
+
+func (s *Server) signIn(c *smtp.Client) error {
+	if s.auth == nil {
+		return nil
+	}
+	if ok, _ := c.Extension("AUTH"); !ok {
+		return errors.New("the mail server offers no sign-in; leave the user and the password out of its address")
+	}
+	if err := c.Auth(s.auth); err != nil {
+		return fmt.Errorf("sign in at the mail server: %w", bare(err))
+	}
+	return nil
+}
+
+// bare leaves the number of a server's word. Its text may repeat what the server was
+// sent, the password and links among it, and errors are logged.
+func bare(err error) error {
+	if e, ok := errors.AsType[*textproto.Error](err); ok {
+		return fmt.Errorf("it answers %d", e.Code)
+	}
+	return err
 }
 
 // refused tells a recipient that is none from one that the server has no time for
@@ -186,5 +206,5 @@ func refused(err error) error {
 	if e, ok := errors.AsType[*textproto.Error](err); ok && e.Code >= 500 && e.Code < 600 {
 		return &RefusedError{e.Code}
 	}
-	return fmt.Errorf("the mail server does not take the recipient now: %w", err)
+	return fmt.Errorf("the mail server does not take the recipient now: %w", bare(err))
 }

@@ -41,7 +41,7 @@ func TestMailArrivesAsItWasWritten(t *testing.T) {
 			t.Fatal(scheme, err)
 		}
 		m := at.Next(t)
-		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || !m.Encrypted || !m.SignedIn || m.Hello != "[127.0.0.1]" {
+		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || m.Client != "[127.0.0.1]" || !m.Encrypted || !m.SignedIn {
 			t.Errorf("by %s came %+v", scheme, m)
 		}
 		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` || m.Header.Get("Auto-Submitted") != "auto-generated" || !strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
@@ -63,6 +63,13 @@ func TestNothingGetsIntoTheHeaders(t *testing.T) {
 	}
 	if got := at.Next(t); got.Subject != m.Subject || got.Header.Get("Bcc") != "" || got.Text != m.Text {
 		t.Errorf("came %+v", got)
+	}
+	m.Subject = "=?utf-8?q?a=0D=0Ab?="
+	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := at.Next(t).Subject; strings.Contains(got, "\r\n") {
+		t.Errorf("what looks encoded is read as %q", got)
 	}
 	m.To = "ada@example.com>\r\nRCPT TO:<eve@example.com"
 	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), m); err == nil {
@@ -124,7 +131,41 @@ func TestLinksDoNotGoInPlainText(t *testing.T) {
 	if m := at.Next(t); m.Encrypted || m.SignedIn {
 		t.Errorf("came %+v", m)
 	}
+	at.Answer("AUTH", "235 welcome")
 	if err := server(t, address("smtp", at.Addr, ""), nil).Send(t.Context(), hello()); err == nil {
+		t.Error("a password went to this machine in plain text")
+	}
+}
+
+func TestBusyServerIsNotTakenForOneWithoutTLS(t *testing.T) {
+	t.Parallel()
+	at := mailtest.New(t)
+	at.Answer("EHLO", "421 busy")
+	_, port, _ := net.SplitHostPort(at.Addr)
+	err := server(t, seal.Secret("smtp://0.0.0.0:"+port+"?from=a@example.com"), nil).Send(t.Context(), hello())
+	if err == nil || strings.Contains(err.Error(), "tls=off") {
+		t.Errorf("who runs the server is told: %v", err)
+	}
+}
+
+func TestErrorsDoNotRepeatWhatTheServerWasSent(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"AUTH", "RCPT", "DATA"} {
+		at := mailtest.New(t)
+		at.Answer(command, `451 5.5.1 unrecognized: "canary"`)
+		err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), hello())
+		if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "451") {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+func TestPasswordGoesOnlyWhereItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	at := mailtest.New(t)
+	at.OfferNoSignIn()
+	at.Answer("AUTH", "235 welcome")
+	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), hello()); err == nil {
 		t.Error("a password went to a server that does not ask for it")
 	}
 }
@@ -138,8 +179,12 @@ func TestSilentServerIsNotWaitedForLong(t *testing.T) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
+	began := time.Now()
 	if err := server(t, seal.Secret("smtp://"+l.Addr().String()+"?from=a@example.com"), nil).Send(ctx, hello()); err == nil {
 		t.Error("a server that says nothing has taken a mail")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it was waited for %s", took)
 	}
 }
 

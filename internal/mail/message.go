@@ -29,7 +29,7 @@ func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 	for _, h := range [][2]string{
 		{"From", from.String()},
 		{"To", (&mail.Address{Address: to.Address}).String()},
-		{"Subject", mime.QEncoding.Encode("utf-8", m.Subject)},
+		{"Subject", encoded(m.Subject)},
 		{"Date", at.Format(time.RFC1123Z)},
 		{"Message-ID", "<" + rand.Text() + from.Address[strings.LastIndex(from.Address, "@"):] + ">"},
 		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no answering machine answers
@@ -45,4 +45,9 @@ func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), w.Close()
+}
+
+// encoded is a text in a header. What only looks encoded, readers of mail would decode.
+func encoded(s string) string {
+	return mime.QEncoding.Encode("utf-8", strings.ReplaceAll(s, "=?", "= ?"))
 }

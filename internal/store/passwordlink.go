@@ -65,7 +65,7 @@ type PasswordLink struct {
 	TokenHash string
 	ExpiresAt postern.Time
 	Alone     bool           // the password is all that is asked for then: other factors go with its use
-	MadeBy    postern.UserID // the operator; "" is whoever reaches the socket
+	MadeBy    postern.UserID // the operator, or the user who asked; "" is whoever reaches the socket
 }
 
 // SetPasswordLink replaces the link by which the user with an address may choose a

@@ -7,7 +7,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"postern/internal/mail/mailtest"
+	"postern/internal/seal"
 	"postern/internal/testkit"
 )
 
@@ -51,19 +54,7 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 	browser := &http.Client{Jar: jar}
 	const password, email = "canary words of a password", "canary@example.com"
 	link := k.SetUpURL()
-	post := func(to string, form url.Values) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		res, err := browser.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-	}
+	post := func(to string, form url.Values) { posts(t, browser, to, form) }
 	post(link, url.Values{"workspace": {"canary"}, "email": {email}, "password": {password}})
 	post(k.URL()+"/devices", url.Values{"name": {"canary"}})
 	post(k.URL()+"/signin", url.Values{"email": {email}, "password": {"not the canary"}})
@@ -75,5 +66,38 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 	}
 	if secret := link[strings.LastIndex(link, "/")+1:]; strings.Contains(log, "canary") || strings.Contains(log, secret) {
 		t.Error("the log shows what was typed, or the set-up link")
+	}
+}
+
+// posts sends a form, as a browser does.
+func posts(t *testing.T, browser *http.Client, to string, form url.Values) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := browser.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+}
+
+// A link that somebody was told of is mailed, also when the gateway stops meanwhile.
+func TestGatewayStopsWhenItsMailIsSent(t *testing.T) {
+	t.Parallel()
+	k, m := testkit.Start(t), mailtest.New(t)
+	m.OfferNoTLS()
+	k.Stop()
+	k.Config.SMTPURL = seal.Secret("smtp://" + m.Addr + "?from=postern@example.com")
+	k.Boot()
+	const email = "ada@example.com"
+	posts(t, http.DefaultClient, k.SetUpURL(), url.Values{"workspace": {"acme"}, "email": {email}, "password": {"four plain words here"}})
+	time.AfterFunc(time.Second, m.Hold())
+	posts(t, http.DefaultClient, k.URL()+"/signin/forgotten", url.Values{"email": {email}})
+	k.Stop()
+	if list := m.Mails(); len(list) != 1 || list[0].To != email {
+		t.Errorf("when it has stopped, there are the mails %+v", list)
 	}
 }

@@ -31,6 +31,14 @@ type ForgottenView struct {
 	Sent  string // the address, once it was asked for
 }
 
+// title is the first that a screen reader says: it tells the answer from the form.
+func (v ForgottenView) title() string {
+	if v.Sent != "" {
+		return "Look into your mailbox"
+	}
+	return "A new password"
+}
+
 func (v SignInView) signOn() string { return "/signin/oidc?next=" + url.QueryEscape(v.Next) }
 
 // ProblemView is a page that could not be shown.

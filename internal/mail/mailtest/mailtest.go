@@ -28,8 +28,8 @@ const (
 
 // Mail is one that was taken.
 type Mail struct {
-	Hello     string // what the client calls itself
 	From, To  string // of the envelope
+	Client    string // as it called itself
 	Subject   string
 	Text      string
 	Header    mail.Header
@@ -46,6 +46,8 @@ type Server struct {
 	mails   []Mail
 	answers map[string]string // what begins with these commands is answered so
 	noTLS   bool
+	noUsers bool
+	gate    sync.Mutex // that mails are taken through
 	took    chan struct{}
 
 	cert tls.Certificate
@@ -106,6 +108,19 @@ func (s *Server) OfferNoTLS() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noTLS = true
+}
+
+// OfferNoSignIn leaves AUTH out.
+func (s *Server) OfferNoSignIn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noUsers = true
+}
+
+// Hold lets mails wait before they are taken, until it is undone.
+func (s *Server) Hold() (release func()) {
+	s.gate.Lock()
+	return s.gate.Unlock
 }
 
 // Mails are those that were taken.
@@ -174,8 +189,7 @@ func (t *session) say(line string) { fmt.Fprint(t.conn, line+"\r\n") }
 func (t *session) do(verb, rest string) bool {
 	switch verb {
 	case "EHLO":
-		t.mail.Hello = rest
-		t.hello()
+		t.hello(rest)
 	case "STARTTLS":
 		return t.encrypt()
 	case "AUTH":
@@ -196,15 +210,16 @@ func (t *session) do(verb, rest string) bool {
 	return true
 }
 
-func (t *session) hello() {
+func (t *session) hello(client string) {
+	t.mail.Client = client
 	t.s.mu.Lock()
-	offer := !t.s.noTLS && !t.mail.Encrypted
+	offer, users := !t.s.noTLS && !t.mail.Encrypted, !t.s.noUsers && t.mail.Encrypted
 	t.s.mu.Unlock()
 	t.say("250-mailtest")
 	if offer {
 		t.say("250-STARTTLS")
 	}
-	if t.mail.Encrypted {
+	if users {
 		t.say("250-AUTH PLAIN")
 	}
 	t.say("250 8BITMIME")
@@ -253,6 +268,8 @@ func (t *session) take() bool {
 		return true
 	}
 	t.say("354 go on")
+	t.s.gate.Lock()
+	defer t.s.gate.Unlock()
 	var raw strings.Builder
 	for {
 		line, err := t.in.ReadString('\n')
