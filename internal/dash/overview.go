@@ -39,9 +39,13 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.show(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
 }
 
-// steps lead into a new workspace. One that the member may not take leads nowhere.
+// steps lead into a new workspace: those who may not see its keys may take none of
+// them. One that the plan does not allow leads nowhere.
 func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) []page.Step {
-	hasKey, refused := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	hasKey, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return nil
+	}
 	lead := func(may bool, to string) string {
 		if may {
 			return to
@@ -50,7 +54,7 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 	}
 	return []page.Step{
 		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
-		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: lead(refused == nil, "/keys/new"), Done: hasKey},
+		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
 		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: usage.Messages.Used > 0},
 		{Title: "Add a webhook", Text: "What happens is posted to your backend, signed.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
 	}

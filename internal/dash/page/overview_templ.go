@@ -120,7 +120,7 @@ func Overview(f Frame, v OverviewView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(v.Steps) > 0 {
+			if v.done() < len(v.Steps) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section aria-labelledby=\"started\" class=\"panel\"><div class=\"flex flex-wrap items-baseline justify-between gap-2 p-5 pb-2\"><h2 id=\"started\">Getting started</h2><p class=\"small soft\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
