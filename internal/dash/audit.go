@@ -49,7 +49,7 @@ func kindWords(kind string) string {
 // "webhook.paused" is "Webhook paused".
 func actWords(act string) string {
 	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
-		"key.created": "Made an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
+		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
 		"user.set-up": "Set the server up", "user.created": "Added a user",
 		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
 		"member.removed": "Removed from the workspace",
