@@ -744,7 +744,7 @@ func NewWorkspace(f Frame, v NewWorkspaceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "<div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Make the workspace</button> <a class=\"btn\" href=\"/operator/workspaces\">Cancel</a></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "<div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Create the workspace</button> <a class=\"btn\" href=\"/operator/workspaces\">Cancel</a></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
