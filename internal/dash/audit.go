@@ -49,7 +49,7 @@ func kindWords(kind string) string {
 // "webhook.paused" is "Webhook paused".
 func actWords(act string) string {
 	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
-		"key.created": "Made an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
+		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
 		"user.set-up": "Set the server up", "user.created": "Added a user",
 		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
 		"member.removed": "Removed from the workspace",
@@ -63,7 +63,7 @@ func actWords(act string) string {
 		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
 		"webhook.secret-revealed": "Saw the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
 		"message.sent":      "Sent a message by hand",
-		"workspace.created": "Made the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Set figures of its own",
+		"workspace.created": "Created the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Set figures of its own",
 	}[act]
 	if ok {
 		return words

@@ -219,7 +219,11 @@ func TestViewerIsRefusedWhatTheRoleDoesNotAllow(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
+	first := []string{`href="/devices/new"`, `href="/keys/new"`, `href="/messages/new"`, `href="/webhooks/new"`}
+	c.says("/", append(first, `href="/keys"`)...)
 	s.as(postern.Viewer)
+	c.saysNot("/", append(first, `href="/keys"`, "Getting started")...)
+	c.saysNot("/devices", "/keys/new", "/devices/new")
 	c.want(c.get("/devices"), http.StatusOK, "")
 	for _, path := range []string{"/keys", "/keys/new"} {
 		c.want(c.get(path), http.StatusForbidden, "")

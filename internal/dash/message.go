@@ -28,7 +28,7 @@ func (d *dash) message(w http.ResponseWriter, r *http.Request, v visit) error {
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
 	view.Body = m.Body
-	if m.ExpiresAt != 0 {
+	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Metadata)) {

@@ -294,13 +294,14 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	id := c.sends(d, contact, "hello")
 	own := "/messages/" + string(id)
-	c.says(own, "The message is accepted.", "Accepted", "Waits to be sent", "Not yet", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
+	c.says(own, "The message is accepted.", "Accepted", "Waits to be sent", "Not yet", "Given up, unless sent before", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
 	if ok, err := s.db.MarkSending(t.Context(), id); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	c.says(own, "Is being sent")
 	s.ends(id, postern.Sent, "")
 	c.says(own, "The network took it.", "Delivered")
+	c.saysNot(own, "Given up")
 	for code, text := range map[postern.FailureCode]string{
 		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never wrote to it", postern.NetworkRejected: "refused it", postern.EncryptionFailed: "encrypted",
 		postern.DeviceLoggedOut: "link was removed", postern.Unconfirmed: "may have arrived", "SOMETHING_NEW": "SOMETHING_NEW",

@@ -217,7 +217,7 @@ func TestOperatorMakesAWorkspaceForSomebody(t *testing.T) {
 	c.sees(p, "tenant", guest, "https://api.example.com"+link)
 	owner := s.joins(link)
 	owner.says("/", "tenant")
-	owner.says("/people/audit", "Made the workspace", email)
+	owner.says("/people/audit", "Created the workspace", email)
 	c.saysNot("/", "tenant") // the operator does not belong to it
 
 	form.Set("owner", "late@example.com")

@@ -28,12 +28,7 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks), Steps: []page.Step{
-		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: "/devices/new", Done: usage.Devices.Used > 0},
-		{Title: "Make an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: d.hasKey(r, v)},
-		{Title: "Send a message", Text: "POST /v1/messages with the device and a number.", Href: "/docs", Done: usage.Messages.Used > 0},
-		{Title: "Register a webhook", Text: "What happens is posted to your backend, signed.", Href: "/webhooks/new", Done: hooks.Used > 0},
-	}}
+	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks), Steps: d.steps(r, v, usage, hooks)}
 	if err := d.figures(r, v, &view); err != nil {
 		return err
 	}
@@ -42,6 +37,27 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 		{Label: "Devices linked", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
 	}, view.Tiles...)
 	return d.show(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
+}
+
+// steps lead into a new workspace: those who may not see its keys may take none of
+// them. One that the plan does not allow leads nowhere.
+func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) []page.Step {
+	hasKey, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return nil
+	}
+	lead := func(may bool, to string) string {
+		if may {
+			return to
+		}
+		return ""
+	}
+	return []page.Step{
+		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
+		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
+		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: usage.Messages.Used > 0},
+		{Title: "Add a webhook", Text: "What happens is posted to your backend, signed.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
+	}
 }
 
 // figures adds the charts of what the caller may see, and a tile of each rate.
@@ -117,12 +133,6 @@ func number(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// hasKey tells whether there is a key; those who may not see keys are not told.
-func (d *dash) hasKey(r *http.Request, v visit) bool {
-	has, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
-	return err == nil && has
 }
 
 // usage is what the plan allows, what is used of it, and what happens at its end.

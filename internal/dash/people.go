@@ -9,10 +9,18 @@ import (
 	"postern/internal/postern"
 )
 
-// entries is the navigation of a member: people are for admins.
+// entries is the navigation of a member: keys are for developers, people for admins.
 func entries(m postern.Member) []page.Entry {
 	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool {
-		return e.Path == "/people" && !m.Role.Covers(postern.Admin) || e.Path == "/operator" && !m.Operator
+		switch e.Path {
+		case "/keys":
+			return !m.Role.Covers(postern.Developer)
+		case "/people":
+			return !m.Role.Covers(postern.Admin)
+		case "/operator":
+			return !m.Operator
+		}
+		return false
 	})
 }
 

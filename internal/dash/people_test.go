@@ -213,7 +213,7 @@ func TestNewPasswordByTheOperatorsLink(t *testing.T) {
 
 func TestActsAreSaidInWords(t *testing.T) {
 	t.Parallel()
-	for act, want := range map[string]string{"key.created": "Made an API key", "member.made-owner": "Changed the role to owner", "webhook.set-up": "Webhook set up", "": ""} {
+	for act, want := range map[string]string{"key.created": "Created an API key", "member.made-owner": "Changed the role to owner", "webhook.set-up": "Webhook set up", "": ""} {
 		if got := actWords(act); got != want {
 			t.Errorf("%q is %q, want %q", act, got, want)
 		}

@@ -234,7 +234,7 @@ func (d *dash) changePlan(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	if e.token() != "" && e.token() != r.PostFormValue("confirm") {
 		return d.confirm(w, r, v, e, page.ConfirmView{
-			ID: string(u.ID), Name: u.Name, Action: "plan", Change: "Its plan becomes " + word(to.Plan) + ". It is " + word(u.Plan) + ".", Values: []page.Choice{{Label: "plan", Value: to.Plan}},
+			ID: string(u.ID), Name: u.Name, Action: "plan", Change: "Its plan changes from " + word(u.Plan) + " to " + word(to.Plan) + ".", Values: []page.Choice{{Label: "plan", Value: to.Plan}},
 		})
 	}
 	err = d.g.SetPlan(r.Context(), v.actor, u.ID, to.Plan)

@@ -299,7 +299,7 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = textField(input{id: "current", name: "current", label: "Present password", kind: "password", complete: "current-password", field: v.Current, focus: first(v.faults(), "current")}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textField(input{id: "current", name: "current", label: "Current password", kind: "password", complete: "current-password", field: v.Current, focus: first(v.faults(), "current")}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -369,7 +369,7 @@ func event(e Event) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<li class=\"space-y-1 px-5 py-3\"><div class=\"flex flex-wrap items-baseline justify-between gap-x-4\"><bdi class=\"few font-semibold\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<li class=\"space-y-1 px-5 py-3\"><div class=\"gap-x-4 sm:flex sm:flex-wrap sm:items-baseline sm:justify-between\"><bdi class=\"few font-semibold\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -71,7 +71,7 @@ type MessageView struct {
 	To        string
 	Source    string // who wrote it, in words
 	NetworkID string
-	Expires   time.Time // zero: it does not
+	Expires   time.Time // zero: it does not, or not any more
 	Steps     []WayStep
 	Labels    []Header      // the caller's own
 	JSON      string        // as the API shows it

@@ -259,7 +259,7 @@ func webhookRow(w Webhook) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</span></td><td role=\"cell\" data-label=\"Last hour with\"><span class=\"small\"><span class=\"block\"><span aria-hidden=\"true\">✓ </span><span class=\"sr-only\">successes: </span>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</span></td><td role=\"cell\" data-label=\"Last hour with ✓ ✗\"><span class=\"small\"><span class=\"block\"><span aria-hidden=\"true\">✓ </span><span class=\"sr-only\">successes: </span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
