@@ -129,6 +129,8 @@
   })
 
   const written = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+  const zone = document.querySelector('[data-zone]')
+  if (zone) zone.textContent = `Times are in ${written.resolvedOptions().timeZone.replaceAll('_', ' ')}.`
   const localize = () => {
     for (const t of document.querySelectorAll('time[data-local]')) {
       const when = new Date(t.dateTime)

@@ -73,7 +73,7 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 // deliveredChart is how much of what was sent arrived.
 func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
-		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: " %", Most: 100, Parts: []string{"Delivered"}, Columns: []string{"Sent", "Delivered", "Rate"},
+		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"}, Columns: []string{"Sent", "Delivered", "Rate"},
 		Note: "Of the messages that the network took, those that arrived at the phone or were read.",
 	}
 	var sent, delivered int64
@@ -114,7 +114,7 @@ func wereMany(n int64) string {
 }
 
 // rate is a part of a whole in per cent, cut to a tenth: what is not all is never
-// said to be 100 %. It is a dash of nothing.
+// said to be 100%. It is a dash of nothing.
 func rate(part, of int64) string {
 	if of == 0 {
 		return "–"
@@ -124,7 +124,7 @@ func rate(part, of int64) string {
 	if tenths%10 != 0 {
 		s += "." + strconv.FormatInt(tenths%10, 10)
 	}
-	return s + " %"
+	return s + "%"
 }
 
 // orNone is a number that means something when there was something.

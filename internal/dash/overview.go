@@ -46,6 +46,10 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 	if err != nil {
 		return nil
 	}
+	sent, err := d.g.EverSent(r.Context(), v.caller)
+	if err != nil {
+		return nil
+	}
 	lead := func(may bool, to string) string {
 		if may {
 			return to
@@ -55,7 +59,7 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 	return []page.Step{
 		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
 		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
-		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: usage.Messages.Used > 0},
+		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent},
 		{Title: "Add a webhook", Text: "What happens is posted to your backend, signed.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
 	}
 }

@@ -100,9 +100,9 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	}
 	s.received(s.linked(other.ID, "Theirs"), "not yours")
 	for path, words := range map[string]string{"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours"} {
-		p := c.says(path, "In "+words+" 3 messages were sent, 2 received and 1 failed.", "In "+words+" 2 of 3 messages sent arrived: 66.6 %.",
-			"In "+words+" 2 attempts succeeded and 1 failed: 66.6 %.", "an attempt took 42 ms in the mean, and the slowest 42 ms", "4 of ", "<bdi>66.6 %</bdi>")
-		for id, want := range map[string]string{"messages": "[3 2 1]", "delivered": "[3 2 66.6 %]", "attempts": "[2 1 66.6 % 42]", "latency": "[3 42 42]"} {
+		p := c.says(path, "In "+words+" 3 messages were sent, 2 received and 1 failed.", "In "+words+" 2 of 3 messages sent arrived: 66.6%.",
+			"In "+words+" 2 attempts succeeded and 1 failed: 66.6%.", "an attempt took 42 ms in the mean, and the slowest 42 ms", "4 of ", "<bdi>66.6%</bdi>")
+		for id, want := range map[string]string{"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]"} {
 			if got := fmt.Sprint(cells(t, p.body, id)); got != want && time.Now().Minute() > 0 {
 				t.Errorf("%s: the last row of %s is %s, want %s", path, id, got, want)
 			}
@@ -180,7 +180,7 @@ func TestRateIsNeverRoundedUp(t *testing.T) {
 	for _, tt := range []struct {
 		part, of int64
 		want     string
-	}{{0, 0, "–"}, {0, 5, "0 %"}, {5, 5, "100 %"}, {9_999, 10_000, "99.9 %"}, {2, 3, "66.6 %"}, {1, 2, "50 %"}} {
+	}{{0, 0, "–"}, {0, 5, "0%"}, {5, 5, "100%"}, {9_999, 10_000, "99.9%"}, {2, 3, "66.6%"}, {1, 2, "50%"}} {
 		if got := rate(tt.part, tt.of); got != tt.want {
 			t.Errorf("%d of %d is %s, want %s", tt.part, tt.of, got, tt.want)
 		}

@@ -37,3 +37,11 @@ func (g *Gateway) Usage(ctx context.Context, c Caller) (Usage, error) {
 	}
 	return u, err
 }
+
+// EverSent tells whether the caller's workspace has ever sent a message.
+func (g *Gateway) EverSent(ctx context.Context, c Caller) (bool, error) {
+	if err := c.permitWhole(postern.UsageRead); err != nil {
+		return false, err
+	}
+	return g.db.EverSent(ctx, c.Workspace())
+}

@@ -373,3 +373,23 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoHasEverSentStaysSoInALaterMonth(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws, other := newWorkspace(t, db), newWorkspace(t, db)
+		err := db.do(t.Context(), opFunc(func(tx *tx) error {
+			return errors.Join(
+				tx.exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 1)`, ws),
+				tx.exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 0)`, other))
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[postern.WorkspaceID]bool{ws: true, other: false, postern.NewWorkspaceID(): false} {
+			if sent, err := db.EverSent(t.Context(), id); sent != want || err != nil {
+				t.Errorf("has sent: %t (%v), want %t", sent, err, want)
+			}
+		}
+	})
+}

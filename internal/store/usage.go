@@ -17,6 +17,11 @@ func (db *DB) MessagesUsed(ctx context.Context, ws postern.WorkspaceID, month st
 	return n, err
 }
 
+// EverSent tells whether a unit of any month is spent.
+func (db *DB) EverSent(ctx context.Context, ws postern.WorkspaceID) (bool, error) {
+	return db.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM usage WHERE workspace_id = $1 AND messages > 0 LIMIT 1) AS months`, ws)()
+}
+
 // MessagesUsedBy is the part of MessagesUsed that some devices have.
 func (db *DB) MessagesUsedBy(ctx context.Context, ws postern.WorkspaceID, month string, devices []postern.DeviceID) (n int, err error) {
 	err = db.row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2 AND device_id IN `+db.dialect.inList(3), []any{ws, month, asJSON(devices)}, &n)

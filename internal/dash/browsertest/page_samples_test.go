@@ -61,7 +61,7 @@ func samples() []sample {
 				{"Send the first message", "One call, and it is on its way.", "/docs", false},
 				{"Receive a webhook", "Postern posts what comes in to your program, signed.", "/docs", false},
 			},
-			Tiles:  []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8 %", "2 wait for another try"}, {"API keys", "4", ""}},
+			Tiles:  []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8%", "2 wait for another try"}, {"API keys", "4", ""}},
 			Meters: []Meter{{"Messages this month", "12,480 of 50,000", 12_480, 50_000, ""}, {"Devices linked", "3 of 3", 3, 3, "All of it is used."}}, Usage: "/usage",
 			Charts: []Chart{chartSample("attempts", at, time.Hour), chartSample("days", at, 24*time.Hour), {ID: "empty", Title: "Delivery rate", Gist: "Nothing was sent."}},
 			Spans:  []Choice{{"/", "Last 24 hours"}, {"/?span=month", "Last 30 days"}}, Span: "/",

@@ -438,7 +438,7 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textField(input{id: "url", name: "url", label: "Address", kind: "url", complete: "off", hint: "An https address that can be reached from here, such as https://hooks.example.com/postern.", field: v.URL, focus: len(v.faults()) == 0 || first(v.faults(), "url")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textField(input{id: "url", name: "url", label: "Address", kind: "url", complete: "off", hint: "An https address that can be reached from here, such as https://hooks.example.com/postern. A receiver on your own machine gets events by postern listen instead.", field: v.URL, focus: len(v.faults()) == 0 || first(v.faults(), "url")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
