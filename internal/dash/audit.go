@@ -31,7 +31,7 @@ func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind}, "after": {list.Next}}.Encode()
 	}
-	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "What was done", "/people"), view))
+	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
 }
 
 func actOf(a gateway.Act) page.Act {

@@ -17,7 +17,7 @@ func TestWhatBecameOfADevice(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
-	c.says(path, "What became of it", "Nothing is known yet")
+	c.says(path, "Health history", "Nothing is known yet")
 	id := s.link(path)
 	for n := range 30 {
 		for _, state := range []gateway.SessionState{{Status: postern.Disconnected, Reason: "socket-closed-" + strconv.Itoa(n)}, {Status: postern.Connected}} {

@@ -31,7 +31,7 @@ func TestOperator(t *testing.T) {
 	b.picture("operator-workspaces")
 	b.usable()
 	b.press(`main table a`)
-	b.sees("Figures of its own")
+	b.sees("Overrides of the plan")
 	b.picture("operator-workspace")
 	b.usable()
 	b.do(chromedp.Click(chromedp.CSS(`input[name="plan"][value="starter"]`)))

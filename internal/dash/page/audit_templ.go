@@ -59,7 +59,7 @@ func Audit(f Frame, v AuditView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = heading("What was done", "What people did in this workspace that needs a role, the newest first.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Audit log", "What people did in this workspace that needs a role, the newest first.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

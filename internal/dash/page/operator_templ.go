@@ -978,7 +978,7 @@ func OneWorkspace(f Frame, v WorkspaceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "\" class=\"panel space-y-4 p-5\"><div><h2>What it may use</h2><p class=\"small soft\">It holds at once. A smaller plan pauses the devices that were linked last; they keep their link, and a larger one resumes them. Without the API its keys are refused, and webhooks are paused.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "\" class=\"panel space-y-4 p-5\"><div><h2>Plan</h2><p class=\"small soft\">It holds at once. A smaller plan pauses the devices that were linked last; they keep their link, and a larger one resumes them. Without the API its keys are refused, and webhooks are paused.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -999,7 +999,7 @@ func OneWorkspace(f Frame, v WorkspaceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "\" class=\"panel space-y-4 p-5\"><div><h2>Figures of its own</h2><p class=\"small soft\">They hold in place of the plan’s and the server’s, also when the plan changes. An empty field gives one back.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "\" class=\"panel space-y-4 p-5\"><div><h2>Overrides of the plan</h2><p class=\"small soft\">They hold in place of the plan’s and the server’s, also when the plan changes. An empty field gives one back.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1009,7 +1009,7 @@ func OneWorkspace(f Frame, v WorkspaceView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 81, "<button class=\"btn btn-primary\">Set the figures</button></form></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 81, "<button class=\"btn btn-primary\">Save the overrides</button></form></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
