@@ -207,23 +207,35 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 
 // handler serves the API, and beside it the pages for people.
 func (a *App) handler() (*api.API, error) {
-	signOn, err := a.signOn()
-	if err != nil {
-		return nil, err
-	}
-	mails, err := a.mails()
-	if err != nil {
-		return nil, err
-	}
 	secure, from := strings.HasPrefix(a.cfg.BaseURL, "https://"), api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
+	pages := dash.Options{
+		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
+		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, Later: a.later.Go,
+	}
+	if err := a.connect(&pages); err != nil {
+		return nil, err
+	}
 	return api.New(api.Options{
 		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil, Transport: from,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
-		Dashboard: dash.Handler(dash.Options{
-			Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-			Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, SignOn: signOn, Mail: mails, Later: a.later.Go,
-		}),
+		Dashboard: dash.Handler(pages),
 	})
+}
+
+// connect gives the dashboard the servers of others that are set: where people sign
+// in, and what takes its mail.
+func (a *App) connect(pages *dash.Options) (err error) {
+	if a.cfg.SignOn.On() {
+		if pages.SignOn, err = a.signOn(); err != nil {
+			return err
+		}
+	}
+	if a.cfg.SMTPURL != "" {
+		if pages.Mail, err = mail.New(a.cfg.SMTPURL); err != nil {
+			return fmt.Errorf("POSTERN_SMTP_URL: %w", err)
+		}
+	}
+	return nil
 }
 
 // vitals is what operators see of the process in the dashboard.
@@ -235,12 +247,9 @@ func (a *App) vitals() dash.Server {
 	return dash.Server{Version: a.version, Started: v.Started, Memory: v.Memory, Goroutines: v.Goroutines}
 }
 
-// signOn is the provider at which people may sign in; nil when there is none.
+// signOn is the provider at which people may sign in.
 func (a *App) signOn() (*oidc.Provider, error) {
 	s := a.cfg.SignOn
-	if !s.On() {
-		return nil, nil //nolint:nilnil // none is what was asked for
-	}
 	secret, err := s.Secret()
 	if err != nil {
 		return nil, err
@@ -249,18 +258,6 @@ func (a *App) signOn() (*oidc.Provider, error) {
 		Issuer: s.Issuer, ClientID: s.ClientID, ClientSecret: secret, Name: cmp.Or(s.Name, "single sign-on"),
 		Redirect: strings.TrimSuffix(a.cfg.BaseURL, "/") + dash.SignOnPath,
 	}), nil
-}
-
-// mails is the mail server of the dashboard; nil when there is none.
-func (a *App) mails() (*mail.Server, error) {
-	if a.cfg.SMTPURL == "" {
-		return nil, nil //nolint:nilnil // none is what was asked for
-	}
-	s, err := mail.New(a.cfg.SMTPURL)
-	if err != nil {
-		return nil, fmt.Errorf("POSTERN_SMTP_URL: %w", err)
-	}
-	return s, nil
 }
 
 // SetUpURL is where the first user sets the dashboard up, once; "" when somebody

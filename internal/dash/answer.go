@@ -86,7 +86,7 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.Use
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusForbidden, page.SignIn(page.SignInView{SignOn: d.signOnName(), Problem: "You belong to no workspace any more. Ask an admin to invite you."}))
+	return d.showSignInAs(w, r, http.StatusForbidden, page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."})
 }
 
 // showElsewhere refuses what was asked on a page of another workspace than the one

@@ -63,7 +63,7 @@ func actWords(act string) string {
 		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
 		"webhook.secret-revealed": "Saw the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
 		"message.sent":      "Sent a message by hand",
-		"workspace.created": "Created the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Set figures of its own",
+		"workspace.created": "Created the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Changed the overrides of the plan",
 	}[act]
 	if ok {
 		return words

@@ -61,14 +61,20 @@ func (d *dash) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
 		return seeOther(w, r, r.FormValue("next"))
 	}
-	return d.show(w, r, http.StatusOK, page.SignIn(page.SignInView{Next: local(r.FormValue("next")), SignOn: d.signOnName(), Mail: d.mail != nil}))
+	return d.showSignInAs(w, r, http.StatusOK, page.SignInView{Next: local(r.FormValue("next"))})
+}
+
+// showSignInAs adds to a form the other ways in that there are.
+func (d *dash) showSignInAs(w http.ResponseWriter, r *http.Request, status int, v page.SignInView) error {
+	v.SignOn, v.Mail = d.signOnName(), d.mail != nil
+	return d.show(w, r, status, page.SignIn(v))
 }
 
 func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
 	u, err := d.g.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
-		return d.show(w, r, http.StatusUnauthorized, page.SignIn(page.SignInView{Next: next, Email: email, SignOn: d.signOnName(), Mail: d.mail != nil, Problem: "The e-mail address or the password is wrong."}))
+		return d.showSignInAs(w, r, http.StatusUnauthorized, page.SignInView{Next: next, Email: email, Problem: "The e-mail address or the password is wrong."})
 	}
 	if err != nil {
 		return err

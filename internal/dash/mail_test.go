@@ -257,3 +257,14 @@ func TestWithoutAMailServerNothingIsSent(t *testing.T) {
 		t.Errorf("the page is answered %d", p.status)
 	}
 }
+
+func TestWhoIsSentAwaySeesEveryWayIn(t *testing.T) {
+	t.Parallel()
+	s, m, _ := withMail(t)
+	ada := s.setUp()
+	ada.want(ada.post("/people/invitations", invitation(guest)), http.StatusSeeOther, "/people")
+	bob := s.joins(linkIn(t, m.Next(t)))
+	ada.want(ada.post("/people/"+string(s.member(guest))+"/remove", url.Values{}), http.StatusSeeOther, "/people")
+	p := bob.want(bob.get("/"), http.StatusForbidden, "")
+	bob.sees(p, "You belong to no workspace any more", "/signin/forgotten")
+}

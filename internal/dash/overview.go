@@ -28,7 +28,10 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks), Steps: d.steps(r, v, usage, hooks)}
+	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks)}
+	if view.Steps, err = d.steps(r, v, usage, hooks); err != nil {
+		return err
+	}
 	if err := d.figures(r, v, &view); err != nil {
 		return err
 	}
@@ -41,14 +44,17 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // steps lead into a new workspace: those who may not see its keys may take none of
 // them. One that the plan does not allow leads nowhere.
-func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) []page.Step {
+func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
 	hasKey, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	if postern.ReasonOf(err) == postern.MissingScope {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	sent, err := d.g.EverSent(r.Context(), v.caller)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	lead := func(may bool, to string) string {
 		if may {
@@ -61,7 +67,7 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
 		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent},
 		{Title: "Add a webhook", Text: "What happens is posted to your backend, signed.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
-	}
+	}, nil
 }
 
 // figures adds the charts of what the caller may see, and a tile of each rate.

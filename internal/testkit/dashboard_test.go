@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/mail/mailtest"
-	"postern/internal/seal"
 	"postern/internal/testkit"
 )
 
@@ -87,11 +85,8 @@ func posts(t *testing.T, browser *http.Client, to string, form url.Values) {
 // A link that somebody was told of is mailed, also when the gateway stops meanwhile.
 func TestGatewayStopsWhenItsMailIsSent(t *testing.T) {
 	t.Parallel()
-	k, m := testkit.Start(t), mailtest.New(t)
-	m.OfferNoTLS()
-	k.Stop()
-	k.Config.SMTPURL = seal.Secret("smtp://" + m.Addr + "?from=postern@example.com")
-	k.Boot()
+	k := testkit.Start(t)
+	m := k.BootWithMail()
 	const email = "ada@example.com"
 	posts(t, http.DefaultClient, k.SetUpURL(), url.Values{"workspace": {"acme"}, "email": {email}, "password": {"four plain words here"}})
 	time.AfterFunc(time.Second, m.Hold())

@@ -18,6 +18,7 @@ import (
 	"postern/internal/app"
 	"postern/internal/config"
 	"postern/internal/gateway"
+	"postern/internal/mail/mailtest"
 	"postern/internal/obs"
 	"postern/internal/postern"
 	"postern/internal/seal"
@@ -101,6 +102,18 @@ func dir(tb testing.TB) string {
 		}
 	})
 	return d
+}
+
+// BootWithMail starts the gateway again beside a mail server on this machine, which
+// it gives.
+func (k *Kit) BootWithMail() *mailtest.Server {
+	k.t.Helper()
+	m := mailtest.New(k.t)
+	m.OfferNoTLS()
+	k.Stop()
+	k.Config.SMTPURL = seal.Secret("smtp://" + m.Addr + "?from=postern@example.com")
+	k.Boot()
+	return m
 }
 
 // Boot starts the gateway again on the same directory and vendor.

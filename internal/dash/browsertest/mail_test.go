@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"testing"
 
-	"postern/internal/mail/mailtest"
-	"postern/internal/seal"
 	"postern/internal/testkit"
 
 	"github.com/chromedp/chromedp"
@@ -17,11 +15,8 @@ var linkInMail = regexp.MustCompile(`http://\S+/join/\S+`)
 // by mail.
 func TestInvitationAndNewPasswordByMail(t *testing.T) {
 	t.Parallel()
-	k, m := testkit.Start(t), mailtest.New(t)
-	m.OfferNoTLS()
-	k.Stop()
-	k.Config.SMTPURL = seal.Secret("smtp://" + m.Addr + "?from=postern@example.com")
-	k.Boot()
+	k := testkit.Start(t)
+	m := k.BootWithMail()
 	ada, bob := open(t, k.URL()), open(t, k.URL())
 	ada.setUp(k.SetUpURL())
 	ada.goTo("/people")
