@@ -29,7 +29,7 @@ const (
 
 // backlog is a store with one active endpoint at a URL.
 type backlog struct {
-	db       *store.DB
+	db       *store.Store
 	box      *seal.Box
 	device   postern.Device
 	endpoint postern.Endpoint
@@ -57,7 +57,7 @@ func newBacklogIn(t *testing.T, database, url string) *backlog {
 }
 
 // settle adds a workspace with a device and an active endpoint.
-func settle(t *testing.T, db *store.DB, box *seal.Box, url string, inFlight int) *backlog {
+func settle(t *testing.T, db *store.Store, box *seal.Box, url string, inFlight int) *backlog {
 	t.Helper()
 	now := postern.TimeOf(time.Now())
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "x", Plan: "pro", CreatedAt: now}
@@ -68,7 +68,7 @@ func settle(t *testing.T, db *store.DB, box *seal.Box, url string, inFlight int)
 		ID: id, WorkspaceID: ws.ID, URL: url, Events: []string{"*"}, Headers: map[string]string{}, Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: inFlight,
 		Secret: box.Seal([]byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="), id.SecretPlace()), DueAt: now,
 	}
-	for _, err := range []error{db.CreateWorkspace(t.Context(), ws), db.CreateDevice(t.Context(), b.device, nil), db.CreateEndpoint(t.Context(), b.endpoint, 20, nil), db.Activate(t.Context(), id, now)} {
+	for _, err := range []error{db.Workspaces.Create(t.Context(), ws), db.Devices.Create(t.Context(), b.device, nil), db.Endpoints.Create(t.Context(), b.endpoint, 20, nil), db.Endpoints.Activate(t.Context(), id, now)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func (b *backlog) receiveAs(ctx context.Context, begin func(postern.MessageID)) 
 	id = postern.NewMessageID()
 	begin(id)
 	chat := cmp.Or(b.chat, "+15551234567")
-	return id, b.db.RecordInbound(ctx, store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now, Message: postern.Message{
+	return id, b.db.Messages.RecordInbound(ctx, store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now, Message: postern.Message{
 		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: chat, From: postern.Maybe(chat),
 		Body: "A message of ordinary length, as people write them.", Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
 	}})

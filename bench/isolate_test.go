@@ -44,7 +44,7 @@ func hangs(n int) bool { return n < hanging }
 // town is a store with many workspaces, each with one endpoint, and a receiver
 // for all of them.
 type town struct {
-	db      *store.DB
+	db      *store.Store
 	homes   []*backlog
 	arrived chan receipt
 	release chan struct{}

@@ -82,7 +82,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 	for range pageDevices - 1 {
 		d := b.device
 		d.ID = postern.NewDeviceID()
-		if err := b.db.CreateDevice(t.Context(), d, nil); err != nil {
+		if err := b.db.Devices.Create(t.Context(), d, nil); err != nil {
 			t.Fatal(err)
 		}
 		devices = append(devices, d)
@@ -103,7 +103,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	h = dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
-	deliveries, err := b.db.Deliveries(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0, 1)
+	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0, 1)
 	if err != nil || len(deliveries.List) == 0 {
 		t.Fatalf("there are %d deliveries, %v", len(deliveries.List), err)
 	}

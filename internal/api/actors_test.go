@@ -62,7 +62,7 @@ func delivery(t *tenant) string {
 	e, err := t.g.Endpoint(t.t.Context(), t.caller(), postern.EndpointID(id))
 	if err == nil {
 		device = e.DeviceIDs[0]
-		err = t.db.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
+		err = t.db.Endpoints.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
 	}
 	if err == nil {
 		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hi", NetworkID: "n", Source: postern.FromContact}
@@ -81,9 +81,9 @@ func delivery(t *tenant) string {
 func delivered(t *tenant) string {
 	id := postern.EndpointID(delivery(t))
 	now := postern.TimeOf(time.Now())
-	due, err := t.db.DueDeliveries(t.t.Context(), id, now, true, 1)
+	due, err := t.db.Deliveries.Due(t.t.Context(), id, now, true, 1)
 	if err == nil {
-		err = t.db.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded})
+		err = t.db.Deliveries.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded})
 	}
 	if err != nil {
 		t.t.Fatal(err)

@@ -18,7 +18,7 @@ func (t *tenant) attempt(hook string, status int, outcome postern.DeliveryStatus
 	t.t.Helper()
 	id := postern.EndpointID(strings.TrimPrefix(hook, "/v1/webhooks/"))
 	now := postern.TimeOf(time.Now())
-	due, err := t.db.DueDeliveries(t.t.Context(), id, now.Add(time.Hour), true, 10)
+	due, err := t.db.Deliveries.Due(t.t.Context(), id, now.Add(time.Hour), true, 10)
 	if err != nil || len(due) != 1 {
 		t.t.Fatalf("%d deliveries are due (%v), want 1", len(due), err)
 	}
@@ -27,7 +27,7 @@ func (t *tenant) attempt(hook string, status int, outcome postern.DeliveryStatus
 	if status != 200 {
 		o.Reason = "status"
 	}
-	if err := t.db.FinishAttempt(t.t.Context(), o); err != nil {
+	if err := t.db.Deliveries.FinishAttempt(t.t.Context(), o); err != nil {
 		t.t.Fatal(err)
 	}
 	return d.ID
@@ -71,7 +71,7 @@ func TestDeliveryIsShownAttemptByAttemptAndRetried(t *testing.T) {
 		first := mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "", "Idempotency-Key", "again")
 		first.want(http.StatusAccepted, "")
 		first.members(map[string]string{"status": `"pending"`, "attempts": "2", "completedAt": "null"})
-		due, err := mine.db.DueDeliveries(t.Context(), d.EndpointID, postern.TimeOf(time.Now()), true, 10)
+		due, err := mine.db.Deliveries.Due(t.Context(), d.EndpointID, postern.TimeOf(time.Now()), true, 10)
 		if err != nil || len(due) != 1 || due[0].Attempts != 2 || due[0].Earlier != 2 || due[0].FirstAttemptAt != 0 || due[0].EventID != d.EventID {
 			t.Errorf("due = %+v (%v), want a new round", due, err)
 		}
@@ -196,7 +196,7 @@ func TestReplay(t *testing.T) {
 		if again := mine.do("POST", hook+"/replay", `{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k"); again.Body.String() != a.Body.String() {
 			t.Errorf("the same key again: %s", again.Body)
 		}
-		if ids, err := mine.db.RunningReplays(t.Context(), ""); err != nil || len(ids) != 1 {
+		if ids, err := mine.db.Replays.Running(t.Context(), ""); err != nil || len(ids) != 1 {
 			t.Errorf("%d replays run (%v), want 1", len(ids), err)
 		}
 		mine.do("DELETE", target, "").want(http.StatusNoContent, "")

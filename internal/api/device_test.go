@@ -129,7 +129,7 @@ func TestProxyIsNeverShown(t *testing.T) {
 			t.Errorf("the proxy is shown: %s", text)
 		}
 	}
-	d, err := s.db.DeviceForEngine(t.Context(), id)
+	d, err := s.db.Devices.ForEngine(t.Context(), id)
 	if err != nil || len(d.Proxy) == 0 || strings.Contains(string(d.Proxy), canary) {
 		t.Errorf("the proxy is kept as %q (%v)", d.Proxy, err)
 	}
@@ -141,7 +141,7 @@ func TestProxyIsNeverShown(t *testing.T) {
 		t.Errorf("a proxy of another device opens: %q", url)
 	}
 	mine.do("PATCH", target, `{"proxyUrl":null}`).want(http.StatusOK, "")
-	if d, err := s.db.DeviceForEngine(t.Context(), id); err != nil || len(d.Proxy) != 0 {
+	if d, err := s.db.Devices.ForEngine(t.Context(), id); err != nil || len(d.Proxy) != 0 {
 		t.Errorf("a removed proxy stays: %q, %v", d.Proxy, err)
 	}
 }

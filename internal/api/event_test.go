@@ -64,7 +64,7 @@ func (t *tenant) remove(before time.Time) {
 	t.t.Helper()
 	for from, more := int64(0), true; more; {
 		var err error
-		if from, more, err = t.db.RemoveEvents(t.t.Context(), t.ws, postern.TimeOf(before), from); err != nil {
+		if from, more, err = t.db.Events.Remove(t.t.Context(), t.ws, postern.TimeOf(before), from); err != nil {
 			t.t.Fatal(err)
 		}
 	}
@@ -276,7 +276,7 @@ func TestEventsOfADeletedDeviceKeepIDsOnly(t *testing.T) {
 	mine.receive(device, canary)
 	mine.do("DELETE", "/v1/devices/"+string(device), "").want(http.StatusNoContent, "")
 	for {
-		p, err := mine.db.PurgeDevice(t.Context(), device)
+		p, err := mine.db.Devices.Purge(t.Context(), device)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -93,7 +93,7 @@ type server struct {
 	t       testing.TB
 	api     *api.API
 	handler http.Handler
-	db      *store.DB
+	db      *store.Store
 	dir     string // of the database
 	g       *gateway.Gateway
 	log     *safeBuffer
@@ -204,7 +204,7 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	if d.PhoneNumber == "" && status == postern.Connected {
 		t.link(d)
 	}
-	if err := t.db.SetDeviceState(ctx, store.SetDeviceState{WorkspaceID: t.ws, DeviceID: id, Status: status, Desired: postern.WantConnect, At: postern.TimeOf(time.Now())}); err != nil {
+	if err := t.db.Devices.SetState(ctx, store.SetDeviceState{WorkspaceID: t.ws, DeviceID: id, Status: status, Desired: postern.WantConnect, At: postern.TimeOf(time.Now())}); err != nil {
 		t.t.Fatal(err)
 	}
 }

@@ -158,7 +158,7 @@ func (s *spender) giveBack(id postern.MessageID) any {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if err := s.db.FinishOutbound(s.t.Context(), store.FinishOutbound{MessageID: id, Status: postern.Failed, Refund: true, At: postern.TimeOf(time.Now())}); err != nil {
+			if err := s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: id, Status: postern.Failed, Refund: true, At: postern.TimeOf(time.Now())}); err != nil {
 				s.t.Error(err)
 			}
 		})

@@ -29,7 +29,7 @@ func TestDeviceListIsAsTheInterfaceSays(t *testing.T) {
 		{ID: "dev_01JD8Z3NDEKTSV4RRFFQ69G5FB", Name: "New", Mode: "live", Status: postern.Unlinked, Metadata: map[string]string{}, Receive: postern.DefaultReceive(), CreatedAt: day},
 	} {
 		d.WorkspaceID, d.Desired = mine.ws, postern.WantIdle
-		if err := s.db.CreateDevice(t.Context(), d, nil); err != nil {
+		if err := s.db.Devices.Create(t.Context(), d, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

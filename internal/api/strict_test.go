@@ -148,7 +148,7 @@ func TestStrictInput(t *testing.T) {
 	if err != nil || len(rows.Data) != 0 {
 		t.Errorf("bad bodies made %d messages, %v", len(rows.Data), err)
 	}
-	if used, err := s.db.MessagesUsed(t.Context(), mine.ws, postern.TimeOf(time.Now()).String()[:7]); err != nil || used != 0 {
+	if used, err := s.db.Usage.Messages(t.Context(), mine.ws, postern.TimeOf(time.Now()).String()[:7]); err != nil || used != 0 {
 		t.Errorf("bad bodies cost %d messages, %v", used, err)
 	}
 	if log := s.log.String(); strings.Contains(log, canary) || strings.Contains(log, "15551234567") {

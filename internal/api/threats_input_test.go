@@ -374,23 +374,23 @@ func TestT30UnitsGoBackToTheirMonth(t *testing.T) {
 			ID: postern.NewMessageID(), WorkspaceID: mine.ws, DeviceID: device, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "x",
 			Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: at, ExpiresAt: at.Add(time.Hour),
 		}
-		if err := s.db.QueueMessage(t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(at), Quota: 2}); err != nil {
+		if err := s.db.Messages.Queue(t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(at), Quota: 2}); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, m.ID)
 	}
 	december := november.Add(time.Hour)
 	for range 2 { // once, however often it is told
-		if err := s.db.FinishOutbound(t.Context(), store.FinishOutbound{MessageID: ids[0], Status: postern.Expired, Refund: true, At: december}); err != nil {
+		if err := s.db.Outbox.Finish(t.Context(), store.FinishOutbound{MessageID: ids[0], Status: postern.Expired, Refund: true, At: december}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for month, want := range map[string]int{"2026-11": 1, "2026-12": 2} {
-		used, err := s.db.MessagesUsed(t.Context(), mine.ws, month)
+		used, err := s.db.Usage.Messages(t.Context(), mine.ws, month)
 		if err != nil || used != want {
 			t.Errorf("%s: %d used (%v), want %d", month, used, err, want)
 		}
-		by, err := s.db.MessagesUsedBy(t.Context(), mine.ws, month, []postern.DeviceID{device})
+		by, err := s.db.Usage.MessagesBy(t.Context(), mine.ws, month, []postern.DeviceID{device})
 		if err != nil || by != want {
 			t.Errorf("%s: %d used by the device (%v), want %d", month, by, err, want)
 		}

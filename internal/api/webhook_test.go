@@ -26,7 +26,7 @@ func (t *tenant) active(body string) string {
 
 func (t *tenant) activate(id string) {
 	t.t.Helper()
-	if err := t.db.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now())); err != nil {
+	if err := t.db.Endpoints.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now())); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -138,7 +138,7 @@ func TestPauseResumeAndVerify(t *testing.T) {
 // stored is an endpoint as the dispatcher reads it.
 func (t *tenant) stored(target string) postern.Endpoint {
 	t.t.Helper()
-	e, err := t.db.EndpointForDelivery(t.t.Context(), postern.EndpointID(strings.TrimPrefix(target, "/v1/webhooks/")))
+	e, err := t.db.Endpoints.ForDelivery(t.t.Context(), postern.EndpointID(strings.TrimPrefix(target, "/v1/webhooks/")))
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestKeyWithADeletedDeviceMakesEndpoints(t *testing.T) {
 	mine.key = mine.newKey(gateway.NewKey{Scopes: postern.Scopes(), Devices: []postern.DeviceID{gone, left}})
 	mine.do("DELETE", "/v1/devices/"+string(gone), "").want(http.StatusNoContent, "")
 	for range 10 {
-		if p, err := mine.db.PurgeDevice(t.Context(), gone); err != nil {
+		if p, err := mine.db.Devices.Purge(t.Context(), gone); err != nil {
 			t.Fatal(p, err)
 		}
 	}

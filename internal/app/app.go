@@ -54,7 +54,7 @@ type App struct {
 	log     *slog.Logger
 	version string
 
-	db         *store.DB
+	db         *store.Store
 	gateway    *gateway.Gateway
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
@@ -400,7 +400,7 @@ func (a *App) Close() error {
 
 // core is what every command needs: the data and the key to its secrets.
 type core struct {
-	db  *store.DB
+	db  *store.Store
 	box *seal.Box
 }
 
@@ -428,15 +428,15 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, err
 
 // checkKey refuses a secret key that is not the one this database was sealed
 // with: nothing in it could be opened.
-func checkKey(ctx context.Context, db *store.DB, box *seal.Box) error {
+func checkKey(ctx context.Context, db *store.Store, box *seal.Box) error {
 	const setting = "secret_key_check"
 	now := hex.EncodeToString(box.MAC("key check", "postern"))
-	before, err := db.Setting(ctx, setting)
+	before, err := db.Settings.Get(ctx, setting)
 	switch {
 	case err != nil:
 		return err
 	case before == "":
-		return db.SetSetting(ctx, setting, now)
+		return db.Settings.Set(ctx, setting, now)
 	case before != now:
 		return errors.New("the secret key is not the one this database was sealed with; restore secret.key, or name it by POSTERN_SECRET_KEY_FILE")
 	}

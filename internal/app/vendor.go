@@ -16,21 +16,21 @@ import (
 // rememberVendor keeps devices from meeting a vendor they were not linked at:
 // a real device's keys must never be shown to a simulated vendor, nor the other
 // way round. The database remembers the root key of its vendor.
-func rememberVendor(ctx context.Context, db *store.DB, rootKey []byte) error {
+func rememberVendor(ctx context.Context, db *store.Store, rootKey []byte) error {
 	const setting = "vendor_root_key"
 	now := fingerprint(rootKey)
-	before, err := db.Setting(ctx, setting)
+	before, err := db.Settings.Get(ctx, setting)
 	if err != nil || before == now {
 		return err
 	}
-	linked, err := db.LinkedDevices(ctx)
+	linked, err := db.Devices.CountLinked(ctx)
 	if err != nil {
 		return err
 	}
 	if before != "" && linked > 0 {
 		return fmt.Errorf("this database has %d devices linked at %s, and the server was started for %s; start it as before, or with another POSTERN_DATA_DIR", linked, before, now)
 	}
-	return db.SetSetting(ctx, setting, now)
+	return db.Settings.Set(ctx, setting, now)
 }
 
 func fingerprint(rootKey []byte) string {

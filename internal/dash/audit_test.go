@@ -66,7 +66,7 @@ func (s *site) link(path string) postern.DeviceID {
 	s.t.Helper()
 	id := postern.DeviceID(strings.TrimPrefix(path, "/devices/"))
 	o := store.SetDeviceState{WorkspaceID: s.workspace(), DeviceID: id, Status: postern.Connected, Desired: postern.WantConnect, At: 1}
-	if err := s.db.SetDeviceState(s.t.Context(), o); err != nil {
+	if err := s.db.Devices.SetState(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
 	return id

@@ -31,7 +31,7 @@ const (
 type site struct {
 	t   *testing.T
 	g   *gateway.Gateway
-	db  *store.DB
+	db  *store.Store
 	url string
 
 	devices int // that were connected
@@ -283,7 +283,7 @@ func (s *site) device() string {
 		s.t.Fatal(err)
 	}
 	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "live", Status: postern.Unlinked, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: ws.CreatedAt}
-	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
+	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	return "/devices/" + string(d.ID)
@@ -447,15 +447,15 @@ func TestCookieOfAServerWithTLSIsItsOwn(t *testing.T) {
 // as gives the first user another role.
 func (s *site) as(role postern.Role) {
 	s.t.Helper()
-	u, _, ok, err := s.db.UserByEmail(s.t.Context(), email)
+	u, _, ok, err := s.db.Users.ByEmail(s.t.Context(), email)
 	if err != nil || !ok {
 		s.t.Fatal(err)
 	}
-	list, err := s.db.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
+	list, err := s.db.Members.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(err)
 	}
-	if err := s.db.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{}); err != nil {
+	if err := s.db.Members.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{}); err != nil {
 		s.t.Fatal(err)
 	}
 }

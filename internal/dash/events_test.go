@@ -162,7 +162,7 @@ func TestPageThatFollowsARemovedPartOfTheLogIsLoadedAnew(t *testing.T) {
 	next := link(t, c.get("/events"), newer)
 	s.received(d, "one")
 	s.received(d, "two")
-	if _, _, err := s.db.RemoveEvents(t.Context(), s.workspace(), postern.TimeOf(time.Now().Add(time.Hour)), 0); err != nil {
+	if _, _, err := s.db.Events.Remove(t.Context(), s.workspace(), postern.TimeOf(time.Now().Add(time.Hour)), 0); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.want(c.get(next), http.StatusOK, ""); p.header.Get("HX-Refresh") != "true" {

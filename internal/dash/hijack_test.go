@@ -14,7 +14,7 @@ import (
 func (s *site) code(path string) {
 	s.t.Helper()
 	id := postern.DeviceID(strings.TrimPrefix(path, "/devices/"))
-	l, ok, err := s.db.LatestLink(s.t.Context(), s.workspace(), id)
+	l, ok, err := s.db.Links.Latest(s.t.Context(), s.workspace(), id)
 	if err != nil || !ok {
 		s.t.Fatal(ok, err)
 	}

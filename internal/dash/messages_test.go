@@ -27,7 +27,7 @@ func (s *site) connected(ws postern.WorkspaceID, name string) postern.Device {
 		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, PhoneNumber: "+15550001111",
 		Metadata: map[string]string{}, CreatedAt: now, LinkedAt: now + postern.Time(s.devices),
 	}
-	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
+	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	return d
@@ -41,7 +41,7 @@ func (s *site) comes(d postern.Device, from, name, body string) postern.Message 
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: from, From: postern.Maybe(from), FromName: name,
 		Body: body, Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
 	}
-	if err := s.db.RecordInbound(s.t.Context(), store.RecordInbound{Message: m, Sender: from, Type: postern.MessageReceived, Now: at}); err != nil {
+	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{Message: m, Sender: from, Type: postern.MessageReceived, Now: at}); err != nil {
 		s.t.Fatal(err)
 	}
 	return m
@@ -55,7 +55,7 @@ func (s *site) ends(id postern.MessageID, status postern.MessageStatus, code pos
 	if status == postern.Sent {
 		o.SentAt = at
 	}
-	if err := s.db.FinishOutbound(s.t.Context(), o); err != nil {
+	if err := s.db.Outbox.Finish(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -193,12 +193,12 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	c.says(talk, "Ada", "Hello, are you there?", `hx-get="`+talk+`"`)
 	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Yes.\r\nAnd you?"}}), http.StatusSeeOther, talk)
 	c.says(talk, "Yes.\nAnd you?", "Queued")
-	list, err := s.db.Messages(t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5})
+	list, err := s.db.Messages.List(t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5})
 	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Body != "Yes.\nAnd you?" {
 		t.Fatalf("sent %+v, %v", list, err)
 	}
 	s.ends(list[0].ID, postern.Sent, "")
-	if err := s.db.RecordReceipts(t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt, Now: list[0].CreatedAt}}); err != nil {
+	if err := s.db.Messages.RecordReceipts(t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt, Now: list[0].CreatedAt}}); err != nil {
 		t.Fatal(err)
 	}
 	c.says(talk, "Delivered")
@@ -230,7 +230,7 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 			t.Errorf("the posts lead to %v", places)
 		}
 	}
-	list, err := s.db.Messages(t.Context(), d.WorkspaceID, store.MessageFilter{}, store.Page{Limit: 9})
+	list, err := s.db.Messages.List(t.Context(), d.WorkspaceID, store.MessageFilter{}, store.Page{Limit: 9})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d messages, %v", len(list), err)
 	}
@@ -252,7 +252,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	d, away := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Away")
-	if err := s.db.SetDeviceState(t.Context(), store.SetDeviceState{WorkspaceID: away.WorkspaceID, DeviceID: away.ID, Status: postern.LoggedOut, At: 1}); err != nil {
+	if err := s.db.Devices.SetState(t.Context(), store.SetDeviceState{WorkspaceID: away.WorkspaceID, DeviceID: away.ID, Status: postern.LoggedOut, At: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -295,7 +295,7 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	id := c.sends(d, contact, "hello")
 	own := "/messages/" + string(id)
 	c.says(own, "The message is accepted.", "Accepted", "Waits to be sent", "Not yet", "Given up, unless sent before", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
-	if ok, err := s.db.MarkSending(t.Context(), id); err != nil || !ok {
+	if ok, err := s.db.Outbox.MarkSending(t.Context(), id); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	c.says(own, "Is being sent")

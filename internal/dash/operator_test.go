@@ -150,7 +150,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 
 func (s *site) plan(id postern.WorkspaceID) string {
 	s.t.Helper()
-	ws, err := s.db.Workspace(s.t.Context(), id)
+	ws, err := s.db.Workspaces.Get(s.t.Context(), id)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func (s *site) plan(id postern.WorkspaceID) string {
 
 func (s *site) status(d postern.Device) postern.Status {
 	s.t.Helper()
-	got, err := s.db.DeviceForEngine(s.t.Context(), d.ID)
+	got, err := s.db.Devices.ForEngine(s.t.Context(), d.ID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 	path := "/operator/workspaces/" + string(s.workspace())
 	s.connected(s.workspace(), "Support")
 	limits := func() postern.Limits {
-		ws, err := s.db.Workspace(t.Context(), s.workspace())
+		ws, err := s.db.Workspaces.Get(t.Context(), s.workspace())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 func (s *site) linked(ws postern.WorkspaceID, name string) postern.Device {
 	s.t.Helper()
 	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now())}
-	if err := s.db.CreateDevice(s.t.Context(), d, nil); err != nil {
+	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	return d
@@ -33,14 +33,14 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
 		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
-	if err := s.db.QueueMessage(s.t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(now), Quota: 100}); err != nil {
+	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(now), Quota: 100}); err != nil {
 		s.t.Fatal(err)
 	}
 	var err error
 	if status == postern.Failed {
-		err = s.db.FinishOutbound(s.t.Context(), store.FinishOutbound{MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed}})
+		err = s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed}})
 	} else {
-		err = s.db.RecordReceipts(s.t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now}})
+		err = s.db.Messages.RecordReceipts(s.t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now}})
 	}
 	if err != nil {
 		s.t.Fatal(err)

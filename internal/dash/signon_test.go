@@ -79,7 +79,7 @@ func (c *client) asked(p answer, status int, text string) {
 // didIn is what the audit log has of a user, the oldest first.
 func (s *site) didIn(ws postern.WorkspaceID, email string) (list []string) {
 	s.t.Helper()
-	acts, err := s.db.Acts(s.t.Context(), ws, store.ActFilter{Email: email, Limit: 100})
+	acts, err := s.db.Audit.List(s.t.Context(), ws, store.ActFilter{Email: email, Limit: 100})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // hook is the workspace's newest endpoint as it is kept.
 func (c *client) hook(id postern.EndpointID) postern.Endpoint {
 	c.t.Helper()
-	e, err := c.db.Endpoint(c.t.Context(), c.workspace(), id)
+	e, err := c.db.Endpoints.Get(c.t.Context(), c.workspace(), id)
 	if err != nil {
 		c.t.Fatal(err)
 	}

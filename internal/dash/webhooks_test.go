@@ -31,7 +31,7 @@ func (c *client) addWebhook(address string) (e postern.Endpoint, secret string) 
 	if secret = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`).FindString(strings.ReplaceAll(p.body, "&#43;", "+")); secret == "" {
 		c.t.Fatalf("no secret in %s", p.body)
 	}
-	list, err := c.db.Endpoints(c.t.Context(), c.workspace(), store.Page{Limit: 1})
+	list, err := c.db.Endpoints.List(c.t.Context(), c.workspace(), store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		c.t.Fatal(list, err)
 	}
@@ -41,11 +41,11 @@ func (c *client) addWebhook(address string) (e postern.Endpoint, secret string) 
 // workspace is that of the first user.
 func (s *site) workspace() postern.WorkspaceID {
 	s.t.Helper()
-	u, _, _, err := s.db.UserByEmail(s.t.Context(), email)
+	u, _, _, err := s.db.Users.ByEmail(s.t.Context(), email)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, err := s.db.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
+	list, err := s.db.Members.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(list, err)
 	}
@@ -56,7 +56,7 @@ func (s *site) workspace() postern.WorkspaceID {
 func (s *site) attempted(e postern.Endpoint, status int, reason, text string) postern.DeliveryID {
 	s.t.Helper()
 	at := postern.TimeOf(time.Now())
-	due, err := s.db.DueDeliveries(s.t.Context(), e.ID, at, true, 1)
+	due, err := s.db.Deliveries.Due(s.t.Context(), e.ID, at, true, 1)
 	if err != nil || len(due) != 1 {
 		s.t.Fatal(due, err)
 	}
@@ -68,7 +68,7 @@ func (s *site) attempted(e postern.Endpoint, status int, reason, text string) po
 	if reason != "" {
 		o.Status, o.DueAt = postern.DeliveryExhausted, o.Ended
 	}
-	if err := s.db.FinishAttempt(s.t.Context(), o); err != nil {
+	if err := s.db.Deliveries.FinishAttempt(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
 	return d.ID
@@ -76,7 +76,7 @@ func (s *site) attempted(e postern.Endpoint, status int, reason, text string) po
 
 func (s *site) activate(e postern.Endpoint) {
 	s.t.Helper()
-	if err := s.db.Verified(s.t.Context(), e.ID, e.URL, postern.TimeOf(time.Now())); err != nil {
+	if err := s.db.Endpoints.Verified(s.t.Context(), e.ID, e.URL, postern.TimeOf(time.Now())); err != nil {
 		s.t.Fatal(err)
 	}
 }

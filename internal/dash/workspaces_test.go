@@ -33,7 +33,7 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	other := s.belongs(1)[0]
-	if err := s.db.SetPlan(t.Context(), s.workspace(), postern.Plan{Name: "of-yesterday"}, 1); err != nil {
+	if err := s.db.Workspaces.SetPlan(t.Context(), s.workspace(), postern.Plan{Name: "of-yesterday"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/", "/devices?after=x", "/keys"} {

@@ -92,6 +92,6 @@ func (g *Gateway) Acts(ctx context.Context, by Actor, ws postern.WorkspaceID, q 
 	if err != nil {
 		return List[store.Act]{}, err
 	}
-	rows, err := g.db.Acts(ctx, ws, store.ActFilter{Email: strings.ToLower(strings.TrimSpace(q.Email)), Kind: q.Kind, Before: before, Limit: sp.Limit})
+	rows, err := g.db.Audit.List(ctx, ws, store.ActFilter{Email: strings.ToLower(strings.TrimSpace(q.Email)), Kind: q.Kind, Before: before, Limit: sp.Limit})
 	return page(g, ws, "acts", rows, sp.Limit, func(a store.Act) string { return strconv.FormatInt(a.N, 10) }), err
 }

@@ -56,7 +56,7 @@ func (g *Gateway) ChangeDevice(ctx context.Context, c Caller, id postern.DeviceI
 	if err != nil {
 		return postern.Device{}, err
 	}
-	return g.db.ChangeDevice(ctx, c.Workspace(), id, func(d *postern.Device) error {
+	return g.db.Devices.Change(ctx, c.Workspace(), id, func(d *postern.Device) error {
 		if in.Name != "" {
 			d.Name = in.Name
 		}

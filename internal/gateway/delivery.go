@@ -33,7 +33,7 @@ func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointI
 		return List[postern.Delivery]{}, err
 	}
 	filter := store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}
-	p, err := g.db.Deliveries(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, defaultPage))
+	p, err := g.db.Deliveries.List(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, defaultPage))
 	if err != nil || !p.More {
 		return List[postern.Delivery]{Data: p.List}, err
 	}
@@ -72,7 +72,7 @@ func (g *Gateway) TestEndpoint(ctx context.Context, c Caller, id postern.Endpoin
 		now := g.time()
 		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
 		return d, func(once *store.Once) error {
-			return g.db.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once, c.did(now, "webhook.tested", string(id), e.URL)...)
+			return g.db.Deliveries.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once, c.did(now, "webhook.tested", string(id), e.URL)...)
 		}, nil
 	})
 }
@@ -93,14 +93,14 @@ func (g *Gateway) Delivery(ctx context.Context, c Caller, id postern.DeliveryID)
 	if c.Permit(postern.MessagesRead, postern.EventsRead) != nil {
 		l.Body = nil
 	}
-	l.Attempts, err = g.db.Attempts(ctx, c.Workspace(), id)
+	l.Attempts, err = g.db.Deliveries.Attempts(ctx, c.Workspace(), id)
 	return l, err
 }
 
 // delivery finds a delivery to an endpoint that the caller may use. The endpoint
 // may have had more devices when it was made.
 func (g *Gateway) delivery(ctx context.Context, c Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
-	d, body, err := g.db.Delivery(ctx, c.Workspace(), id)
+	d, body, err := g.db.Deliveries.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Delivery{}, nil, err
 	}
@@ -124,7 +124,7 @@ func (g *Gateway) RetryDelivery(ctx context.Context, c Caller, id postern.Delive
 		d, _, err := g.delivery(ctx, c, id)
 		d.Status, d.NextAttemptAt, d.CompletedAt = postern.DeliveryPending, now, 0
 		return d, func(once *store.Once) error {
-			_, err := g.db.RetryDelivery(ctx, c.Workspace(), id, now, once, c.did(now, "webhook.delivery-retried", string(id), "")...)
+			_, err := g.db.Deliveries.Retry(ctx, c.Workspace(), id, now, once, c.did(now, "webhook.delivery-retried", string(id), "")...)
 			return err
 		}, err
 	})
@@ -141,6 +141,6 @@ func (g *Gateway) EndpointHours(ctx context.Context, c Caller, id postern.Endpoi
 	if until > since.Add(maxStats) {
 		return List[postern.EndpointHour]{}, postern.Invalid("/query/since", "ask for at most %d days at once", maxStats/day)
 	}
-	list, err := g.db.EndpointHours(ctx, c.Workspace(), id, since, until)
+	list, err := g.db.Hours.OfEndpoint(ctx, c.Workspace(), id, since, until)
 	return List[postern.EndpointHour]{Data: list}, err
 }

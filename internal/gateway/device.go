@@ -14,17 +14,17 @@ func (g *Gateway) Devices(ctx context.Context, c Caller, p Page) (List[postern.D
 	if err != nil {
 		return List[postern.Device]{}, err
 	}
-	rows, err := g.db.Devices(ctx, c.Workspace(), c.Key.Devices, sp)
+	rows, err := g.db.Devices.List(ctx, c.Workspace(), c.Key.Devices, sp)
 	return page(g, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
 }
 
 // WorkspaceDevices lists a workspace's devices for the operator.
 func (g *Gateway) WorkspaceDevices(ctx context.Context, ws postern.WorkspaceID) ([]postern.Device, error) {
-	if _, err := g.db.Workspace(ctx, ws); err != nil {
+	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
 	const all = 1000 // far above the largest plan
-	return g.db.Devices(ctx, ws, nil, store.Page{Limit: all})
+	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: all})
 }
 
 // NewDevice describes a device to make.
@@ -47,14 +47,14 @@ func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem
 			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
 		}
 		return d, func(once *store.Once) error {
-			return g.db.CreateDevice(ctx, d, once, c.did(d.CreatedAt, "device.created", string(d.ID), d.Name)...)
+			return g.db.Devices.Create(ctx, d, once, c.did(d.CreatedAt, "device.created", string(d.ID), d.Name)...)
 		}, nil
 	})
 }
 
 // Device finds one device.
 func (g *Gateway) Device(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.db.Device(ctx, c.Workspace(), id)
+	d, err := g.db.Devices.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Device{}, err
 	}
@@ -100,7 +100,7 @@ func (g *Gateway) requestDelete(ctx context.Context, c Caller, d postern.Device)
 		return err
 	}
 	now := g.time()
-	return g.db.RequestDelete(ctx, c.Workspace(), d.ID, event, now, c.did(now, "device.deleted", string(d.ID), d.Name)...)
+	return g.db.Devices.RequestDelete(ctx, c.Workspace(), d.ID, event, now, c.did(now, "device.deleted", string(d.ID), d.Name)...)
 }
 
 // deletion is the event of a link that ends with its device; nil when there is
@@ -119,7 +119,7 @@ func (g *Gateway) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes
 	ctx, cancel := context.WithTimeout(ctx, g.goodbye)
 	defer cancel()
 	for {
-		d, err := g.db.DeviceForEngine(ctx, id)
+		d, err := g.db.Devices.ForEngine(ctx, id)
 		if err != nil || d.Account == "" {
 			return
 		}
@@ -148,7 +148,7 @@ func (g *Gateway) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (po
 		return d, err
 	}
 	now := g.time()
-	return d, g.db.RequestUnlink(ctx, store.SetDeviceState{
+	return d, g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
 	}, c.did(now, "device.unlinked", string(id), d.Name)...)
 }

@@ -57,7 +57,7 @@ func (g *Gateway) change(ctx context.Context, c Caller, id postern.EndpointID, a
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
-	return g.db.ChangeEndpoint(ctx, c.Workspace(), id, nil, func(e *postern.Endpoint) error {
+	return g.db.Endpoints.Change(ctx, c.Workspace(), id, nil, func(e *postern.Endpoint) error {
 		if !c.sees(*e) {
 			return notThisEndpoint()
 		}
@@ -95,7 +95,7 @@ func (g *Gateway) devicesFor(ctx context.Context, c Caller, named []postern.Devi
 
 func (g *Gateway) devicesExist(ctx context.Context, c Caller, ids []postern.DeviceID) error {
 	for _, id := range ids {
-		if _, err := g.db.Device(ctx, c.Workspace(), id); err != nil {
+		if _, err := g.db.Devices.Get(ctx, c.Workspace(), id); err != nil {
 			return err
 		}
 	}

@@ -85,10 +85,10 @@ func (g *Gateway) FollowEvents(ctx context.Context, c Caller, q EventQuery) (*Lo
 
 // toEnd puts the reader behind all that is recorded.
 func (r *LogReader) toEnd(ctx context.Context) (err error) {
-	if r.at, err = r.g.db.LogEnd(ctx, r.ws); err != nil {
+	if r.at, err = r.g.db.Events.End(ctx, r.ws); err != nil {
 		return err
 	}
-	r.start, err = r.g.db.NewestEvent(ctx, r.ws, r.filter.Devices, r.at)
+	r.start, err = r.g.db.Events.Newest(ctx, r.ws, r.filter.Devices, r.at)
 	return err
 }
 
@@ -152,14 +152,14 @@ func (g *Gateway) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogRea
 	case q.Page.Cursor != "":
 		r.at, err = g.openPlace(c.Workspace(), "events", q.Page.Cursor)
 	default:
-		r.at, _, err = g.db.LogFloor(ctx, c.Workspace())
+		r.at, _, err = g.db.Events.Floor(ctx, c.Workspace())
 	}
 	return err
 }
 
 // positionOf is the place of an event that the caller may see.
 func (g *Gateway) positionOf(ctx context.Context, c Caller, id postern.EventID) (int64, error) {
-	position, device, err := g.db.EventPlace(ctx, c.Workspace(), id)
+	position, device, err := g.db.Events.Place(ctx, c.Workspace(), id)
 	if postern.ReasonOf(err) == postern.NotFound && g.mayBeRemoved(ctx, c, id) {
 		return 0, expired()
 	}
@@ -176,7 +176,7 @@ const clockMargin = time.Minute
 // event: ids tell when they were made. In doubt it says yes, since a gap that
 // nobody is told of is worse than a wrong word.
 func (g *Gateway) mayBeRemoved(ctx context.Context, c Caller, id postern.EventID) bool {
-	floor, newest, err := g.db.LogFloor(ctx, c.Workspace())
+	floor, newest, err := g.db.Events.Floor(ctx, c.Workspace())
 	if err != nil || floor == 0 {
 		return false
 	}
@@ -192,7 +192,7 @@ func expired() error {
 // next reads on. The floor is looked at after the page was read: what was
 // removed while it was read is noticed.
 func (r *LogReader) next(ctx context.Context, limit int) (list []LoggedEvent, more bool, err error) {
-	p, err := r.g.db.Events(ctx, r.ws, r.filter, r.at, limit)
+	p, err := r.g.db.Events.List(ctx, r.ws, r.filter, r.at, limit)
 	if err != nil {
 		return nil, false, err
 	}
@@ -215,7 +215,7 @@ func shown(entries []store.LogEntry) (list []LoggedEvent) {
 
 // whole refuses when something behind the reader's place was removed.
 func (r *LogReader) whole(ctx context.Context) error {
-	floor, _, err := r.g.db.LogFloor(ctx, r.ws)
+	floor, _, err := r.g.db.Events.Floor(ctx, r.ws)
 	if err == nil && r.at < floor {
 		return expired()
 	}

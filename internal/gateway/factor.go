@@ -22,15 +22,15 @@ func (f Factors) Any() bool { return f.App || len(f.Passkeys) > 0 }
 
 // Factors lists what a user proves beside the password.
 func (g *Gateway) Factors(ctx context.Context, id postern.UserID) (f Factors, err error) {
-	app, _, err := g.db.TOTP(ctx, id)
+	app, _, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil {
 		return f, err
 	}
-	if f.Passkeys, err = g.db.Passkeys(ctx, id, maxPasskeys); err != nil {
+	if f.Passkeys, err = g.db.Factors.Passkeys(ctx, id, maxPasskeys); err != nil {
 		return f, err
 	}
 	f.App = app.Confirmed
-	f.Recovery, err = g.db.RecoveryCodes(ctx, id)
+	f.Recovery, err = g.db.Factors.RecoveryCodes(ctx, id)
 	return f, err
 }
 
@@ -44,7 +44,7 @@ func (g *Gateway) Reenter(ctx context.Context, address string, id postern.UserID
 // BeginApp makes the secret of an authenticator app. It counts when ConfirmApp has
 // seen a code of it.
 func (g *Gateway) BeginApp(ctx context.Context, id postern.UserID) error {
-	return g.db.BeginTOTP(ctx, id, g.box.Seal(factor.NewSecret(), appPlace(id)))
+	return g.db.Factors.BeginTOTP(ctx, id, g.box.Seal(factor.NewSecret(), appPlace(id)))
 }
 
 func appPlace(id postern.UserID) string { return "totp " + string(id) }
@@ -59,12 +59,12 @@ func (g *Gateway) AppSecret(ctx context.Context, id postern.UserID) (s AppSecret
 	if err != nil || secret == nil {
 		return s, err
 	}
-	u, _, _, err := g.db.User(ctx, id)
+	u, _, _, err := g.db.Users.Get(ctx, id)
 	return AppSecret{factor.SecretText(secret), factor.SecretURI("Postern", u.Email, secret)}, err
 }
 
 func (g *Gateway) unconfirmed(ctx context.Context, id postern.UserID) ([]byte, error) {
-	app, ok, err := g.db.TOTP(ctx, id)
+	app, ok, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil || !ok || app.Confirmed {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (g *Gateway) ConfirmApp(ctx context.Context, self Self, code string) (recov
 	if !ok || secret == nil {
 		return nil, postern.Invalid("/code", "this is not the code that the app shows now; is the phone's clock right?")
 	}
-	return g.added(self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.ConfirmTOTP(ctx, o, step) })
+	return g.added(self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) })
 }
 
 // added adds a factor with recovery codes, which it gives if they are kept.
@@ -116,7 +116,7 @@ func (g *Gateway) recoveryHashes(id postern.UserID, codes []string) []string {
 // NewRecoveryCodes replaces the recovery codes of a user.
 func (g *Gateway) NewRecoveryCodes(ctx context.Context, address string, id postern.UserID) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
-	return codes, g.db.SetRecoveryCodes(ctx, id, g.recoveryHashes(id, codes), userAct(g.time(), address, id, "user.recovery-codes-made"))
+	return codes, g.db.Factors.SetRecoveryCodes(ctx, id, g.recoveryHashes(id, codes), userAct(g.time(), address, id, "user.recovery-codes-made"))
 }
 
 // RemoveFactor removes a passkey of a user, or the authenticator app when passkey
@@ -126,7 +126,7 @@ func (g *Gateway) RemoveFactor(ctx context.Context, address string, id postern.U
 	if passkey != "" {
 		act = "user.passkey-removed"
 	}
-	return g.db.RemoveFactor(ctx, id, passkey, userAct(g.time(), address, id, act))
+	return g.db.Factors.Remove(ctx, id, passkey, userAct(g.time(), address, id, act))
 }
 
 // UseCode checks what a user typed: the code of the app, or a recovery code, each
@@ -138,7 +138,7 @@ func (g *Gateway) UseCode(ctx context.Context, address string, id postern.UserID
 	code = factor.TypedCode(code)
 	ok, err := g.useAppCode(ctx, id, code)
 	if err == nil && !ok {
-		ok, err = g.db.UseRecoveryCode(ctx, id, g.recoveryHashes(id, []string{code})[0], userAct(g.time(), address, id, "user.recovery-code-used"))
+		ok, err = g.db.Factors.UseRecoveryCode(ctx, id, g.recoveryHashes(id, []string{code})[0], userAct(g.time(), address, id, "user.recovery-code-used"))
 	}
 	if err == nil && !ok {
 		err = postern.Invalid("/code", "this code is wrong, or was used already; the app shows a new one every 30 seconds")
@@ -147,7 +147,7 @@ func (g *Gateway) UseCode(ctx context.Context, address string, id postern.UserID
 }
 
 func (g *Gateway) useAppCode(ctx context.Context, id postern.UserID, code string) (bool, error) {
-	app, ok, err := g.db.TOTP(ctx, id)
+	app, ok, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil || !ok || !app.Confirmed {
 		return false, err
 	}
@@ -159,7 +159,7 @@ func (g *Gateway) useAppCode(ctx context.Context, id postern.UserID, code string
 	if !ok {
 		return false, nil
 	}
-	return g.db.UseTOTP(ctx, id, step)
+	return g.db.Factors.UseTOTP(ctx, id, step)
 }
 
 // PasskeysOff says why this server can have no passkeys; nil when it can.
@@ -182,11 +182,11 @@ func (g *Gateway) person(ctx context.Context, id postern.UserID) (p factor.Perso
 	if g.passkeys == nil {
 		return p, postern.Errorf(postern.NotFound, "%s", g.noPasskeys)
 	}
-	u, _, _, err := g.db.User(ctx, id)
+	u, _, _, err := g.db.Users.Get(ctx, id)
 	if err != nil {
 		return p, err
 	}
-	list, err := g.db.Passkeys(ctx, id, maxPasskeys)
+	list, err := g.db.Factors.Passkeys(ctx, id, maxPasskeys)
 	if err != nil {
 		return p, err
 	}
@@ -219,7 +219,7 @@ func (g *Gateway) AddPasskey(ctx context.Context, self Self, name string, state,
 		return nil, passkeyRefused(err)
 	}
 	in := store.Passkey{ID: k.ID, UserID: self.ID, Name: name, Kept: g.box.Seal(k.Kept, passkeyPlace(self.ID)), CreatedAt: g.time()}
-	return g.added(self, "user.passkey-added", func(o store.NewFactor) (bool, error) { return g.db.AddPasskey(ctx, o, in, maxPasskeys) })
+	return g.added(self, "user.passkey-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.AddPasskey(ctx, o, in, maxPasskeys) })
 }
 
 // UsePasskey takes a browser's proof that it has one of the user's passkeys, in
@@ -236,7 +236,7 @@ func (g *Gateway) UsePasskey(ctx context.Context, address string, id postern.Use
 	if err != nil {
 		return passkeyRefused(err)
 	}
-	ok, err := g.db.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: id, Kept: g.box.Seal(k.Kept, passkeyPlace(id)), UsedAt: g.time()})
+	ok, err := g.db.Factors.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: id, Kept: g.box.Seal(k.Kept, passkeyPlace(id)), UsedAt: g.time()})
 	if err == nil && !ok {
 		err = passkeyRefused(factor.ErrPasskey)
 	}

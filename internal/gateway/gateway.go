@@ -23,7 +23,7 @@ import (
 // Gateway applies the rules over one store. Its methods may be called from
 // many goroutines.
 type Gateway struct {
-	db       *store.DB
+	db       *store.Store
 	box      *seal.Box
 	log      *slog.Logger
 	sandbox  Sandbox
@@ -46,7 +46,7 @@ type Gateway struct {
 
 // Options configure a Gateway.
 type Options struct {
-	DB       *store.DB
+	DB       *store.Store
 	Box      *seal.Box
 	Log      *slog.Logger
 	Sandbox  Sandbox            // nil on a server for the real network
@@ -97,7 +97,7 @@ func (g *Gateway) CreateWorkspace(ctx context.Context, name, plan string) (poste
 
 // Workspaces lists all workspaces. For the operator.
 func (g *Gateway) Workspaces(ctx context.Context) ([]postern.Workspace, error) {
-	return g.db.Workspaces(ctx)
+	return g.db.Workspaces.List(ctx)
 }
 
 func checkPlan(plan string) error {

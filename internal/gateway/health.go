@@ -32,7 +32,7 @@ func (g *Gateway) DeviceHealth(ctx context.Context, c Caller, id postern.DeviceI
 	if err != nil {
 		return List[Health]{}, err
 	}
-	rows, err := g.db.DeviceHealth(ctx, c.Workspace(), id, before, sp.Limit)
+	rows, err := g.db.Events.DeviceHealth(ctx, c.Workspace(), id, before, sp.Limit)
 	if err != nil {
 		return List[Health]{}, err
 	}

@@ -72,7 +72,7 @@ func createOnce[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, 
 }
 
 func replay[T any](ctx context.Context, g *Gateway, once store.Once) (v T, ok bool, err error) {
-	hash, sealed, ok, err := g.db.Answered(ctx, once)
+	hash, sealed, ok, err := g.db.Idempotency.Answered(ctx, once)
 	if err != nil || !ok {
 		return v, false, err
 	}

@@ -28,7 +28,7 @@ var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is conne
 // more: see Factors. An e-mail address alone finds nobody: a provider may let people
 // write any into their profile.
 func (g *Gateway) SignInBy(ctx context.Context, i Identity) (postern.User, error) {
-	u, ok, err := g.db.UserByIdentity(ctx, i.Issuer, i.Subject)
+	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
 	if err == nil && !ok {
 		err = errIdentity
 	}
@@ -42,7 +42,7 @@ func (g *Gateway) ReenterBy(ctx context.Context, id postern.UserID, i Identity) 
 	if err != nil {
 		return err
 	}
-	u, ok, err := g.db.UserByIdentity(ctx, i.Issuer, i.Subject)
+	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
 	switch {
 	case err != nil:
 		return err
@@ -69,7 +69,7 @@ func (g *Gateway) again(ctx context.Context, c Caller, password string) error {
 
 // HasPassword tells whether a user can sign in with a password.
 func (g *Gateway) HasPassword(ctx context.Context, id postern.UserID) (bool, error) {
-	_, hash, _, err := g.db.User(ctx, id)
+	_, hash, _, err := g.db.Users.Get(ctx, id)
 	return hash != "", err
 }
 
@@ -77,7 +77,7 @@ func (g *Gateway) HasPassword(ctx context.Context, id postern.UserID) (bool, err
 // user, whom it gives as the user is then. Whoever calls it has made sure that it is
 // the user.
 func (g *Gateway) ChoosePassword(ctx context.Context, address string, id postern.UserID, password string) (postern.User, error) {
-	u, hash, ok, err := g.db.User(ctx, id)
+	u, hash, ok, err := g.db.Users.Get(ctx, id)
 	if err == nil && (!ok || hash != "") {
 		err = postern.Invalid("/current", "this is not your password")
 	}
@@ -89,13 +89,13 @@ func (g *Gateway) ChoosePassword(ctx context.Context, address string, id postern
 
 // Identities lists who a user is at providers.
 func (g *Gateway) Identities(ctx context.Context, id postern.UserID) ([]store.Identity, error) {
-	return g.db.Identities(ctx, id, maxIdentities)
+	return g.db.Identities.List(ctx, id, maxIdentities)
 }
 
 // Connect lets an identity sign a user in.
 func (g *Gateway) Connect(ctx context.Context, self Self, i Identity) error {
 	now := g.time()
-	return g.db.AddIdentity(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self.Address, self.ID, "user.identity-connected"))
+	return g.db.Identities.Add(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self.Address, self.ID, "user.identity-connected"))
 }
 
 func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
@@ -106,7 +106,7 @@ func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
 // other sessions end, since it may have opened them.
 func (g *Gateway) Disconnect(ctx context.Context, self Self, issuer, subject string) error {
 	now := g.time()
-	return g.db.RemoveIdentity(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self.Address, self.ID, "user.identity-disconnected"))
+	return g.db.Identities.Remove(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self.Address, self.ID, "user.identity-disconnected"))
 }
 
 // JoinBy uses an invitation of an address without an account: it makes a user
@@ -124,7 +124,7 @@ func (g *Gateway) JoinBy(ctx context.Context, token, address string, i Identity)
 	}
 	now := g.time()
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
-	return u, l.Invitation.WorkspaceID, g.db.Join(ctx, store.Join{
+	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
 		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }

@@ -39,7 +39,7 @@ func (g *Gateway) Invite(ctx context.Context, by Actor, ws postern.WorkspaceID, 
 		ID: postern.NewInvitationID(), WorkspaceID: ws, Email: email, Role: in.Role,
 		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
 	}
-	return i, token, g.db.Invite(ctx, i, hashToken(token), maxInvitations, by.gives(in.Role), by.act(now, ws, "invitation.created", string(i.ID)))
+	return i, token, g.db.Invitations.Create(ctx, i, hashToken(token), maxInvitations, by.gives(in.Role), by.act(now, ws, "invitation.created", string(i.ID)))
 }
 
 // Invitations lists the open invitations to a workspace. A member needs the role
@@ -48,7 +48,7 @@ func (g *Gateway) Invitations(ctx context.Context, by Actor, ws postern.Workspac
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return nil, err
 	}
-	return g.db.Invitations(ctx, ws, g.time(), maxInvitations)
+	return g.db.Invitations.List(ctx, ws, g.time(), maxInvitations)
 }
 
 // RevokeInvitation ends an open invitation. Nobody revokes one to a mightier role than
@@ -61,7 +61,7 @@ func (g *Gateway) RevokeInvitation(ctx context.Context, by Actor, ws postern.Wor
 		s.Owners = 0 // an invitation to be an owner is nobody's last
 		return by.gives("")(s)
 	}
-	return g.db.RevokeInvitation(ctx, ws, id, rule, by.act(g.time(), ws, "invitation.revoked", string(id)))
+	return g.db.Invitations.Revoke(ctx, ws, id, rule, by.act(g.time(), ws, "invitation.revoked", string(id)))
 }
 
 // JoinLink is what the token of a link at /join opens: an invitation, or the choice
@@ -81,18 +81,18 @@ func (l JoinLink) ChoosesPassword() bool { return !l.Known || l.Invitation.ID ==
 // JoinLink finds what a token opens.
 func (g *Gateway) JoinLink(ctx context.Context, token string) (l JoinLink, err error) {
 	hash, now := hashToken(token), g.time()
-	u, ok, err := g.db.PasswordLink(ctx, hash, now)
+	u, ok, err := g.db.PasswordLinks.Get(ctx, hash, now)
 	if err != nil || ok {
 		return JoinLink{Email: u.Email, Known: true, user: u}, err
 	}
-	i, ok, err := g.db.Invitation(ctx, hash, now)
+	i, ok, err := g.db.Invitations.Get(ctx, hash, now)
 	if err != nil {
 		return l, err
 	}
 	if !ok {
 		return l, store.LinkOver()
 	}
-	u, _, known, err := g.db.UserByEmail(ctx, i.Email)
+	u, _, known, err := g.db.Users.ByEmail(ctx, i.Email)
 	return JoinLink{Email: i.Email, Known: known, Invitation: i, user: u}, err
 }
 
@@ -116,11 +116,11 @@ func (g *Gateway) Join(ctx context.Context, token, address, password string) (po
 	now := g.time()
 	if l.Known {
 		act := store.Act{At: now, UserID: l.user.ID, Act: "user.password-set", Subject: string(l.user.ID), Address: address}
-		l.user.Epoch, err = g.db.UsePasswordLink(ctx, hashToken(token), l.user.ID, hash, act)
+		l.user.Epoch, err = g.db.PasswordLinks.Use(ctx, hashToken(token), l.user.ID, hash, act)
 		return l.user, "", err
 	}
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
-	return u, l.Invitation.WorkspaceID, g.db.Join(ctx, store.Join{
+	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
 		TokenHash: hashToken(token), User: u, PasswordHash: hash, Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
@@ -135,5 +135,5 @@ func (g *Gateway) JoinAs(ctx context.Context, token, address string, id postern.
 		return "", postern.Errorf(postern.ResourceNotAllowed, "this link is for another e-mail address; sign out, and open it again")
 	}
 	act := store.Act{At: g.time(), UserID: id, Act: "invitation.accepted", Address: address}
-	return l.Invitation.WorkspaceID, g.db.Join(ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act})
+	return l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act})
 }

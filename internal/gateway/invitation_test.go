@@ -53,7 +53,7 @@ func (o office) hire(email string, role postern.Role) Actor {
 
 func (o office) as(u postern.User) Actor {
 	o.t.Helper()
-	m, err := o.db.Member(o.t.Context(), o.ws, u.ID)
+	m, err := o.db.Members.Get(o.t.Context(), o.ws, u.ID)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -141,14 +141,14 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bob, _, _, err := g.db.UserByEmail(t.Context(), "bob@example.com")
+		bob, _, _, err := g.db.Users.ByEmail(t.Context(), "bob@example.com")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
 			t.Fatal(err)
 		}
-		eve, _, _, err := g.db.UserByEmail(t.Context(), "eve@example.com")
+		eve, _, _, err := g.db.Users.ByEmail(t.Context(), "eve@example.com")
 		if err != nil {
 			t.Fatal(err)
 		}

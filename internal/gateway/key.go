@@ -118,13 +118,13 @@ func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Calle
 		return Caller{}, unauthorized()
 	}
 	if g.keys.touch(c.Key.ID, now) {
-		g.db.KeyUsed(c.Key.ID, postern.TimeOf(now))
+		g.db.Keys.MarkUsed(c.Key.ID, postern.TimeOf(now))
 	}
 	return c, nil
 }
 
 func (g *Gateway) loadKey(ctx context.Context, hash [32]byte, version int) (Caller, error) {
-	key, ws, ok, err := g.db.KeyByHash(ctx, hash)
+	key, ws, ok, err := g.db.Keys.ByHash(ctx, hash)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -192,7 +192,7 @@ func (g *Gateway) CreateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
 	})
-	return key, secret, g.db.CreateKey(ctx, key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.created", string(key.ID)))
+	return key, secret, g.db.Keys.Create(ctx, key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.created", string(key.ID)))
 }
 
 // withSecret chooses the secret of a key. Only its hash and its last four
@@ -218,7 +218,7 @@ func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
 		return key, "", postern.Invalid("/overlap", "the old key lives on for 0 to %d hours", int(maxOverlap.Hours()))
 	}
-	old, err := g.db.Key(ctx, ws, id)
+	old, err := g.db.Keys.Get(ctx, ws, id)
 	if err != nil {
 		return key, "", err
 	}
@@ -228,7 +228,7 @@ func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
 	}
 	key, secret = withSecret(next)
-	ok, err := g.db.RotateKey(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
+	ok, err := g.db.Keys.Rotate(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
 	if err == nil && !ok {
 		err = postern.Invalid("/key", "the key has ended already; create a new one")
 	}
@@ -239,7 +239,7 @@ func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 }
 
 func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKey) error {
-	if _, err := g.db.Workspace(ctx, ws); err != nil {
+	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return err
 	}
 	if err := checkName("/name", in.Name); err != nil {
@@ -262,7 +262,7 @@ func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKe
 		return postern.Invalid("/devices", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
 	}
 	for _, id := range in.Devices {
-		if _, err := g.db.Device(ctx, ws, id); err != nil {
+		if _, err := g.db.Devices.Get(ctx, ws, id); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func (g *Gateway) Keys(ctx context.Context, by Actor, ws postern.WorkspaceID, p 
 	if err != nil {
 		return List[postern.Key]{}, err
 	}
-	rows, err := g.db.Keys(ctx, ws, sp)
+	rows, err := g.db.Keys.List(ctx, ws, sp)
 	return page(g, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
 }
 
@@ -292,11 +292,11 @@ func (g *Gateway) HasKey(ctx context.Context, by Actor, ws postern.WorkspaceID) 
 
 // WorkspaceKeys lists all keys of a workspace for the operator.
 func (g *Gateway) WorkspaceKeys(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
-	if _, err := g.db.Workspace(ctx, ws); err != nil {
+	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
 	const all = 100_000
-	return g.db.Keys(ctx, ws, store.Page{Limit: all})
+	return g.db.Keys.List(ctx, ws, store.Page{Limit: all})
 }
 
 // RevokeKey ends a key at once. A member needs the role of a developer.
@@ -304,5 +304,5 @@ func (g *Gateway) RevokeKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 	if err := by.needs(ws, postern.Developer); err != nil {
 		return err
 	}
-	return g.db.RevokeKey(ctx, ws, id, by.holds(postern.Developer), by.act(g.time(), ws, "key.revoked", string(id)))
+	return g.db.Keys.Revoke(ctx, ws, id, by.holds(postern.Developer), by.act(g.time(), ws, "key.revoked", string(id)))
 }

@@ -34,7 +34,7 @@ func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, i
 		now := g.time()
 		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: in.Method, PhoneNumber: in.PhoneNumber, Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
 		return l, func(once *store.Once) error {
-			return g.db.OpenLink(ctx, store.OpenLink{
+			return g.db.Links.Open(ctx, store.OpenLink{
 				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
 				Acts: c.did(now, "device.link-opened", string(id), d.Name),
 			})
@@ -75,7 +75,7 @@ func (g *Gateway) Link(ctx context.Context, c Caller, id postern.DeviceID) (post
 }
 
 func (g *Gateway) link(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Link, error) {
-	row, ok, err := g.db.LatestLink(ctx, ws, id)
+	row, ok, err := g.db.Links.Latest(ctx, ws, id)
 	if err != nil {
 		return postern.Link{}, err
 	}
@@ -135,7 +135,7 @@ func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID)
 		return err
 	}
 	now := g.time()
-	ended, err := g.db.EndLink(ctx, store.LinkEnd{
+	ended, err := g.db.Links.End(ctx, store.LinkEnd{
 		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now, Acts: c.did(now, "device.link-canceled", string(id), d.Name),
 	})
 	if err == nil && !ended {
@@ -147,14 +147,14 @@ func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID)
 // OpenLinkOf finds the attempt the engine has to serve; ok is false when none
 // is open.
 func (g *Gateway) OpenLinkOf(ctx context.Context, d postern.Device) (l store.LinkRow, ok bool, err error) {
-	l, ok, err = g.db.LatestLink(ctx, d.WorkspaceID, d.ID)
+	l, ok, err = g.db.Links.Latest(ctx, d.WorkspaceID, d.ID)
 	return l, ok && l.Status == postern.LinkPending, err
 }
 
 // ShowCode puts a new code on the attempt. The code is sealed: whoever reads
 // it in its minute can take the account over.
 func (g *Gateway) ShowCode(l store.LinkRow, text string, expires postern.Time) {
-	g.db.SetLinkCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
+	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
 }
 
 // RefusedError is why a phone that scanned a code is refused; its text is the
@@ -173,7 +173,7 @@ func (g *Gateway) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 		return RefusedError("other-number")
 	}
 	if g.sandbox != nil {
-		ok, err := g.db.ClaimNumber(ctx, d.WorkspaceID, number)
+		ok, err := g.db.Workspaces.ClaimNumber(ctx, d.WorkspaceID, number)
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (g *Gateway) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 			return RefusedError("number-taken")
 		}
 	}
-	return g.db.LinkScanned(ctx, l.ID, account, number)
+	return g.db.Links.Scanned(ctx, l.ID, account, number)
 }
 
 // Linked makes the device linked: the account's keys are durable.
@@ -192,13 +192,13 @@ func (g *Gateway) Linked(ctx context.Context, d postern.Device, l store.LinkRow,
 	if err != nil {
 		return fmt.Errorf("describe the device: %w", err)
 	}
-	return g.db.FinishLink(ctx, store.FinishLink{
+	return g.db.Links.Finish(ctx, store.FinishLink{
 		LinkID: l.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: account, Number: number, DisplayName: displayName, At: now, Event: e,
 	})
 }
 
 // EndLink ends an attempt without a link.
 func (g *Gateway) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
-	_, err := g.db.EndLink(ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()})
+	_, err := g.db.Links.End(ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()})
 	return err
 }

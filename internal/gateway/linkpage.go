@@ -28,7 +28,7 @@ func (g *Gateway) OpenLinkPage(ctx context.Context, c Caller, id postern.DeviceI
 		now := g.time()
 		p := LinkPage{Token: randomToken(), ExpiresAt: now.Add(pageTime)}
 		return p, func(once *store.Once) error {
-			return g.db.OpenLinkPage(ctx, store.OpenLinkPage{
+			return g.db.LinkPages.Open(ctx, store.OpenLinkPage{
 				WorkspaceID: c.Workspace(), DeviceID: id, TokenHash: sha256.Sum256([]byte(p.Token)), ExpiresAt: p.ExpiresAt, Once: once,
 				Acts: c.did(now, "device.link-shared", string(id), d.Name),
 			})
@@ -55,7 +55,7 @@ var ErrPageGone = postern.Errorf(postern.NoOpenLink, "the page is not for this b
 
 // LinkPage is what the browser that holds a secret may see of a page.
 func (g *Gateway) LinkPage(ctx context.Context, token, browser string) (PageView, error) {
-	p, err := g.db.LinkPage(ctx, sha256.Sum256([]byte(token)))
+	p, err := g.db.LinkPages.Get(ctx, sha256.Sum256([]byte(token)))
 	if err != nil {
 		return PageView{}, err
 	}
@@ -76,7 +76,7 @@ func (g *Gateway) LinkPage(ctx context.Context, token, browser string) (PageView
 // the browser's secret.
 func (g *Gateway) BindLinkPage(ctx context.Context, token string) (browser string, err error) {
 	browser = randomToken()
-	ok, err := g.db.BindLinkPage(ctx, sha256.Sum256([]byte(token)), sha256.Sum256([]byte(browser)), g.time())
+	ok, err := g.db.LinkPages.Bind(ctx, sha256.Sum256([]byte(token)), sha256.Sum256([]byte(browser)), g.time())
 	if err == nil && !ok {
 		err = ErrPageGone
 	}

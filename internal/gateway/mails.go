@@ -43,7 +43,7 @@ func (g *Gateway) ForgotPassword(ctx context.Context, address, email string) (st
 func (g *Gateway) PasswordByMail(ctx context.Context, address, email string) (token string, err error) {
 	token, now := randomToken(), g.time()
 	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
-	made, err := g.db.AskPasswordLink(ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address})
+	made, err := g.db.PasswordLinks.Ask(ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address})
 	if err != nil || !made {
 		return "", err
 	}

@@ -12,10 +12,10 @@ func (g *Gateway) Members(ctx context.Context, by Actor, ws postern.WorkspaceID)
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return nil, err
 	}
-	if _, err := g.db.Workspace(ctx, ws); err != nil {
+	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
-	return g.db.Members(ctx, ws, maxMembers)
+	return g.db.Members.List(ctx, ws, maxMembers)
 }
 
 // ChangeRole changes what a member may do.
@@ -26,7 +26,7 @@ func (g *Gateway) ChangeRole(ctx context.Context, by Actor, ws postern.Workspace
 	if err := checkRole(role); err != nil {
 		return err
 	}
-	return g.db.SetRole(ctx, ws, id, role, by.gives(role), by.act(g.time(), ws, "member.made-"+string(role), string(id)))
+	return g.db.Members.SetRole(ctx, ws, id, role, by.gives(role), by.act(g.time(), ws, "member.made-"+string(role), string(id)))
 }
 
 // RemoveMember takes a member out of a workspace; the account stays.
@@ -34,7 +34,7 @@ func (g *Gateway) RemoveMember(ctx context.Context, by Actor, ws postern.Workspa
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return err
 	}
-	return g.db.RemoveMember(ctx, ws, id, by.gives(""), by.act(g.time(), ws, "member.removed", string(id)))
+	return g.db.Members.Remove(ctx, ws, id, by.gives(""), by.act(g.time(), ws, "member.removed", string(id)))
 }
 
 func checkRole(role postern.Role) error {

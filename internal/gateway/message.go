@@ -31,13 +31,13 @@ func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idemp
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
-		d, err := g.db.Device(ctx, c.Workspace(), in.DeviceID)
+		d, err := g.db.Devices.Get(ctx, c.Workspace(), in.DeviceID)
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
 		m := g.newMessage(d, in, chat, to)
 		return m, func(once *store.Once) error {
-			return g.db.QueueMessage(ctx, store.QueueMessage{
+			return g.db.Messages.Queue(ctx, store.QueueMessage{
 				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
 				Acts: c.did(m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
@@ -88,7 +88,7 @@ func parseRecipient(s string) (chat, to string, ok bool) {
 
 // Message finds one message.
 func (g *Gateway) Message(ctx context.Context, c Caller, id postern.MessageID) (postern.Message, error) {
-	m, err := g.db.Message(ctx, c.Workspace(), id)
+	m, err := g.db.Messages.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Message{}, err
 	}
@@ -123,14 +123,14 @@ func (g *Gateway) Messages(ctx context.Context, c Caller, q MessageQuery) (List[
 		}
 		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
-	rows, err := g.db.Messages(ctx, c.Workspace(), f, sp)
+	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
 	return page(g, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
 }
 
 // Exported writes into the audit log that a member takes messages away as a file.
 func (g *Gateway) Exported(ctx context.Context, c Caller) (err error) {
 	for _, act := range c.did(g.time(), "message.exported", "", "") {
-		err = g.db.RecordAct(ctx, act)
+		err = g.db.Audit.Record(ctx, act)
 	}
 	return err
 }

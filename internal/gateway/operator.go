@@ -12,7 +12,7 @@ import (
 // AsOperator is the actor that a user is on the pages of operators. To all others
 // there are no such pages.
 func (g *Gateway) AsOperator(ctx context.Context, id postern.UserID, address string) (Actor, error) {
-	u, _, ok, err := g.db.User(ctx, id)
+	u, _, ok, err := g.db.Users.Get(ctx, id)
 	if err == nil && (!ok || !u.Operator) {
 		err = errNoPage
 	}
@@ -54,7 +54,7 @@ func (g *Gateway) SetOperator(ctx context.Context, in OperatorChange) (postern.U
 	if in.Remove {
 		act = "user.no-operator"
 	}
-	return g.db.SetOperator(ctx, email, !in.Remove, Operator().act(g.time(), "", act, ""))
+	return g.db.Users.SetOperator(ctx, email, !in.Remove, Operator().act(g.time(), "", act, ""))
 }
 
 // NewWorkspace describes a workspace to make.
@@ -82,7 +82,7 @@ func (g *Gateway) OpenWorkspace(ctx context.Context, by Actor, in NewWorkspace) 
 		}
 	}
 	ws = postern.Workspace{ID: postern.NewWorkspaceID(), Name: in.Name, Plan: in.Plan, CreatedAt: g.time()}
-	if err := g.db.CreateWorkspace(ctx, ws, by.actOn(ws.CreatedAt, ws.ID, "workspace.created", in.Name)); err != nil || in.Owner == "" {
+	if err := g.db.Workspaces.Create(ctx, ws, by.actOn(ws.CreatedAt, ws.ID, "workspace.created", in.Name)); err != nil || in.Owner == "" {
 		return ws, "", err
 	}
 	_, token, err = g.Invite(ctx, by, ws.ID, NewInvitation{Email: in.Owner, Role: postern.Owner})
@@ -107,7 +107,7 @@ func (g *Gateway) SetPlan(ctx context.Context, by Actor, id postern.WorkspaceID,
 	}
 	p, _ := postern.PlanByName(plan)
 	now := g.time()
-	return g.db.SetPlan(ctx, id, p, now, by.actOn(now, id, "workspace.plan-changed", plan))
+	return g.db.Workspaces.SetPlan(ctx, id, p, now, by.actOn(now, id, "workspace.plan-changed", plan))
 }
 
 // ChangeLimits gives a workspace figures of its own in place of those of its
@@ -121,7 +121,7 @@ func (g *Gateway) ChangeLimits(ctx context.Context, by Actor, id postern.Workspa
 		return postern.Workspace{}, err
 	}
 	now := g.time()
-	return g.db.ChangeLimits(ctx, id, change, now, by.actOn(now, id, "workspace.limits-changed", limitWords(change)))
+	return g.db.Workspaces.ChangeLimits(ctx, id, change, now, by.actOn(now, id, "workspace.limits-changed", limitWords(change)))
 }
 
 func checkLimits(change postern.Limits) error {

@@ -28,7 +28,7 @@ func (g *Gateway) CreateUser(ctx context.Context, ws postern.WorkspaceID, in New
 		return u, "", err
 	}
 	token, now := randomToken(), g.time()
-	u, linked, err := g.db.CreateUser(ctx, store.NewUser{
+	u, linked, err := g.db.Users.Create(ctx, store.NewUser{
 		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role, Existing: in.Existing,
 		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: Operator().act(now, ws, "user.created", ""),
 	})
@@ -52,7 +52,7 @@ func (g *Gateway) ResetPasswordByPassword(ctx context.Context, by Actor, id post
 	if err := by.needsOperator(); err != nil {
 		return u, "", err
 	}
-	u, _, ok, err := g.db.User(ctx, id)
+	u, _, ok, err := g.db.Users.Get(ctx, id)
 	if err == nil && !ok {
 		err = postern.Errorf(postern.NotFound, "there is no such user")
 	}
@@ -81,6 +81,6 @@ func (g *Gateway) ResetPassword(ctx context.Context, by Actor, in Reset) (u post
 		act = "user.password-reset-alone"
 	}
 	token, now := randomToken(), g.time()
-	u, err = g.db.SetPasswordLink(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", act, ""))
+	u, err = g.db.PasswordLinks.Set(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", act, ""))
 	return u, token, err
 }

@@ -19,7 +19,7 @@ func (g *Gateway) Pause(ctx context.Context, c Caller, id postern.DeviceID) (pos
 		return postern.Device{}, err
 	}
 	now := g.time()
-	return g.db.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ int) (postern.EventType, error) {
+	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ int) (postern.EventType, error) {
 		if err := linked(*d, "pause"); err != nil {
 			return "", err
 		}
@@ -40,7 +40,7 @@ func (g *Gateway) Resume(ctx context.Context, c Caller, id postern.DeviceID) (po
 		return postern.Device{}, err
 	}
 	now := g.time()
-	return g.db.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, free int) (postern.EventType, error) {
+	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, free int) (postern.EventType, error) {
 		if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
 			return "", err
 		}

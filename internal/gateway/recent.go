@@ -21,7 +21,7 @@ func (g *Gateway) RecentEvents(ctx context.Context, c Caller, q EventQuery) (Rec
 		return found, err
 	}
 	if q.Page.Cursor == "" {
-		if r.at, err = g.db.LogEnd(ctx, r.ws); err != nil {
+		if r.at, err = g.db.Events.End(ctx, r.ws); err != nil {
 			return found, err
 		}
 		found.End = r.cursor("events", r.at)
@@ -34,11 +34,11 @@ func (g *Gateway) RecentEvents(ctx context.Context, c Caller, q EventQuery) (Rec
 // back reads a page before the reader's place. What retention has left below the
 // floor is no part of the log.
 func (r *LogReader) back(ctx context.Context) (List[LoggedEvent], error) {
-	floor, _, err := r.g.db.LogFloor(ctx, r.ws)
+	floor, _, err := r.g.db.Events.Floor(ctx, r.ws)
 	if err != nil {
 		return List[LoggedEvent]{}, err
 	}
-	p, err := r.g.db.EventsBefore(ctx, r.ws, r.filter, r.at, floor, defaultPage)
+	p, err := r.g.db.Events.Before(ctx, r.ws, r.filter, r.at, floor, defaultPage)
 	list := List[LoggedEvent]{Data: shown(p.Entries)}
 	if p.More {
 		list.Next = r.cursor("recent", p.Last)

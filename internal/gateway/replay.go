@@ -26,13 +26,13 @@ func (g *Gateway) CreateReplay(ctx context.Context, c Caller, id postern.Endpoin
 		return Created[postern.Replay]{}, err
 	}
 	return create(ctx, g, c.Workspace(), idem, func() (postern.Replay, func(*store.Once) error, error) {
-		end, err := g.db.LogEnd(ctx, c.Workspace())
+		end, err := g.db.Events.End(ctx, c.Workspace())
 		r := postern.Replay{
 			ID: postern.NewReplayID(), WorkspaceID: c.Workspace(), EndpointID: id, Status: postern.ReplayRunning,
 			Since: in.Since, Until: in.Until, Types: in.Types, OnlyFailed: in.OnlyFailed, Last: end, CreatedAt: now,
 		}
 		return r, func(once *store.Once) error {
-			return g.db.CreateReplay(ctx, r, once, c.did(now, "webhook.replayed", string(id), e.URL)...)
+			return g.db.Replays.Create(ctx, r, once, c.did(now, "webhook.replayed", string(id), e.URL)...)
 		}, err
 	})
 }
@@ -50,7 +50,7 @@ func (in NewReplay) check() error {
 
 // Replay finds one replay.
 func (g *Gateway) Replay(ctx context.Context, c Caller, id postern.ReplayID) (postern.Replay, error) {
-	r, err := g.db.Replay(ctx, c.Workspace(), id)
+	r, err := g.db.Replays.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Replay{}, err
 	}
@@ -70,7 +70,7 @@ func (g *Gateway) Replays(ctx context.Context, c Caller, id postern.EndpointID, 
 	if err != nil {
 		return List[postern.Replay]{}, err
 	}
-	rows, err := g.db.Replays(ctx, c.Workspace(), id, sp)
+	rows, err := g.db.Replays.List(ctx, c.Workspace(), id, sp)
 	if err != nil {
 		return List[postern.Replay]{}, err
 	}
@@ -84,5 +84,5 @@ func (g *Gateway) StopReplay(ctx context.Context, c Caller, id postern.ReplayID)
 		return err
 	}
 	now := g.time()
-	return g.db.StopReplay(ctx, c.Workspace(), id, now, c.did(now, "webhook.replay-stopped", string(id), "")...)
+	return g.db.Replays.Stop(ctx, c.Workspace(), id, now, c.did(now, "webhook.replay-stopped", string(id), "")...)
 }

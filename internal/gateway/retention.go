@@ -47,7 +47,7 @@ func (g *Gateway) RunRetention(ctx context.Context, keep Retention) error {
 
 // RemoveOld removes once what is too old, of every workspace.
 func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
-	list, err := g.db.Workspaces(ctx)
+	list, err := g.db.Workspaces.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -55,30 +55,30 @@ func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
 	for _, ws := range list {
 		k := keep.of(ws)
 		err = errors.Join(err,
-			inChunks(ctx, func(from int64) (int64, bool, error) { return g.db.RemoveEvents(ctx, ws.ID, now.Add(-k.Events), from) }),
+			inChunks(ctx, func(from int64) (int64, bool, error) { return g.db.Events.Remove(ctx, ws.ID, now.Add(-k.Events), from) }),
 			inChunks(ctx, func(int64) (int64, bool, error) {
-				more, err := g.db.RemoveNotices(ctx, ws.ID, now.Add(-k.Events))
+				more, err := g.db.Deliveries.RemoveNotices(ctx, ws.ID, now.Add(-k.Events))
 				return 0, more, err
 			}),
 			inChunks(ctx, func(from int64) (int64, bool, error) {
-				return g.db.RemoveMessages(ctx, ws.ID, now.Add(-k.Messages), from)
+				return g.db.Messages.Remove(ctx, ws.ID, now.Add(-k.Messages), from)
 			}))
 	}
 	return errors.Join(err,
 		inChunks(ctx, func(int64) (int64, bool, error) {
-			more, err := g.db.RemoveMessageHours(ctx, now.Add(-keepHours))
+			more, err := g.db.Hours.RemoveMessageHours(ctx, now.Add(-keepHours))
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
-			more, err := g.db.RemoveEndpointHours(ctx, now.Add(-keep.Events))
+			more, err := g.db.Hours.RemoveEndpointHours(ctx, now.Add(-keep.Events))
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
-			more, err := g.db.RemoveActs(ctx, now.Add(-keep.Audit))
+			more, err := g.db.Audit.Remove(ctx, now.Add(-keep.Audit))
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
-			more, err := g.db.RemoveSignIns(ctx, now)
+			more, err := g.db.SignIns.Remove(ctx, now)
 			return 0, more, err
 		}))
 }

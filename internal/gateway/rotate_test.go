@@ -126,10 +126,10 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		key, secret := newKey(t, g, NewKey{})
 		lastUsed := func() postern.Time {
 			t.Helper()
-			if err := g.db.SetSetting(t.Context(), "after what was written before", ""); err != nil {
+			if err := g.db.Settings.Set(t.Context(), "after what was written before", ""); err != nil {
 				t.Fatal(err)
 			}
-			k, err := g.db.Key(t.Context(), key.WorkspaceID, key.ID)
+			k, err := g.db.Keys.Get(t.Context(), key.WorkspaceID, key.ID)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -73,7 +73,7 @@ func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID
 		return "", err
 	}
 	number = cmp.Or(number, l.PhoneNumber, string(d.PhoneNumber), ownNumber(id))
-	ok, err := g.db.ClaimNumber(ctx, c.Workspace(), number)
+	ok, err := g.db.Workspaces.ClaimNumber(ctx, c.Workspace(), number)
 	if err != nil {
 		return "", err
 	}

@@ -36,7 +36,7 @@ func (g *Gateway) SearchMessages(ctx context.Context, c Caller, q MessageSearch)
 		limit = defaultPage
 	}
 	s := store.MessageSearch{Devices: slices.Clone(c.Key.Devices), DeviceID: q.DeviceID, ChatID: q.ChatID, Direction: q.Direction, Status: q.Status}
-	p, err := g.db.SearchMessages(ctx, c.Workspace(), s, before, limit)
+	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, before, limit)
 	if err != nil || !p.More {
 		return List[postern.Message]{Data: p.Messages}, err
 	}
@@ -57,7 +57,7 @@ func (g *Gateway) Chats(ctx context.Context, c Caller, device postern.DeviceID, 
 	if limit == 0 {
 		limit = defaultPage
 	}
-	rows, err := g.db.Chats(ctx, c.Workspace(), device, before, limit+1)
+	rows, err := g.db.Chats.List(ctx, c.Workspace(), device, before, limit+1)
 	return page(g, c.Workspace(), kind, rows, limit+1, func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) }), err
 }
 

@@ -94,7 +94,7 @@ func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 		shown := e
 		g.sealKeys(&shown, in.Secret, newSigningKey(e.Signatures))
 		return EndpointWithSecret{shown, in.Secret}, func(once *store.Once) error {
-			_, err := g.db.ChangeEndpoint(ctx, c.Workspace(), id, once, func(e *postern.Endpoint) error {
+			_, err := g.db.Endpoints.Change(ctx, c.Workspace(), id, once, func(e *postern.Endpoint) error {
 				if !c.sees(*e) {
 					return notThisEndpoint()
 				}
@@ -128,7 +128,7 @@ func (g *Gateway) RevealSecret(ctx context.Context, c Caller, id postern.Endpoin
 		return EndpointWithSecret{}, fmt.Errorf("open the secret of an endpoint: %w", err)
 	}
 	for _, act := range c.did(g.time(), "webhook.secret-revealed", string(id), e.URL) {
-		if err := g.db.RecordAct(ctx, act); err != nil {
+		if err := g.db.Audit.Record(ctx, act); err != nil {
 			return EndpointWithSecret{}, err
 		}
 	}

@@ -45,7 +45,7 @@ func live() []postern.Status {
 // state changed. An account that is gone ends what the device still had to
 // send and gives its slot back.
 func (g *Gateway) SetSession(ctx context.Context, id postern.DeviceID, s SessionState) error {
-	d, err := g.db.DeviceForEngine(ctx, id)
+	d, err := g.db.Devices.ForEngine(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (g *Gateway) SetSession(ctx context.Context, id postern.DeviceID, s Session
 			return err
 		}
 	}
-	return g.db.SetDeviceState(ctx, o)
+	return g.db.Devices.SetState(ctx, o)
 }
 
 func (g *Gateway) deviceEvent(d postern.Device, s SessionState, at postern.Time, t postern.EventType) (*postern.Event, error) {
@@ -79,7 +79,7 @@ func (g *Gateway) deviceEvent(d postern.Device, s SessionState, at postern.Time,
 // Unlinked records that the vendor knows of the removal, or that there was
 // nothing to remove.
 func (g *Gateway) Unlinked(ctx context.Context, d postern.Device) error {
-	return g.db.SetDeviceState(ctx, store.SetDeviceState{
+	return g.db.Devices.SetState(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Reason: "unlinked", Desired: postern.WantIdle, DropAccount: true,
 		FromDesired: postern.WantUnlink, At: g.time(),
 	})
@@ -89,7 +89,7 @@ func (g *Gateway) Unlinked(ctx context.Context, d postern.Device) error {
 // with its event. The network may be told once it returned nil.
 func (g *Gateway) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
-	return g.db.RecordInbound(ctx, store.RecordInbound{Message: m, Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt})
+	return g.db.Messages.RecordInbound(ctx, store.RecordInbound{Message: m, Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt})
 }
 
 // Confirm moves messages forward by the network's receipts.
@@ -98,5 +98,5 @@ func (g *Gateway) Confirm(ctx context.Context, device postern.DeviceID, networkI
 	for i, id := range networkIDs {
 		list[i] = store.Receipt{DeviceID: device, NetworkID: id, Status: status, At: at, Now: g.time()}
 	}
-	return g.db.RecordReceipts(ctx, list)
+	return g.db.Messages.RecordReceipts(ctx, list)
 }

@@ -14,31 +14,31 @@ type SignIn = store.SignIn
 // CreateSession adds the session of a browser. It is refused when all sessions of
 // its user were ended since the password was checked.
 func (g *Gateway) CreateSession(ctx context.Context, s SignIn) error {
-	return g.db.CreateSignIn(ctx, s)
+	return g.db.SignIns.Create(ctx, s)
 }
 
 // UpdateSession writes the session of a browser. One that was ended meanwhile, by
 // another request, stays so.
 func (g *Gateway) UpdateSession(ctx context.Context, s SignIn) error {
-	return g.db.UpdateSignIn(ctx, s)
+	return g.db.SignIns.Update(ctx, s)
 }
 
 // Session finds the session of a browser; ok is false when it has ended.
 func (g *Gateway) Session(ctx context.Context, token string) (s SignIn, ok bool, err error) {
-	return g.db.SignIn(ctx, token, g.time())
+	return g.db.SignIns.Get(ctx, token, g.time())
 }
 
 // EndSession ends the session of a browser.
 func (g *Gateway) EndSession(ctx context.Context, token string) error {
-	return g.db.EndSignIn(ctx, token)
+	return g.db.SignIns.End(ctx, token)
 }
 
 // Sessions lists the sessions of a user by their tokens' hashes.
 func (g *Gateway) Sessions(ctx context.Context, user postern.UserID) (list []SignIn, err error) {
-	return g.db.SignIns(ctx, user, g.time(), maxSessions)
+	return g.db.SignIns.List(ctx, user, g.time(), maxSessions)
 }
 
 // EndSessions ends all sessions of a user but the one with a token, "" for none.
 func (g *Gateway) EndSessions(ctx context.Context, address string, user postern.UserID, but string) error {
-	return g.db.EndSignIns(ctx, user, but, store.Act{At: g.time(), UserID: user, Act: "user.signed-out-everywhere", Subject: string(user), Address: address})
+	return g.db.SignIns.EndAll(ctx, user, but, store.Act{At: g.time(), UserID: user, Act: "user.signed-out-everywhere", Subject: string(user), Address: address})
 }

@@ -36,7 +36,7 @@ func (g *Gateway) MessageSpans(ctx context.Context, c Caller, s Spans) ([]poster
 		return nil, err
 	}
 	starts := s.starts(g.time())
-	list, err := g.db.MessageSpans(ctx, c.Workspace(), starts[0], s.Length)
+	list, err := g.db.Hours.MessageSpans(ctx, c.Workspace(), starts[0], s.Length)
 	return whole(starts, list, func(m postern.MessageSpan) postern.Time { return m.Start }, func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} }), err
 }
 
@@ -46,7 +46,7 @@ func (g *Gateway) AttemptSpans(ctx context.Context, c Caller, s Spans) ([]poster
 		return nil, err
 	}
 	starts := s.starts(g.time())
-	list, err := g.db.AttemptSpans(ctx, c.Workspace(), starts[0], s.Length)
+	list, err := g.db.Hours.AttemptSpans(ctx, c.Workspace(), starts[0], s.Length)
 	return whole(starts, list, func(h postern.EndpointHour) postern.Time { return h.Hour }, func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} }), err
 }
 
@@ -80,7 +80,7 @@ func (g *Gateway) Kept(ctx context.Context, c Caller, server Retention) (Retenti
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Retention{}, err
 	}
-	ws, err := g.db.Workspace(ctx, c.Workspace())
+	ws, err := g.db.Workspaces.Get(ctx, c.Workspace())
 	return server.of(ws), err
 }
 
@@ -89,6 +89,6 @@ func (g *Gateway) EndpointsUsed(ctx context.Context, c Caller) (Used, error) {
 	if err := c.permitWhole(postern.WebhooksRead); err != nil {
 		return Used{}, err
 	}
-	n, err := g.db.EndpointsUsed(ctx, c.Workspace())
+	n, err := g.db.Usage.Endpoints(ctx, c.Workspace())
 	return Used{n, c.Plan.Endpoints}, err
 }

@@ -27,7 +27,7 @@ func (g *Gateway) WorkspacesUsed(ctx context.Context, by Actor, text string, p P
 	if err != nil {
 		return List[WorkspaceUse]{}, err
 	}
-	rows, err := g.db.WorkspacesUsed(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
+	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
 	return page(g, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) }), err
 }
 
@@ -36,7 +36,7 @@ func (g *Gateway) WorkspaceUsed(ctx context.Context, by Actor, id postern.Worksp
 	if err := by.needsOperator(); err != nil {
 		return WorkspaceUse{}, err
 	}
-	return g.db.WorkspaceUsed(ctx, id, store.MonthOf(g.db.Now()))
+	return g.db.Workspaces.GetWithUsage(ctx, id, store.MonthOf(g.db.Now()))
 }
 
 // DevicesOf lists to operators the devices of any workspace.
@@ -48,7 +48,7 @@ func (g *Gateway) DevicesOf(ctx context.Context, by Actor, id postern.WorkspaceI
 	if err != nil {
 		return List[postern.Device]{}, err
 	}
-	rows, err := g.db.Devices(ctx, id, nil, sp)
+	rows, err := g.db.Devices.List(ctx, id, nil, sp)
 	return page(g, id, "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
 }
 
@@ -58,7 +58,7 @@ func (g *Gateway) Beyond(ctx context.Context, by Actor, id postern.WorkspaceID, 
 	if err := by.needsOperator(); err != nil {
 		return nil, err
 	}
-	return g.db.Beyond(ctx, id, devices)
+	return g.db.Devices.BeyondLimit(ctx, id, devices)
 }
 
 // Persons lists to operators the users that have a text in their address.
@@ -74,6 +74,6 @@ func (g *Gateway) Persons(ctx context.Context, by Actor, text string, p Page) (L
 	if err != nil {
 		return List[Person]{}, err
 	}
-	rows, err := g.db.Persons(ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit})
+	rows, err := g.db.Users.List(ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit})
 	return page(g, everywhere, "persons", rows, sp.Limit, func(u Person) string { return hex.EncodeToString([]byte(u.Email)) }), err
 }

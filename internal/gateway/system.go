@@ -10,7 +10,7 @@ import (
 
 // System is how the whole server is doing.
 type System struct {
-	store.System
+	store.SystemStatus
 
 	Now      postern.Time
 	Messages []postern.MessageSpan  // of all workspaces, each of the last 24 hours
@@ -29,11 +29,11 @@ func (g *Gateway) System(ctx context.Context, by Actor) (s System, err error) {
 		return s, err
 	}
 	now, starts := g.time(), LastDay().starts(g.time())
-	figures, err1 := g.db.System(ctx, now)
-	messages, err2 := g.db.AllMessageHours(ctx, starts[0])
-	attempts, err3 := g.db.AllAttemptHours(ctx, starts[0])
+	figures, err1 := g.db.System.Get(ctx, now)
+	messages, err2 := g.db.Hours.AllMessages(ctx, starts[0])
+	attempts, err3 := g.db.Hours.AllAttempts(ctx, starts[0])
 	return System{
-		System: figures, Now: now,
+		SystemStatus: figures, Now: now,
 		Messages: whole(starts, messages, func(m postern.MessageSpan) postern.Time { return m.Start }, func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} }),
 		Attempts: whole(starts, attempts, func(h postern.EndpointHour) postern.Time { return h.Hour }, func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} }),
 	}, errors.Join(err1, err2, err3)

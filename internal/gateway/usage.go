@@ -27,13 +27,13 @@ func (g *Gateway) Usage(ctx context.Context, c Caller) (Usage, error) {
 	month := store.MonthOf(g.db.Now())
 	u := Usage{Month: month, ResetsAt: store.MonthEnd(month), Messages: Used{Limit: c.Plan.Messages}, Devices: Used{Limit: c.Plan.Devices}}
 	var err error
-	if u.Devices.Used, err = g.db.SlotsUsed(ctx, c.Workspace(), c.Key.Devices); err != nil {
+	if u.Devices.Used, err = g.db.Usage.Slots(ctx, c.Workspace(), c.Key.Devices); err != nil {
 		return Usage{}, err
 	}
 	if c.Key.Devices != nil {
-		u.Messages.Used, err = g.db.MessagesUsedBy(ctx, c.Workspace(), month, c.Key.Devices)
+		u.Messages.Used, err = g.db.Usage.MessagesBy(ctx, c.Workspace(), month, c.Key.Devices)
 	} else {
-		u.Messages.Used, err = g.db.MessagesUsed(ctx, c.Workspace(), month)
+		u.Messages.Used, err = g.db.Usage.Messages(ctx, c.Workspace(), month)
 	}
 	return u, err
 }
@@ -43,5 +43,5 @@ func (g *Gateway) EverSent(ctx context.Context, c Caller) (bool, error) {
 	if err := c.permitWhole(postern.UsageRead); err != nil {
 		return false, err
 	}
-	return g.db.EverSent(ctx, c.Workspace())
+	return g.db.Usage.EverSent(ctx, c.Workspace())
 }

@@ -16,7 +16,7 @@ import (
 // somebody can sign in already.
 func (g *Gateway) OpenSetUp(ctx context.Context) (token string, err error) {
 	token = randomToken()
-	ok, err := g.db.SetSetUpToken(ctx, hashToken(token))
+	ok, err := g.db.Users.SetSetUpToken(ctx, hashToken(token))
 	if err != nil || !ok {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func (g *Gateway) CheckSetUp(ctx context.Context, token string) error {
 
 // IsSetUpOpen tells whether a token is that of the set-up link.
 func (g *Gateway) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
-	hash, err := g.db.SetUpToken(ctx)
+	hash, err := g.db.Users.SetUpToken(ctx)
 	return hash != "" && hash == hashToken(token), err
 }
 
@@ -78,7 +78,7 @@ func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (p
 	names := postern.PlanNames()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: in.Workspace, Plan: names[len(names)-1], CreatedAt: now}
 	act := store.Act{At: now, WorkspaceID: ws.ID, UserID: u.ID, Act: "user.set-up", Subject: string(u.ID), Address: address}
-	return u, g.db.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
+	return u, g.db.Users.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
 }
 
 // checkEmail gives an address as it is kept: in lower case, without a name.
@@ -107,7 +107,7 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 	if err := g.guesses.take(ctx, address, email); err != nil {
 		return postern.User{}, err
 	}
-	u, hash, _, err := g.db.UserByEmail(ctx, email)
+	u, hash, _, err := g.db.Users.ByEmail(ctx, email)
 	if err != nil {
 		return postern.User{}, err
 	}
@@ -123,7 +123,7 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 
 // SignedIn writes into the audit log that a user came in.
 func (g *Gateway) SignedIn(ctx context.Context, address string, u postern.User) error {
-	return g.db.RecordAct(ctx, userAct(g.time(), address, u.ID, "user.signed-in"))
+	return g.db.Audit.Record(ctx, userAct(g.time(), address, u.ID, "user.signed-in"))
 }
 
 // userAct is an act of a user upon the own account.
@@ -151,7 +151,7 @@ func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID
 	if err := g.guesses.take(ctx, address, g.guesses.again(id)); err != nil {
 		return u, "", err
 	}
-	u, hash, ok, err := g.db.User(ctx, id)
+	u, hash, ok, err := g.db.Users.Get(ctx, id)
 	if err != nil {
 		return u, "", err
 	}
@@ -174,13 +174,13 @@ func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, passw
 	if err != nil {
 		return u, err
 	}
-	u.Epoch, err = g.db.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+	u.Epoch, err = g.db.Users.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
 	return u, err
 }
 
 // Memberships lists the first workspaces of a user.
 func (g *Gateway) Memberships(ctx context.Context, id postern.UserID) ([]postern.Member, error) {
-	return g.db.Memberships(ctx, id, store.Page{Limit: MenuSize})
+	return g.db.Members.Memberships(ctx, id, store.Page{Limit: MenuSize})
 }
 
 // AllMemberships lists the workspaces of a user page by page.
@@ -190,7 +190,7 @@ func (g *Gateway) AllMemberships(ctx context.Context, id postern.UserID, p Page)
 	if err != nil {
 		return List[postern.Member]{}, err
 	}
-	rows, err := g.db.Memberships(ctx, id, sp)
+	rows, err := g.db.Members.Memberships(ctx, id, sp)
 	return page(g, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
 }
 
@@ -200,11 +200,11 @@ var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server doe
 // AsMember is the caller that a user is in a workspace. Of a workspace with an
 // unknown plan it gives the member alone, with ErrUnknownPlan.
 func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
-	m, err := g.db.Member(ctx, ws, id)
+	m, err := g.db.Members.Get(ctx, ws, id)
 	if err != nil {
 		return Caller{}, err
 	}
-	w, err := g.db.Workspace(ctx, ws)
+	w, err := g.db.Workspaces.Get(ctx, ws)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -217,6 +217,6 @@ func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.Wo
 
 // Email is the address of a user; "" when there is no such user.
 func (g *Gateway) Email(ctx context.Context, id postern.UserID) (string, error) {
-	u, _, _, err := g.db.User(ctx, id)
+	u, _, _, err := g.db.Users.Get(ctx, id)
 	return u.Email, err
 }

@@ -355,7 +355,7 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if err := g.RemoveOld(t.Context(), Retention{Events: day, Messages: day, Audit: day}); err != nil {
 			t.Fatal(err)
 		}
-		list, err := g.db.SignIns(t.Context(), u.ID, 0, 10)
+		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
 		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
 			t.Errorf("kept are %+v, %v", list, err)
 		}

@@ -90,7 +90,7 @@ func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
 	return e, func(once *store.Once) error {
-		return g.db.CreateEndpoint(ctx, row, c.Plan.Endpoints, once, c.did(now, "webhook.created", string(id), in.URL)...)
+		return g.db.Endpoints.Create(ctx, row, c.Plan.Endpoints, once, c.did(now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
@@ -163,7 +163,7 @@ func (c Caller) sees(e postern.Endpoint) bool {
 
 // Endpoint finds one endpoint.
 func (g *Gateway) Endpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := g.db.Endpoint(ctx, c.Workspace(), id)
+	e, err := g.db.Endpoints.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
@@ -180,7 +180,7 @@ func (g *Gateway) Endpoints(ctx context.Context, c Caller, p Page) (List[postern
 	if err != nil {
 		return List[postern.Endpoint]{}, err
 	}
-	rows, err := g.db.Endpoints(ctx, c.Workspace(), sp)
+	rows, err := g.db.Endpoints.List(ctx, c.Workspace(), sp)
 	list := page(g, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
 	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !c.sees(e) })
 	return list, err
@@ -192,13 +192,13 @@ func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.Endpo
 	if err != nil {
 		return err
 	}
-	return g.db.DeleteEndpoint(ctx, c.Workspace(), id, c.did(g.time(), "webhook.deleted", string(id), e.URL)...)
+	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, c.did(g.time(), "webhook.deleted", string(id), e.URL)...)
 }
 
 // Operator is a caller that stands for the operator of the server in one
 // workspace: every scope, every device, the workspace's own plan.
 func (g *Gateway) Operator(ctx context.Context, id postern.WorkspaceID) (Caller, error) {
-	ws, err := g.db.Workspace(ctx, id)
+	ws, err := g.db.Workspaces.Get(ctx, id)
 	if err != nil {
 		return Caller{}, err
 	}

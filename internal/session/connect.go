@@ -184,7 +184,7 @@ func (h *host) close() {
 
 // Outbound finds a message for a recipient who asks for it again.
 func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool) {
-	m, ok, err := h.e.db.OutboundByNetworkID(ctx, h.d.ID, networkID)
+	m, ok, err := h.e.db.Messages.ByNetworkID(ctx, h.d.ID, networkID)
 	if err != nil || !ok {
 		return network.Outbound{}, false
 	}

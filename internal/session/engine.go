@@ -21,7 +21,7 @@ import (
 
 // Options configure an Engine.
 type Options struct {
-	DB      *store.DB
+	DB      *store.Store
 	Gateway *gateway.Gateway
 	Driver  network.Driver
 	Log     *slog.Logger
@@ -30,7 +30,7 @@ type Options struct {
 
 // Engine runs the sessions of all devices.
 type Engine struct {
-	db     *store.DB
+	db     *store.Store
 	g      *gateway.Gateway
 	driver network.Driver
 	log    *slog.Logger
@@ -56,7 +56,7 @@ func New(opts Options) *Engine {
 
 // Prepare takes back what an earlier process claimed of its sessions. It comes
 // before the first request is served: none of them is live any more.
-func (e *Engine) Prepare(ctx context.Context) error { return e.db.ResetSessions(ctx) }
+func (e *Engine) Prepare(ctx context.Context) error { return e.db.Devices.ResetSessions(ctx) }
 
 // Run serves all devices until ctx is done, and returns when every session has
 // ended.
@@ -84,7 +84,7 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 func (e *Engine) start(ctx context.Context) error {
-	devices, err := e.db.DevicesAtWork(ctx)
+	devices, err := e.db.Devices.AtWork(ctx)
 	for _, d := range devices {
 		e.supervise(ctx, d.ID)
 	}
@@ -107,7 +107,7 @@ func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.D
 // deviceChanged interrupts what is being done for a device when something
 // else is desired by now, and starts work for a device that had none.
 func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
-	d, err := e.db.DeviceForEngine(ctx, id)
+	d, err := e.db.Devices.ForEngine(ctx, id)
 	if err != nil {
 		return // deleted, or the store is away: the supervisor reads for itself
 	}
@@ -148,7 +148,7 @@ func (e *Engine) keepHouse(ctx context.Context) error {
 
 func (e *Engine) tidyOnce(ctx context.Context) error {
 	now := e.db.Now()
-	_, expired := e.db.ExpireOutbound(ctx, now, houseChunk)
-	_, forgot := e.db.ForgetAnswers(ctx, now.Add(-store.IdempotencyKept))
+	_, expired := e.db.Outbox.Expire(ctx, now, houseChunk)
+	_, forgot := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
 	return errors.Join(expired, forgot)
 }

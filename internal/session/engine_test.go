@@ -27,7 +27,7 @@ const (
 type world struct {
 	t      *testing.T
 	dir    string
-	db     *store.DB
+	db     *store.Store
 	g      *gateway.Gateway
 	net    *networktest.Fake
 	driver network.Driver
@@ -162,7 +162,7 @@ func (w *world) wantStatus(d postern.Device, want postern.Status, reason string)
 
 func (w *world) used() int {
 	w.t.Helper()
-	n, err := w.db.MessagesUsed(w.t.Context(), w.caller.Workspace(), store.MonthOf(postern.TimeOf(time.Now())))
+	n, err := w.db.Usage.Messages(w.t.Context(), w.caller.Workspace(), store.MonthOf(postern.TimeOf(time.Now())))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -433,13 +433,13 @@ func TestDeletedDeviceIsUnlinkedAndPurged(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle(time.Minute)
-		if _, err := w.db.DeviceForEngine(t.Context(), d.ID); err == nil {
+		if _, err := w.db.Devices.ForEngine(t.Context(), d.ID); err == nil {
 			t.Error("the device's row is still there")
 		}
 		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
 			t.Errorf("keys of %v are kept", list)
 		}
-		if list, err := w.db.DevicesAtWork(t.Context()); len(list) != 0 || err != nil {
+		if list, err := w.db.Devices.AtWork(t.Context()); len(list) != 0 || err != nil {
 			t.Errorf("work is left: %v (%v)", list, err)
 		}
 	})
@@ -485,7 +485,7 @@ func TestDeletedDeviceIsPurgedThoughTheVendorIsAway(t *testing.T) {
 		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
 			t.Errorf("keys of %v are kept", list)
 		}
-		if _, err := w.db.DeviceForEngine(t.Context(), d.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := w.db.Devices.ForEngine(t.Context(), d.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the device's row is still there: %v", err)
 		}
 	})
@@ -589,7 +589,7 @@ func TestDeleteIsNotUndoneByAnUnlinkThatEndsLater(t *testing.T) {
 		late()
 		w.settle(time.Minute)
 		late()
-		if _, err := w.db.DeviceForEngine(t.Context(), d.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := w.db.Devices.ForEngine(t.Context(), d.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the deleted device is still there: %v", err)
 		}
 	})

@@ -54,7 +54,7 @@ var errTimeOver = errors.New("the time of the link attempt is over")
 func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkRow) (wait time.Duration, gone bool) {
 	err := e.dissolve(ctx, d)
 	if err == nil {
-		err = e.db.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
+		err = e.db.Links.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
 	}
 	switch {
 	case err == nil:
@@ -177,7 +177,7 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 		h.e.g.ShowCode(h.link, u.Text, postern.TimeOf(u.Expires))
 		return nil
 	case network.PasskeyWanted:
-		return h.e.db.SetLinkPasskey(ctx, h.link.ID, h.link.DeviceID)
+		return h.e.db.Links.SetPasskey(ctx, h.link.ID, h.link.DeviceID)
 	case network.Scanned:
 		err := h.e.g.Scanned(ctx, h.d, h.link, u.Account, u.Number)
 		if refused, ok := errors.AsType[gateway.RefusedError](err); ok {

@@ -96,7 +96,7 @@ func (l *liveSession) sendFree() (tried int, err error) {
 }
 
 func (l *liveSession) queued(kind store.ChatKind, limit int) ([]store.QueuedMessage, error) {
-	return l.e.db.NextOutboundOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), limit)
+	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), limit)
 }
 
 // lookAgain has the sender look when the first of the waits is over; zero is

@@ -165,7 +165,7 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if pace != (postern.Pace{}) {
 		return l.sendPaced(pace)
 	}
-	list, err := l.e.db.NextOutbound(l.ctx, l.id, sendBatch+len(l.retry))
+	list, err := l.e.db.Outbox.Next(l.ctx, l.id, sendBatch+len(l.retry))
 	if err != nil {
 		return 0, err
 	}
@@ -193,10 +193,10 @@ func (l *liveSession) forget(list []store.QueuedMessage) {
 // outcome, or that the connection is gone: the message stays where it is.
 func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if now := l.e.db.Now(); m.ExpiresAt <= now {
-		_, err := l.e.db.ExpireOutbound(l.ctx, now, houseChunk)
+		_, err := l.e.db.Outbox.Expire(l.ctx, now, houseChunk)
 		return err
 	}
-	if ok, err := l.e.db.MarkSending(l.ctx, m.ID); err != nil || !ok {
+	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, sendTimeout)
@@ -229,16 +229,16 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	switch {
 	case err == nil:
 		delete(l.retry, m.ID)
-		return l.e.db.FinishOutbound(ctx, store.FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now})
+		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now})
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
-		return l.e.db.FinishOutbound(ctx, store.FinishOutbound{
+		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
 			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail},
 		})
 	case errors.Is(err, network.ErrNotConnected):
 		if !m.FrameLeft {
-			l.e.db.NoFrameLeft(m.ID)
+			l.e.db.Outbox.NoFrameLeft(m.ID)
 		}
 		return err
 	}

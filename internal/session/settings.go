@@ -40,7 +40,7 @@ func (s *settings) now(ctx context.Context) (postern.Device, error) {
 	if !s.stale {
 		return s.device, nil
 	}
-	d, err := s.e.db.DeviceForEngine(ctx, s.id)
+	d, err := s.e.db.Devices.ForEngine(ctx, s.id)
 	if err == nil {
 		s.device, s.stale = d, false
 	}

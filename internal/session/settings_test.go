@@ -148,7 +148,7 @@ func TestPaceNeverHoldsUpARepetition(t *testing.T) {
 		}
 		begun := w.send(d, known)
 		w.settle(time.Second)
-		if ok, err := w.db.MarkSending(t.Context(), begun); !ok || err != nil {
+		if ok, err := w.db.Outbox.MarkSending(t.Context(), begun); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		w.stop() // after the first frame of it
@@ -225,7 +225,7 @@ func TestPaceOutlivesAPause(t *testing.T) {
 func TestDeviceIsNotConnectedThroughAnotherProxy(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
-		changed, err := w.db.ChangeDevice(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil })
+		changed, err := w.db.Devices.Change(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil })
 		if err != nil || changed.Status != postern.Connecting {
 			t.Errorf("right after the change the device is %s (%v), want connecting", changed.Status, err)
 		}

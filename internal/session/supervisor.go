@@ -102,7 +102,7 @@ func (e *Engine) dismiss(s *supervisor) {
 // may be more to do.
 func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	version := s.seen()
-	d, err := e.db.DeviceForEngine(ctx, s.id)
+	d, err := e.db.Devices.ForEngine(ctx, s.id)
 	if postern.ReasonOf(err) == postern.NotFound {
 		return e.rest(s, version) // it was deleted
 	}

@@ -53,7 +53,7 @@ func (e *Engine) sayGoodbye(ctx context.Context, d postern.Device) bool {
 	}
 	err := e.dissolve(ctx, d)
 	if err == nil {
-		err = e.db.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
+		err = e.db.Links.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
 	}
 	if err != nil {
 		e.log.WarnContext(ctx, "unlink a deleted device", "device", d.ID, "error", err)
@@ -64,7 +64,7 @@ func (e *Engine) sayGoodbye(ctx context.Context, d postern.Device) bool {
 // purge deletes, chunk by chunk, what can be deleted now.
 func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.Purged, err error) {
 	for {
-		purged, err = e.db.PurgeDevice(ctx, id)
+		purged, err = e.db.Devices.Purge(ctx, id)
 		if err != nil || purged != store.PurgeMore || ctx.Err() != nil {
 			return purged, err
 		}

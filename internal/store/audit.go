@@ -38,8 +38,8 @@ func (t *tx) recordActs(acts []Act) (err error) {
 	return err
 }
 
-// RecordAct writes an act into the audit log.
-func (db *DB) RecordAct(ctx context.Context, a Act) error { return db.do(ctx, opFunc(a.record)) }
+// Record writes an act into the audit log.
+func (s Audit) Record(ctx context.Context, a Act) error { return s.db.do(ctx, opFunc(a.record)) }
 
 // ActFilter narrows the audit log; empty members ask for nothing.
 type ActFilter struct {
@@ -72,10 +72,10 @@ func (f ActFilter) where(ws postern.WorkspaceID) (condition string, args []any) 
 const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''), coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, '')
 	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject WHERE `
 
-// Acts lists the acts in a workspace, the newest first.
-func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
+// List lists the acts in a workspace, the newest first.
+func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
 	condition, args := f.where(ws)
-	err = db.rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args, func(r *sql.Rows) error {
+	err = s.db.rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args, func(r *sql.Rows) error {
 		var a Act
 		err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
 		list = append(list, a)
@@ -84,11 +84,11 @@ func (db *DB) Acts(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (li
 	return list, err
 }
 
-// RemoveActs removes a chunk of the acts done before a time, of all workspaces;
+// Remove removes a chunk of the acts done before a time, of all workspaces;
 // more says that there may be others. The log is in the order of time, but for
 // steps of the clock: only its first acts are looked at.
-func (db *DB) RemoveActs(ctx context.Context, before postern.Time) (more bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Audit) Remove(ctx context.Context, before postern.Time) (more bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM audit WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before, purgeChunk)
 		more = n == purgeChunk
 		return err

@@ -75,9 +75,9 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 }
 
 // attempts are what the dispatcher would say of all that was queued.
-func attempts(t *testing.T, db *DB) (list []op) {
+func attempts(t *testing.T, db *Store) (list []op) {
 	t.Helper()
-	due, err := db.DueDeliveries(t.Context(), "whk_1", testNow.Add(time.Hour), true, 1000)
+	due, err := db.Deliveries.Due(t.Context(), "whk_1", testNow.Add(time.Hour), true, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func kindOf(d DueDelivery) string {
 }
 
 // state is what a database holds, without what is drawn by chance.
-func state(t *testing.T, db *DB) string {
+func state(t *testing.T, db *Store) string {
 	t.Helper()
 	var lines []string
 	for _, query := range []string{
@@ -120,7 +120,7 @@ func state(t *testing.T, db *DB) string {
 		`SELECT 'key ' || key, '', created_at, length(answer), 0, 0, 0 FROM idempotency ORDER BY key`,
 		`SELECT 'device ' || id, status, sequence, last_event_at, 0, 0, 0 FROM device ORDER BY id`,
 	} {
-		err := db.rows(t.Context(), query, nil, func(r *sql.Rows) error {
+		err := db.db.rows(t.Context(), query, nil, func(r *sql.Rows) error {
 			var a, b string
 			var n [5]int64
 			err := r.Scan(&a, &b, &n[0], &n[1], &n[2], &n[3], &n[4])
@@ -135,21 +135,21 @@ func state(t *testing.T, db *DB) string {
 }
 
 // play runs the script, by groups or one by one, and gives the outcomes.
-func play(t *testing.T, db *DB, inGroups bool) (outcomes []string) {
+func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	t.Helper()
 	devices, endpoint, groups := script()
-	if err := db.CreateWorkspace(t.Context(), postern.Workspace{ID: "ws_1"}); err != nil {
+	if err := db.Workspaces.Create(t.Context(), postern.Workspace{ID: "ws_1"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range devices {
-		if err := db.CreateDevice(t.Context(), d, nil); err != nil {
+		if err := db.Devices.Create(t.Context(), d, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.CreateEndpoint(t.Context(), endpoint, 1, nil); err != nil {
+	if err := db.Endpoints.Create(t.Context(), endpoint, 1, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Activate(t.Context(), endpoint.ID, testNow); err != nil {
+	if err := db.Endpoints.Activate(t.Context(), endpoint.ID, testNow); err != nil {
 		t.Fatal(err)
 	}
 	run := func(group []op) {
@@ -160,7 +160,7 @@ func play(t *testing.T, db *DB, inGroups bool) (outcomes []string) {
 			return
 		}
 		for _, o := range group {
-			outcomes = append(outcomes, outcomeOf(db.do(t.Context(), o)))
+			outcomes = append(outcomes, outcomeOf(db.db.do(t.Context(), o)))
 		}
 	}
 	for _, group := range groups {

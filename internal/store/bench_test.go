@@ -14,7 +14,7 @@ import (
 // The benchmarks run 64 callers against one writer, with the disk: go test
 // ./internal/store -run - -bench .
 
-func eachDurable(b *testing.B, bench func(b *testing.B, db *DB)) {
+func eachDurable(b *testing.B, bench func(b *testing.B, db *Store)) {
 	b.Helper()
 	for _, name := range []string{"sqlite", "postgres"} {
 		b.Run(name, func(b *testing.B) {
@@ -69,73 +69,73 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func benchDevices(b *testing.B, db *DB) (list []postern.Device) {
+func benchDevices(b *testing.B, db *Store) (list []postern.Device) {
 	b.Helper()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Plan: "pro"}
-	if err := db.CreateWorkspace(b.Context(), ws); err != nil {
+	if err := db.Workspaces.Create(b.Context(), ws); err != nil {
 		b.Fatal(err)
 	}
 	for i := range 64 {
 		d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i), Status: postern.Connected, Metadata: map[string]string{}}
-		if err := db.CreateDevice(b.Context(), d, nil); err != nil {
+		if err := db.Devices.Create(b.Context(), d, nil); err != nil {
 			b.Fatal(err)
 		}
 		list = append(list, d)
 	}
 	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws.ID, Events: []string{"*"}, Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}}
-	if err := db.CreateEndpoint(b.Context(), e, 1, nil); err != nil {
+	if err := db.Endpoints.Create(b.Context(), e, 1, nil); err != nil {
 		b.Fatal(err)
 	}
-	if err := db.Activate(b.Context(), e.ID, testNow); err != nil {
+	if err := db.Endpoints.Activate(b.Context(), e.ID, testNow); err != nil {
 		b.Fatal(err)
 	}
 	return list
 }
 
 func BenchmarkAccept(b *testing.B) {
-	eachDurable(b, func(b *testing.B, db *DB) {
+	eachDurable(b, func(b *testing.B, db *Store) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
-			return db.QueueMessage(b.Context(), QueueMessage{Message: outbound(devices[i]), Month: MonthOf(testNow), Quota: 1 << 40})
+			return db.Messages.Queue(b.Context(), QueueMessage{Message: outbound(devices[i]), Month: MonthOf(testNow), Quota: 1 << 40})
 		})
 	})
 }
 
 func BenchmarkAcceptOnce(b *testing.B) {
-	eachDurable(b, func(b *testing.B, db *DB) {
+	eachDurable(b, func(b *testing.B, db *Store) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
 			m := outbound(devices[i])
 			once := &Once{WorkspaceID: m.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: string(m.ID), Answer: make([]byte, 400), At: testNow}
-			return db.QueueMessage(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
+			return db.Messages.Queue(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
 		})
 	})
 }
 
 func BenchmarkInbound(b *testing.B) {
-	eachDurable(b, func(b *testing.B, db *DB) {
+	eachDurable(b, func(b *testing.B, db *Store) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
-			return db.RecordInbound(b.Context(), inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hello"))
+			return db.Messages.RecordInbound(b.Context(), inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hello"))
 		})
 	})
 }
 
 func BenchmarkSend(b *testing.B) {
-	eachDurable(b, func(b *testing.B, db *DB) {
+	eachDurable(b, func(b *testing.B, db *Store) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
 			m := outbound(devices[i])
-			if err := db.QueueMessage(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40}); err != nil {
+			if err := db.Messages.Queue(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40}); err != nil {
 				return err
 			}
-			if _, err := db.MarkSending(b.Context(), m.ID); err != nil {
+			if _, err := db.Outbox.MarkSending(b.Context(), m.ID); err != nil {
 				return err
 			}
-			if err := db.FinishOutbound(b.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, At: testNow, SentAt: testNow}); err != nil {
+			if err := db.Outbox.Finish(b.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, At: testNow, SentAt: testNow}); err != nil {
 				return err
 			}
-			return db.RecordReceipts(b.Context(), []Receipt{{DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read, At: testNow, Now: testNow}})
+			return db.Messages.RecordReceipts(b.Context(), []Receipt{{DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read, At: testNow, Now: testNow}})
 		})
 	})
 }

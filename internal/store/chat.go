@@ -46,13 +46,13 @@ const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name 
 		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC LIMIT $4 + 0)
 	ORDER BY n DESC`
 
-// Chats lists the chats of a device from below a place; 0 is the first. The one
+// List lists the chats of a device from below a place; 0 is the first. The one
 // with the newest message comes first.
-func (db *DB) Chats(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64, limit int) (list []Chat, err error) {
+func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64, limit int) (list []Chat, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	err = db.rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
+	err = s.db.rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
 		var c Chat
 		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
 		c.Newest = m

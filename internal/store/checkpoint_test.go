@@ -29,15 +29,15 @@ func TestCheckpointsAreMadeBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	opts := engine{}.options(t)
 	db := reopen(t, opts)
-	if err := db.SetSetting(t.Context(), "moved", "yes"); err != nil {
+	if err := db.Settings.Set(t.Context(), "moved", "yes"); err != nil {
 		t.Fatal(err)
 	}
-	if db.writer.written == nil {
+	if db.db.writer.written == nil {
 		t.Fatal("the writer tells the checkpoints of no group")
 	}
 	// There is room for one: the third is taken once the first has been seen to.
 	for range 3 {
-		db.checkpoints.dirty <- struct{}{}
+		db.db.checkpoints.dirty <- struct{}{}
 	}
 	if got := settingWithoutJournal(t, opts.Dir, "moved"); got != "yes" {
 		t.Errorf("the file alone says %q", got)

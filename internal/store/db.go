@@ -49,11 +49,11 @@ type Options struct {
 // ErrNewer means that a newer release wrote the database.
 var ErrNewer = errors.New("the database was written by a newer release")
 
-// Open takes the data directory for this process, brings the database up to
+// openDB takes the data directory for this process, brings the database up to
 // date and starts the writer. A directory that another process holds gives a
 // [*LockedError], a PostgreSQL database that another server works on an
 // [*InUseError].
-func Open(ctx context.Context, opts Options) (*DB, error) {
+func openDB(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}

@@ -35,22 +35,22 @@ type DeliveryPage struct {
 	More bool  // there may be more
 }
 
-// Deliveries lists an endpoint's deliveries that came before a place in its log;
+// List lists an endpoint's deliveries that came before a place in its log;
 // 0 is its end. A page may have fewer entries than the limit, and still more
 // behind it, like one of [DB.Events].
-func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, before int64, limit int) (p DeliveryPage, err error) {
+func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, before int64, limit int) (p DeliveryPage, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
 	var n int
-	if err = db.row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
+	if err = s.db.row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
 		return p, err
 	}
 	var places []int64
-	err = db.rows(ctx, `SELECT `+deliveryColumns+`, n FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
+	err = s.db.rows(ctx, `SELECT `+deliveryColumns+`, n FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
 		AND n < $4 AND n >= $10
-		AND ($5 = 'null' OR type IN `+db.dialect.inList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
-		AND ($8 = 'null' OR device_id = '' OR device_id IN `+db.dialect.inList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
+		AND ($5 = 'null' OR type IN `+s.db.dialect.inList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
+		AND ($8 = 'null' OR device_id = '' OR device_id IN `+s.db.dialect.inList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
 		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), limit + 1, p.Last}, func(r *sql.Rows) error {
 			var place int64
 			d, err := scanDelivery(withTail{r, []any{&place}})
@@ -63,14 +63,14 @@ func (db *DB) Deliveries(ctx context.Context, ws postern.WorkspaceID, endpoint p
 	return p, err
 }
 
-// Delivery finds a delivery of the workspace, with its body, nil when that is
+// Get finds a delivery of the workspace, with its body, nil when that is
 // kept no more.
-func (db *DB) Delivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
-	d, err = scanDelivery(db.one(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND id = $2`, ws, id))
+func (s Deliveries) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
+	d, err = scanDelivery(s.db.one(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND id = $2`, ws, id))
 	if err != nil {
-		return d, nil, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM delivery WHERE id = $1 AND workspace_id <> $2`, id, ws), "delivery")
+		return d, nil, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM delivery WHERE id = $1 AND workspace_id <> $2`, id, ws), "delivery")
 	}
-	err = db.row(ctx, deliveryBody, []any{ws, id}, &body)
+	err = s.db.row(ctx, deliveryBody, []any{ws, id}, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -80,8 +80,8 @@ func (db *DB) Delivery(ctx context.Context, ws postern.WorkspaceID, id postern.D
 const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE d.workspace_id = $1 AND d.id = $2 AND (d.notice IS NOT NULL OR length(e.body) > 0)`
 
 // Attempts lists the attempts of a delivery of the workspace, newest first.
-func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (list []postern.Attempt, err error) {
-	err = db.rows(ctx, `SELECT number, at, duration, status, reason, answer FROM attempt_log
+func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (list []postern.Attempt, err error) {
+	err = s.db.rows(ctx, `SELECT number, at, duration, status, reason, answer FROM attempt_log
 		WHERE delivery_id = $2 AND EXISTS (SELECT 1 FROM delivery WHERE workspace_id = $1 AND id = $2) ORDER BY number DESC LIMIT $3 + 0`, []any{ws, id, attemptsShown}, func(r *sql.Rows) error {
 		var a postern.Attempt
 		err := r.Scan(&a.Number, &a.At, &a.DurationMs, &a.Status, &a.Reason, &a.Answer)
@@ -91,12 +91,12 @@ func (db *DB) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.D
 	return list, err
 }
 
-// RetryDelivery makes a delivery due now. One that has ended gets a new round:
+// Retry makes a delivery due now. One that has ended gets a new round:
 // the same event and bytes, with attempts and a window of its own; what is new
 // in its chat does not wait for it. An attempt that is under way sees by the
 // time that another one was asked for; see heed.
-func (db *DB) RetryDelivery(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once, acts ...Act) (d postern.Delivery, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once, acts ...Act) (d postern.Delivery, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
@@ -156,14 +156,14 @@ const (
 	ofAny    = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at` // which are nothing before the first attempt
 )
 
-// DueDeliveries gives the deliveries of an endpoint that are due, oldest first.
+// Due gives the deliveries of an endpoint that are due, oldest first.
 // Without firsts it leaves out those that FirstDeliveries gives.
-func (db *DB) DueDeliveries(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool, limit int) ([]DueDelivery, error) {
+func (s Deliveries) Due(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool, limit int) ([]DueDelivery, error) {
 	which := ``
 	if !firsts {
 		which = again
 	}
-	return db.dueDeliveries(ctx, ofAny, `d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
+	return s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
 }
 
 // again are the words of the index delivery_again.
@@ -171,8 +171,8 @@ const again = ` AND (d.attempts > 0 OR d.replay_id <> '')`
 
 // NextOfChat gives the delivery of a chat in order whose turn it is; ok is false
 // when there is none, or it is not due.
-func (db *DB) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string, now postern.Time) (d DueDelivery, ok bool, err error) {
-	list, err := db.dueDeliveries(ctx, ofAny, `d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
+func (s Deliveries) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string, now postern.Time) (d DueDelivery, ok bool, err error) {
+	list, err := s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
 		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now, now.Add(-lineWait))
 	if err != nil || len(list) == 0 || list[0].DueAt > now {
 		return d, false, err
@@ -190,15 +190,15 @@ type Place struct {
 // Place is where a delivery stands in the queue.
 func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
 
-// FirstDeliveries gives the deliveries of an endpoint that were not attempted
+// First gives the deliveries of an endpoint that were not attempted
 // yet and became due behind a place, until now, oldest first; those of replays
 // are none. A later place spares it the walk over older ones.
-func (db *DB) FirstDeliveries(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time, limit int) ([]DueDelivery, error) {
-	return db.dueDeliveries(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
+func (s Deliveries) First(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time, limit int) ([]DueDelivery, error) {
+	return s.due(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
 		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
 }
 
-func (db *DB) dueDeliveries(ctx context.Context, columns, where string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
+func (s Deliveries) due(ctx context.Context, columns, where string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
 	query := `SELECT ` + columns + ` FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL) AND ` + where
 	list = make([]DueDelivery, 0, dueGuess)
 	d := DueDelivery{EndpointID: endpoint}
@@ -206,7 +206,7 @@ func (db *DB) dueDeliveries(ctx context.Context, columns, where string, endpoint
 	if columns == ofAny {
 		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))
 	}
-	err = db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
+	err = s.db.rows(ctx, query, append([]any{endpoint}, args...), func(r *sql.Rows) error {
 		err := r.Scan(dst...)
 		list = append(list, d)
 		return err
@@ -224,25 +224,25 @@ func inLine(parameter int) string {
 
 // NextInLine says when the next delivery that others of its chat wait for will
 // have kept them waiting long enough; ok is false when there is none.
-func (db *DB) NextInLine(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
-	err = db.row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> '' AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
+func (s Deliveries) NextInLine(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
+	err = s.db.row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> '' AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
 	return at.Add(lineWait), at != 0, err
 }
 
 // NextDue says when the next delivery of an endpoint after now is due; ok is
 // false when none waits.
-func (db *DB) NextDue(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
-	err = db.row(ctx, `SELECT due_at FROM delivery WHERE endpoint_id = $1 AND status = 'pending' AND due_at > $2 ORDER BY due_at LIMIT 1`, []any{endpoint, now}, &at)
+func (s Deliveries) NextDue(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
+	err = s.db.row(ctx, `SELECT due_at FROM delivery WHERE endpoint_id = $1 AND status = 'pending' AND due_at > $2 ORDER BY due_at LIMIT 1`, []any{endpoint, now}, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
 	return at, err == nil, err
 }
 
-// EndpointsWithWork lists, over all workspaces, the active endpoints that have
+// WithWork lists, over all workspaces, the active endpoints that have
 // deliveries to make, now or later.
-func (db *DB) EndpointsWithWork(ctx context.Context) (list []postern.EndpointID, err error) {
-	err = db.rows(ctx, `SELECT id FROM endpoint e WHERE status = 'active' AND EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending')`, nil, func(r *sql.Rows) error {
+func (s Endpoints) WithWork(ctx context.Context) (list []postern.EndpointID, err error) {
+	err = s.db.rows(ctx, `SELECT id FROM endpoint e WHERE status = 'active' AND EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending')`, nil, func(r *sql.Rows) error {
 		var id postern.EndpointID
 		err := r.Scan(&id)
 		list = append(list, id)
@@ -384,8 +384,8 @@ func (o Attempt) health(t *tx) error {
 }
 
 // FinishAttempt records one attempt and what follows from it.
-func (db *DB) FinishAttempt(ctx context.Context, o Attempt) error { return db.do(ctx, o) }
+func (s Deliveries) FinishAttempt(ctx context.Context, o Attempt) error { return s.db.do(ctx, o) }
 
 // FinishAttemptThen is FinishAttempt for a caller that does not wait: then is
 // called with the outcome, must not block, and must have been before Close.
-func (db *DB) FinishAttemptThen(o Attempt, then func(error)) { db.after(o, then) }
+func (s Deliveries) FinishAttemptThen(o Attempt, then func(error)) { s.db.after(o, then) }

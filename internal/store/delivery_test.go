@@ -7,19 +7,19 @@ import (
 	"postern/internal/postern"
 )
 
-func newEndpoint(t *testing.T, db *DB, ws postern.WorkspaceID, events ...string) postern.Endpoint {
+func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...string) postern.Endpoint {
 	t.Helper()
 	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events, Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow, MaxInFlight: 8, DueAt: testNow}
-	if err := db.CreateEndpoint(t.Context(), e, 20, nil); err != nil {
+	if err := db.Endpoints.Create(t.Context(), e, 20, nil); err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func receiveN(t *testing.T, db *DB, d postern.Device, n int) {
+func receiveN(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
 	for range n {
-		if err := db.RecordInbound(t.Context(), inboundOf(d, postern.NewNetworkID(), "lid:1", "hi")); err != nil {
+		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, postern.NewNetworkID(), "lid:1", "hi")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,12 +37,12 @@ func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {
 			t.Fatalf("%d deliveries for endpoints that are not active", n)
 		}
 		for _, id := range []postern.EndpointID{e.ID, other.ID} {
-			if err := db.Activate(t.Context(), id, testNow); err != nil {
+			if err := db.Endpoints.Activate(t.Context(), id, testNow); err != nil {
 				t.Fatal(err)
 			}
 		}
 		receiveN(t, db, d, 2)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 10_000)
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 10_000)
 		if err != nil || len(due) != catchUpChunk+9 {
 			t.Fatalf("%d deliveries (%v), want %d", len(due), err, catchUpChunk+9)
 		}
@@ -62,23 +62,23 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		e := newEndpoint(t, db, d.WorkspaceID, "*")
-		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		receiveN(t, db, d, 1)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 10)
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 10)
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}
 		at := testNow
 		for n := 1; n <= 12; n++ {
-			err := db.FinishAttempt(t.Context(), Attempt{
+			err := db.Deliveries.FinishAttempt(t.Context(), Attempt{
 				DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := db.EndpointForDelivery(t.Context(), e.ID); (got.Status == postern.EndpointDisabled) != (n >= 12) {
+			if got, _ := db.Endpoints.ForDelivery(t.Context(), e.ID); (got.Status == postern.EndpointDisabled) != (n >= 12) {
 				t.Fatalf("after attempt %d, %s in: %s", n, time.Duration(at-testNow)*time.Millisecond, got.Status)
 			}
 			at = at.Add(11 * time.Hour)
@@ -86,7 +86,7 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM attempt_log`); n != 12 {
 			t.Errorf("%d attempts are in the log, want 12", n)
 		}
-		if next, ok, err := db.NextDue(t.Context(), e.ID, testNow); !ok || next <= testNow || err != nil {
+		if next, ok, err := db.Deliveries.NextDue(t.Context(), e.ID, testNow); !ok || next <= testNow || err != nil {
 			t.Errorf("NextDue = %v, %v, %v", next, ok, err)
 		}
 	})
@@ -97,11 +97,11 @@ func TestDeletedEndpointTakesItsLogAlong(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		e := newEndpoint(t, db, d.WorkspaceID, "*")
-		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		receiveN(t, db, d, 2)
-		if err := db.DeleteEndpoint(t.Context(), d.WorkspaceID, e.ID); err != nil {
+		if err := db.Endpoints.Delete(t.Context(), d.WorkspaceID, e.ID); err != nil {
 			t.Fatal(err)
 		}
 		if n := count(t, db, `SELECT (SELECT count(*) FROM delivery) + (SELECT count(*) FROM endpoint)`); n != 0 {
@@ -116,30 +116,30 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 5)
-		first, err := db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{}, 0, 2)
+		first, err := db.Deliveries.List(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{}, 0, 2)
 		if err != nil || len(first.List) != 2 || !first.More {
 			t.Fatalf("%+v (%v)", first, err)
 		}
-		err = db.do(t.Context(), opFunc(func(tx *tx) error { return tx.exec(`DELETE FROM delivery WHERE id = $1`, first.List[1].ID) }))
+		err = db.db.do(t.Context(), opFunc(func(tx *tx) error { return tx.exec(`DELETE FROM delivery WHERE id = $1`, first.List[1].ID) }))
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest, err := db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{}, first.Last, 10)
+		rest, err := db.Deliveries.List(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{}, first.Last, 10)
 		if err != nil || len(rest.List) != 3 || rest.More {
 			t.Errorf("%+v (%v), want the three before it", rest, err)
 		}
-		err = db.do(t.Context(), opFunc(func(tx *tx) error {
+		err = db.db.do(t.Context(), opFunc(func(tx *tx) error {
 			return tx.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
 				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i <= $1) SELECT 'dlv_r' || i, $2, $3, 'evt_r', 1000 + i, '', 'message.received', 'succeeded', 1, 0, $4, 0, 0, 0, '', 0 FROM c`, logScan, e.WorkspaceID, e.ID, testNow)
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, 0, 10)
+		got, err := db.Deliveries.List(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, 0, 10)
 		if err != nil || len(got.List) != 0 || !got.More {
 			t.Errorf("%d, more %v (%v), want none of a bounded part, and more behind it", len(got.List), got.More, err)
 		}
-		got, err = db.Deliveries(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, got.Last, 10)
+		got, err = db.Deliveries.List(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, got.Last, 10)
 		if err != nil || len(got.List) != 4 || got.More {
 			t.Errorf("%d, more %v (%v), want four and no more", len(got.List), got.More, err)
 		}

@@ -58,9 +58,9 @@ func (c receiveColumn) bits() (n int64) {
 	return n
 }
 
-// CreateDevice adds a device that waits to be linked.
-func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Create adds a device that waits to be linked.
+func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
@@ -74,11 +74,11 @@ func (db *DB) CreateDevice(ctx context.Context, d postern.Device, once *Once, ac
 	}))
 }
 
-// ChangeDevice changes what the owner may set of a device. The change gets the
+// Change changes what the owner may set of a device. The change gets the
 // row as it is in the transaction, and may get it twice; its error leaves the
 // row as it was.
-func (db *DB) ChangeDevice(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, change func(*postern.Device) error) (d postern.Device, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, change func(*postern.Device) error) (d postern.Device, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if d, err = t.device(ws, id); err != nil {
 			return err
 		}
@@ -115,17 +115,17 @@ type Page struct {
 	Limit int
 }
 
-// Devices lists a workspace's devices, newest first; only limits them to some
+// List lists a workspace's devices, newest first; only limits them to some
 // ids when it is not nil.
-func (db *DB) Devices(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) ([]postern.Device, error) {
+func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) ([]postern.Device, error) {
 	q := deviceQuery{workspace: ws, only: asJSON(only), page: p}
-	return db.keptDevices(q, func() ([]postern.Device, error) { return db.readDevices(ctx, q) })
+	return s.cached(q, func() ([]postern.Device, error) { return s.read(ctx, q) })
 }
 
-func (db *DB) readDevices(ctx context.Context, q deviceQuery) (list []postern.Device, err error) {
+func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device, err error) {
 	list = make([]postern.Device, 0, min(q.page.Limit, listGuess))
-	err = db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
-		AND ($3 = 'null' OR id IN `+db.dialect.inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
+	err = s.db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
+		AND ($3 = 'null' OR id IN `+s.db.dialect.inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
 		[]any{q.workspace, q.page.After, q.only, q.page.Limit}, func(r *sql.Rows) error {
 			list = append(list, postern.Device{WorkspaceID: q.workspace})
 			return scanDevice(r, &list[len(list)-1])
@@ -133,18 +133,18 @@ func (db *DB) readDevices(ctx context.Context, q deviceQuery) (list []postern.De
 	return list, err
 }
 
-// Device finds a device of the workspace. Like Devices, it leaves out what only
+// Get finds a device of the workspace. Like Devices, it leaves out what only
 // the engine needs.
-func (db *DB) Device(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
-	list, err := db.keptDevices(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
+func (s Devices) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
+	list, err := s.cached(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
 		d := postern.Device{WorkspaceID: ws}
-		err := scanDevice(db.one(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
+		err := scanDevice(s.db.one(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
 		return []postern.Device{d}, err
 	})
 	if err == nil {
 		return list[0], nil
 	}
-	return postern.Device{}, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
+	return postern.Device{}, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
 func (db *DB) exists(ctx context.Context, query string, args ...any) func() (bool, error) {
@@ -155,10 +155,10 @@ func (db *DB) exists(ctx context.Context, query string, args ...any) func() (boo
 	}
 }
 
-// DevicesAtWork lists, over all workspaces, the devices that the session
+// AtWork lists, over all workspaces, the devices that the session
 // engine must do something about.
-func (db *DB) DevicesAtWork(ctx context.Context) (list []postern.Device, err error) {
-	err = db.rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
+func (s Devices) AtWork(ctx context.Context) (list []postern.Device, err error) {
+	err = s.db.rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
@@ -166,25 +166,25 @@ func (db *DB) DevicesAtWork(ctx context.Context) (list []postern.Device, err err
 	return list, err
 }
 
-// DeviceForEngine finds a device by its id alone, deleted ones too.
-func (db *DB) DeviceForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
-	d, err := scanEngineDevice(db.one(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`, id))
+// ForEngine finds a device by its id alone, deleted ones too.
+func (s Devices) ForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
+	d, err := scanEngineDevice(s.db.one(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, postern.Errorf(postern.NotFound, "there is no such device")
 	}
 	return d, err
 }
 
-// LinkedDevices counts, over all workspaces, the devices that hold a link.
-func (db *DB) LinkedDevices(ctx context.Context) (n int, err error) {
-	err = db.row(ctx, `SELECT count(*) FROM device WHERE account <> ''`, nil, &n)
+// CountLinked counts, over all workspaces, the devices that hold a link.
+func (s Devices) CountLinked(ctx context.Context) (n int, err error) {
+	err = s.db.row(ctx, `SELECT count(*) FROM device WHERE account <> ''`, nil, &n)
 	return n, err
 }
 
 // ResetSessions takes back what a process that ended claimed: no session of
 // this store is live yet.
-func (db *DB) ResetSessions(ctx context.Context) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Devices) ResetSessions(ctx context.Context) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		return t.exec(`UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
 	}))
 }
@@ -250,14 +250,14 @@ func (o SetDeviceState) update(t *tx) error {
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
 }
 
-// SetDeviceState records a change of a device's session. It does nothing when the
+// SetState records a change of a device's session. It does nothing when the
 // device is gone by now, or with From in another state.
-func (db *DB) SetDeviceState(ctx context.Context, o SetDeviceState) error { return db.do(ctx, o) }
+func (s Devices) SetState(ctx context.Context, o SetDeviceState) error { return s.db.do(ctx, o) }
 
 // RequestUnlink asks the engine to remove the link at the vendor. The device
 // is unlinked from now on; the vendor is told when it can be.
-func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		d, err := t.device(o.WorkspaceID, o.DeviceID)
 		if err != nil {
 			return err
@@ -274,8 +274,8 @@ func (db *DB) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) 
 
 // RequestDelete hides a device at once and asks the engine to remove its link
 // and all it holds. The event is that of a link that ends so; nil for none.
-func (db *DB) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
 			return err
 		}
@@ -304,12 +304,12 @@ const (
 	PurgeDone                // nothing is left, the device's row is gone
 )
 
-// PurgeDevice deletes a chunk of what a deleted device held: messages, then
+// Purge deletes a chunk of what a deleted device held: messages, then
 // the content of its events, of which only ids stay. Events that an active
 // endpoint still waits for are left for a later call, and so is the row of a
 // device whose unlink the network has not answered.
-func (db *DB) PurgeDevice(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
 			return err

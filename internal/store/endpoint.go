@@ -19,10 +19,10 @@ func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
 	return e, err
 }
 
-// CreateEndpoint adds an endpoint and queues its handshake. It will get the
+// Create adds an endpoint and queues its handshake. It will get the
 // events recorded from now on. limit is the plan's number of endpoints.
-func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
@@ -44,13 +44,13 @@ func (db *DB) CreateEndpoint(ctx context.Context, e postern.Endpoint, limit int,
 	}))
 }
 
-// Endpoints lists a workspace's endpoints, newest first.
-func (db *DB) Endpoints(ctx context.Context, ws postern.WorkspaceID, p Page) ([]postern.Endpoint, error) {
-	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, ws, p.After, p.Limit)
+// List lists a workspace's endpoints, newest first.
+func (s Endpoints) List(ctx context.Context, ws postern.WorkspaceID, p Page) ([]postern.Endpoint, error) {
+	return s.list(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, ws, p.After, p.Limit)
 }
 
-func (db *DB) endpoints(ctx context.Context, query string, args ...any) (list []postern.Endpoint, err error) {
-	err = db.rows(ctx, query, args, func(r *sql.Rows) error {
+func (s Endpoints) list(ctx context.Context, query string, args ...any) (list []postern.Endpoint, err error) {
+	err = s.db.rows(ctx, query, args, func(r *sql.Rows) error {
 		e, err := scanEndpoint(r)
 		list = append(list, e)
 		return err
@@ -58,18 +58,18 @@ func (db *DB) endpoints(ctx context.Context, query string, args ...any) (list []
 	return list, err
 }
 
-// Endpoint finds an endpoint of the workspace.
-func (db *DB) Endpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := scanEndpoint(db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return e, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
+// Get finds an endpoint of the workspace.
+func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
+	e, err := scanEndpoint(s.db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return e, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
 }
 
-// ChangeEndpoint changes an endpoint of the workspace: change gets it as it is
+// Change changes an endpoint of the workspace: change gets it as it is
 // and says what it becomes. When it stops being active, it will get what is
 // recorded from then on once it is active again. The acts are written down when
 // something changes.
-func (db *DB) ChangeEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
@@ -105,9 +105,9 @@ func (t *tx) saveEndpoint(e postern.Endpoint) error {
 		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 }
 
-// DeleteEndpoint removes an endpoint, what still waits for it, and its log.
-func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
-	err := db.do(ctx, opFunc(func(t *tx) error {
+// Delete removes an endpoint, what still waits for it, and its log.
+func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
+	err := s.db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(EndpointChanged, string(id))
 		err := errors.Join(t.exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
 			t.exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2)`, ws, id))
@@ -121,15 +121,15 @@ func (db *DB) DeleteEndpoint(ctx context.Context, ws postern.WorkspaceID, id pos
 		return t.recordActs(acts)
 	}))
 	for left := true; left && err == nil; {
-		left, err = db.dropDeliveries(ctx, ws, id)
+		left, err = s.dropDeliveries(ctx, ws, id)
 	}
 	return err
 }
 
 // dropDeliveries deletes a chunk of an endpoint's log and queue: one operation
 // for all would make everybody wait.
-func (db *DB) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (left bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (left bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 ORDER BY n LIMIT $3 + 0`
 		if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
 			return err
@@ -141,10 +141,10 @@ func (db *DB) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id pos
 	return left, err
 }
 
-// EndpointForDelivery finds an endpoint by its id alone. For the dispatcher,
+// ForDelivery finds an endpoint by its id alone. For the dispatcher,
 // which serves all workspaces.
-func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := scanEndpoint(db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
+func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
+	e, err := scanEndpoint(s.db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
 	}
@@ -153,8 +153,8 @@ func (db *DB) EndpointForDelivery(ctx context.Context, id postern.EndpointID) (p
 
 // PendingHandshakes lists, over all workspaces, the endpoints whose handshake,
 // or that of a new URL, has not ended, the next due first.
-func (db *DB) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, error) {
-	return db.endpoints(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE status = 'pending'
+func (s Endpoints) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, error) {
+	return s.list(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE status = 'pending'
 		UNION ALL SELECT `+endpointColumns+` FROM endpoint WHERE status = 'active' AND pending_url <> '' AND due_at > 0 ORDER BY due_at`)
 }
 
@@ -176,13 +176,13 @@ func (o FinishHandshake) apply(t *tx) error {
 }
 
 // FinishHandshake records a try that failed.
-func (db *DB) FinishHandshake(ctx context.Context, o FinishHandshake) error { return db.do(ctx, o) }
+func (s Endpoints) FinishHandshake(ctx context.Context, o FinishHandshake) error { return s.db.do(ctx, o) }
 
 // Verified records a handshake that succeeded: a pending endpoint becomes
 // active, as by [DB.Activate], and an active one moves to its new URL. It
 // leaves an endpoint alone that has another URL meanwhile.
-func (db *DB) Verified(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
-	err := db.do(ctx, opFunc(func(t *tx) error {
+func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
+	err := s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3, attempts = 0, due_at = 0
 			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, now)
 		if n > 0 {
@@ -193,23 +193,23 @@ func (db *DB) Verified(ctx context.Context, id postern.EndpointID, url string, n
 	if err != nil {
 		return err
 	}
-	return db.activate(ctx, id, url, now)
+	return s.activate(ctx, id, url, now)
 }
 
 // Activate makes a pending endpoint active. First it gets, in order, the events
 // it wants that were recorded since its creation or its pause, at most 72 hours
 // old: a chunk in each operation, so that no one else waits long. Events
 // recorded meanwhile follow in their order.
-func (db *DB) Activate(ctx context.Context, id postern.EndpointID, now postern.Time) error {
-	return db.activate(ctx, id, "", now)
+func (s Endpoints) Activate(ctx context.Context, id postern.EndpointID, now postern.Time) error {
+	return s.activate(ctx, id, "", now)
 }
 
 // activate leaves an endpoint alone that is not pending, or has another URL
 // than the one that was asked; "" is any.
-func (db *DB) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
+func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	for {
 		var more bool
-		err := db.do(ctx, opFunc(func(t *tx) (err error) {
+		err := s.db.do(ctx, opFunc(func(t *tx) (err error) {
 			more, err = catchUp(t, id, url, now)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil // deleted, or decided about, in the meantime

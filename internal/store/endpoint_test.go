@@ -6,20 +6,20 @@ import (
 	"postern/internal/postern"
 )
 
-func (e engine) endpoint(t *testing.T) (*DB, postern.Device, postern.Endpoint) {
+func (e engine) endpoint(t *testing.T) (*Store, postern.Device, postern.Endpoint) {
 	t.Helper()
 	db := e.open(t)
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 	ep := newEndpoint(t, db, d.WorkspaceID, "*")
-	if err := db.Activate(t.Context(), ep.ID, testNow); err != nil {
+	if err := db.Endpoints.Activate(t.Context(), ep.ID, testNow); err != nil {
 		t.Fatal(err)
 	}
 	return db, d, ep
 }
 
-func change(t *testing.T, db *DB, e postern.Endpoint, change func(*postern.Endpoint)) postern.Endpoint {
+func change(t *testing.T, db *Store, e postern.Endpoint, change func(*postern.Endpoint)) postern.Endpoint {
 	t.Helper()
-	got, err := db.ChangeEndpoint(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
+	got, err := db.Endpoints.Change(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
 		change(e)
 		return nil
 	})
@@ -29,9 +29,9 @@ func change(t *testing.T, db *DB, e postern.Endpoint, change func(*postern.Endpo
 	return got
 }
 
-func (db *DB) mustEndpoint(t *testing.T, id postern.EndpointID) postern.Endpoint {
+func (db *Store) mustEndpoint(t *testing.T, id postern.EndpointID) postern.Endpoint {
 	t.Helper()
-	e, err := db.EndpointForDelivery(t.Context(), id)
+	e, err := db.Endpoints.ForDelivery(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,12 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 			change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt, e.Attempts = postern.Maybe(url), testNow, 0 })
 		}
 		move("https://example.com/1")
-		if list, err := db.PendingHandshakes(t.Context()); err != nil || len(list) != 1 || list[0].PendingURL != "https://example.com/1" {
+		if list, err := db.Endpoints.PendingHandshakes(t.Context()); err != nil || len(list) != 1 || list[0].PendingURL != "https://example.com/1" {
 			t.Errorf("pending handshakes = %+v (%v)", list, err)
 		}
 		fail := func(url string, attempts int, due postern.Time) {
 			t.Helper()
-			if err := db.FinishHandshake(t.Context(), FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts, DueAt: due}); err != nil {
+			if err := db.Endpoints.FinishHandshake(t.Context(), FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts, DueAt: due}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -60,7 +60,7 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 		}
 		move("https://example.com/2") // while a try of the one before is under way
 		fail("https://example.com/1", 2, 0)
-		if err := db.Verified(t.Context(), e.ID, "https://example.com/1", testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/1", testNow); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.URL != e.URL || got.PendingURL != "https://example.com/2" || got.Attempts != 0 || got.DueAt != testNow {
@@ -72,11 +72,11 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL || got.PendingURL == "" || got.StatusReason != "status" {
 			t.Errorf("after the last try: %+v, want the old URL active and the reason told", got)
 		}
-		if list, err := db.PendingHandshakes(t.Context()); err != nil || len(list) != 0 {
+		if list, err := db.Endpoints.PendingHandshakes(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("after the last try there are handshakes: %+v (%v)", list, err)
 		}
 		move("https://example.com/3")
-		if err := db.Verified(t.Context(), e.ID, "https://example.com/3", testNow.Add(5000)); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/3", testNow.Add(5000)); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.URL != "https://example.com/3" || got.PendingURL != "" || got.StatusReason != "" || got.VerifiedAt != testNow.Add(5000) {
@@ -98,13 +98,13 @@ func TestEndpointThatStopsBeingActiveCatchesUpFromThere(t *testing.T) {
 			t.Errorf("%d deliveries before it is resumed, want 2", n)
 		}
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPending })
-		if err := db.Verified(t.Context(), e.ID, "https://other.example.com", testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://other.example.com", testNow); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointPending {
 			t.Errorf("another URL's answer made it %s", got.Status)
 		}
-		if err := db.Verified(t.Context(), e.ID, e.URL, testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, e.URL, testNow); err != nil {
 			t.Fatal(err)
 		}
 		if n := count(t, db, `SELECT count(*) FROM delivery`); n != 5 {
@@ -116,7 +116,7 @@ func TestEndpointThatStopsBeingActiveCatchesUpFromThere(t *testing.T) {
 func TestForeignEndpointCannotBeChanged(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, _, e := on.endpoint(t)
-		_, err := db.ChangeEndpoint(t.Context(), newWorkspace(t, db), e.ID, nil, func(*postern.Endpoint) error {
+		_, err := db.Endpoints.Change(t.Context(), newWorkspace(t, db), e.ID, nil, func(*postern.Endpoint) error {
 			t.Error("it was shown")
 			return nil
 		})
@@ -130,13 +130,13 @@ func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 1)
-		due, _ := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e12), true, 10)
+		due, _ := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e12), true, 10)
 		change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = "https://example.com/new", testNow })
-		if err := db.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
 			t.Fatal(err)
 		}
 		o := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(5_000_000_000), Disable: "gone"}
-		if err := db.FinishAttempt(t.Context(), o); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {

@@ -40,12 +40,12 @@ func (e engine) options(t *testing.T) Options {
 }
 
 // open opens a new database, which is closed with the test.
-func (e engine) open(t *testing.T) *DB {
+func (e engine) open(t *testing.T) *Store {
 	t.Helper()
 	return reopen(t, e.options(t))
 }
 
-func reopen(t *testing.T, opts Options) *DB {
+func reopen(t *testing.T, opts Options) *Store {
 	t.Helper()
 	db, err := Open(t.Context(), opts)
 	if err != nil {

@@ -16,9 +16,9 @@ type TOTP struct {
 }
 
 // TOTP finds the authenticator app of a user; ok is false when there is none.
-func (db *DB) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, err error) {
+func (s Factors) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, err error) {
 	var at postern.Time
-	err = db.row(ctx, `SELECT secret, confirmed_at, used FROM totp WHERE user_id = $1`, []any{id}, &o.Secret, &at, &o.Used)
+	err = s.db.row(ctx, `SELECT secret, confirmed_at, used FROM totp WHERE user_id = $1`, []any{id}, &o.Secret, &at, &o.Used)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, false, nil
 	}
@@ -28,8 +28,8 @@ func (db *DB) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, err
 
 // BeginTOTP keeps the secret of an app that is not confirmed yet, in place of an
 // earlier one of that kind.
-func (db *DB) BeginTOTP(ctx context.Context, id postern.UserID, secret []byte) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) BeginTOTP(ctx context.Context, id postern.UserID, secret []byte) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`INSERT INTO totp (user_id, secret) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret WHERE totp.confirmed_at = 0`, id, secret)
 		if err == nil && n == 0 {
 			err = postern.Invalid("/code", "there is an authenticator app already; remove it first")
@@ -58,8 +58,8 @@ func (o NewFactor) apply(t *tx) (recovery bool, err error) {
 
 // ConfirmTOTP makes an app count, by the step of time of its first code. Recovery
 // tells whether the recovery codes are kept.
-func (db *DB) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (recovery bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (recovery bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE totp SET confirmed_at = $2, used = $3 WHERE user_id = $1 AND confirmed_at = 0`, o.UserID, o.Act.At, step)
 		if err != nil {
 			return err
@@ -75,8 +75,8 @@ func (db *DB) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (recover
 
 // UseTOTP notes the step of time of a code; ok is false when one of that step, or
 // of a later one, was used already.
-func (db *DB) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE totp SET used = $2 WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
 		ok = n > 0
 		return err
@@ -95,8 +95,8 @@ type Passkey struct {
 }
 
 // Passkeys lists the passkeys of a user, at most limit.
-func (db *DB) Passkeys(ctx context.Context, id postern.UserID, limit int) (list []Passkey, err error) {
-	err = db.rows(ctx, `SELECT id, user_id, name, kept, created_at, used_at FROM passkey WHERE user_id = $1 ORDER BY id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
+func (s Factors) Passkeys(ctx context.Context, id postern.UserID, limit int) (list []Passkey, err error) {
+	err = s.db.rows(ctx, `SELECT id, user_id, name, kept, created_at, used_at FROM passkey WHERE user_id = $1 ORDER BY id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
 		var p Passkey
 		err := r.Scan(&p.ID, &p.UserID, &p.Name, &p.Kept, &p.CreatedAt, &p.UsedAt)
 		list = append(list, p)
@@ -107,8 +107,8 @@ func (db *DB) Passkeys(ctx context.Context, id postern.UserID, limit int) (list 
 
 // AddPasskey adds a passkey; a user has at most limit. Recovery tells whether the
 // recovery codes are kept.
-func (db *DB) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit int) (recovery bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit int) (recovery bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`INSERT INTO passkey (id, user_id, name, kept, created_at) SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), $4, CAST($5 AS BIGINT)
 			WHERE (SELECT count(*) FROM passkey WHERE user_id = $2) < $6 ON CONFLICT (id) DO NOTHING`, p.ID, p.UserID, p.Name, p.Kept, p.CreatedAt, limit)
 		if err != nil {
@@ -124,8 +124,8 @@ func (db *DB) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit int)
 }
 
 // UsePasskey keeps what a passkey has counted; ok is false when it is gone.
-func (db *DB) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE passkey SET kept = $3, used_at = $4 WHERE user_id = $1 AND id = $2`, p.UserID, p.ID, p.Kept, p.UsedAt)
 		ok = n > 0
 		return err
@@ -133,9 +133,9 @@ func (db *DB) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error) {
 	return ok, err
 }
 
-// RemoveFactor removes a passkey of a user, or the app when passkey is "".
-func (db *DB) RemoveFactor(ctx context.Context, id postern.UserID, passkey string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Remove removes a passkey of a user, or the app when passkey is "".
+func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		query, args := `DELETE FROM totp WHERE user_id = $1`, []any{id}
 		if passkey != "" {
 			query, args = `DELETE FROM passkey WHERE user_id = $1 AND id = $2`, []any{id, passkey}
@@ -162,14 +162,14 @@ func (t *tx) removeFactors(id postern.UserID) error {
 }
 
 // RecoveryCodes counts the recovery codes of a user.
-func (db *DB) RecoveryCodes(ctx context.Context, id postern.UserID) (n int, err error) {
-	err = db.row(ctx, `SELECT count(*) FROM recovery_code WHERE user_id = $1`, []any{id}, &n)
+func (s Factors) RecoveryCodes(ctx context.Context, id postern.UserID) (n int, err error) {
+	err = s.db.row(ctx, `SELECT count(*) FROM recovery_code WHERE user_id = $1`, []any{id}, &n)
 	return n, err
 }
 
 // SetRecoveryCodes replaces the recovery codes of a user.
-func (db *DB) SetRecoveryCodes(ctx context.Context, id postern.UserID, hashes []string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) SetRecoveryCodes(ctx context.Context, id postern.UserID, hashes []string, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		return errors.Join(t.setRecoveryCodes(id, hashes), t.forgetRecovery(id), act.record(t))
 	}))
 }
@@ -183,8 +183,8 @@ func (t *tx) setRecoveryCodes(id postern.UserID, hashes []string) error {
 }
 
 // UseRecoveryCode uses a recovery code up; ok is false when there is no such one.
-func (db *DB) UseRecoveryCode(ctx context.Context, id postern.UserID, hash string, act Act) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Factors) UseRecoveryCode(ctx context.Context, id postern.UserID, hash string, act Act) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM recovery_code WHERE user_id = $1 AND hash = $2`, id, hash)
 		if err != nil || n == 0 {
 			return err

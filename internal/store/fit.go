@@ -46,11 +46,11 @@ func eachPlace(list []postern.Device, room int, do func(d postern.Device, within
 	return nil
 }
 
-// Beyond lists the devices that would be paused, or whose attempt to link would end,
+// BeyondLimit lists the devices that would be paused, or whose attempt to link would end,
 // if a workspace had another number of devices.
-func (db *DB) Beyond(ctx context.Context, ws postern.WorkspaceID, devices int) (beyond []postern.Device, err error) {
+func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID, devices int) (beyond []postern.Device, err error) {
 	var list []postern.Device
-	err = db.rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
+	err = s.db.rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err

@@ -6,10 +6,10 @@ import (
 	"postern/internal/postern"
 )
 
-func linkedAt(t *testing.T, db *DB, ws postern.WorkspaceID, status postern.Status, at int64) postern.Device {
+func linkedAt(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status, at int64) postern.Device {
 	t.Helper()
 	d := newDevice(t, db, ws, status)
-	err := db.do(t.Context(), opFunc(func(t *tx) error {
+	err := db.db.do(t.Context(), opFunc(func(t *tx) error {
 		return t.exec(`UPDATE device SET linked_at = $2 WHERE id = $1`, d.ID, at)
 	}))
 	if err != nil {
@@ -18,10 +18,10 @@ func linkedAt(t *testing.T, db *DB, ws postern.WorkspaceID, status postern.Statu
 	return d
 }
 
-func states(t *testing.T, db *DB, list ...postern.Device) (got []string) {
+func states(t *testing.T, db *Store, list ...postern.Device) (got []string) {
 	t.Helper()
 	for _, d := range list {
-		now, err := db.DeviceForEngine(t.Context(), d.ID)
+		now, err := db.Devices.ForEngine(t.Context(), d.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,10 +30,10 @@ func states(t *testing.T, db *DB, list ...postern.Device) (got []string) {
 	return got
 }
 
-func setPlan(t *testing.T, db *DB, ws postern.WorkspaceID, name string) {
+func setPlan(t *testing.T, db *Store, ws postern.WorkspaceID, name string) {
 	t.Helper()
 	plan, _ := postern.PlanByName(name)
-	if err := db.SetPlan(t.Context(), ws, plan, testNow); err != nil {
+	if err := db.Workspaces.SetPlan(t.Context(), ws, plan, testNow); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -46,7 +46,7 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 		late, early := linkedAt(t, db, ws, postern.Connected, 7), linkedAt(t, db, ws, postern.Disconnected, 5)
 		gone := linkedAt(t, db, ws, postern.LoggedOut, 1)
 		opening := newDevice(t, db, ws, postern.Unlinked)
-		if err := db.OpenLink(t.Context(), openLinkOf(opening, 5)); err != nil {
+		if err := db.Links.Open(t.Context(), openLinkOf(opening, 5)); err != nil {
 			t.Fatal(err)
 		}
 		setPlan(t, db, ws, "starter")
@@ -60,7 +60,7 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 		sameText(t, "on the larger plan", states(t, db, late, early, opening),
 			"connecting  connect", "disconnected  idle", "unlinked plan-limit idle")
 		one := 1
-		if _, err := db.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &one}, testNow); err != nil {
+		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &one}, testNow); err != nil {
 			t.Fatal(err)
 		}
 		sameText(t, "with a number of its own", states(t, db, late, early), "paused plan-limit idle", "disconnected  idle")

@@ -7,7 +7,7 @@ import (
 )
 
 // linkTo opens a link attempt and finishes it with a number.
-func linkTo(t *testing.T, db *DB, d postern.Device, number string) {
+func linkTo(t *testing.T, db *Store, d postern.Device, number string) {
 	t.Helper()
 	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, DropAccount: true, At: testNow}
 	open := openLinkOf(d, 5)
@@ -16,19 +16,19 @@ func linkTo(t *testing.T, db *DB, d postern.Device, number string) {
 		t.Fatal(err)
 	}
 	for _, o := range []op{unlink, open, FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number, At: testNow, Event: e}} {
-		if err := db.do(t.Context(), o); err != nil {
+		if err := db.db.do(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	connect := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, At: testNow}
-	if err := db.SetDeviceState(t.Context(), connect); err != nil {
+	if err := db.Devices.SetState(t.Context(), connect); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func listed(t *testing.T, db *DB, ws postern.WorkspaceID, f MessageFilter) (ids []string) {
+func listed(t *testing.T, db *Store, ws postern.WorkspaceID, f MessageFilter) (ids []string) {
 	t.Helper()
-	list, err := db.Messages(t.Context(), ws, f, Page{Limit: 50})
+	list, err := db.Messages.List(t.Context(), ws, f, Page{Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		d, other := newDevice(t, db, ws, postern.Unlinked), newDevice(t, db, ws, postern.Connected)
 		linkTo(t, db, d, "+15550001111")
 		old, beside := queue(t, db, d), queue(t, db, other)
-		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550001111") // the same number keeps its history
@@ -54,22 +54,22 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		linkTo(t, db, d, "+15550009999")
 		sameText(t, "all", listed(t, db, ws, MessageFilter{}), string(beside.ID))
 		sameText(t, "archived", listed(t, db, ws, MessageFilter{Archived: true}), string(old.ID))
-		if m, err := db.Message(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
+		if m, err := db.Messages.Get(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
 			t.Errorf("the old message = %s, %v", m.Status, err)
 		}
 		fresh := queue(t, db, d)
 		sameText(t, "of the device", listed(t, db, ws, MessageFilter{Devices: []postern.DeviceID{d.ID}}), string(fresh.ID))
-		if list, err := db.NextOutboundOf(t.Context(), d.ID, Fresh, 0, 5); err != nil || len(list) != 1 {
+		if list, err := db.Outbox.NextOf(t.Context(), d.ID, Fresh, 0, 5); err != nil || len(list) != 1 {
 			t.Errorf("the chat is no new one for the new number: %d, %v", len(list), err)
 		}
 		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Status: postern.Read, At: testNow, Now: testNow}
-		if err := db.RecordReceipts(t.Context(), []Receipt{forged}); err != nil {
+		if err := db.Messages.RecordReceipts(t.Context(), []Receipt{forged}); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := db.Message(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
+		if m, err := db.Messages.Get(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
 			t.Errorf("a receipt for the new number makes the old message %s, %v", m.Status, err)
 		}
-		if _, ok, err := db.OutboundByNetworkID(t.Context(), d.ID, old.NetworkID); ok || err != nil {
+		if _, ok, err := db.Messages.ByNetworkID(t.Context(), d.ID, old.NetworkID); ok || err != nil {
 			t.Errorf("the old message can be asked for again: %v, %v", ok, err)
 		}
 	})

@@ -97,8 +97,8 @@ func hourRows(hours map[hourKey]standing) (rows [][]any) {
 // MessageSpans gives what became of a workspace's messages from since on, span by
 // span, oldest first. A span is whole hours, since one of its starts; those
 // without any message are left out.
-func (db *DB) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.MessageSpan, err error) {
-	err = db.rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
+func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.MessageSpan, err error) {
+	err = s.db.rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
 		FROM message_hour WHERE workspace_id = $1 AND hour >= $2 GROUP BY 1 ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
 		var s postern.MessageSpan
 		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
@@ -109,8 +109,8 @@ func (db *DB) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since po
 }
 
 // AttemptSpans is MessageSpans for the attempts of all endpoints of a workspace.
-func (db *DB) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.EndpointHour, err error) {
-	err = db.rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
+func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.EndpointHour, err error) {
+	err = s.db.rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
 		FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) AND hour >= $2 GROUP BY 1 ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
 		h, err := scanEndpointHour(r)
 		list = append(list, h)
@@ -121,17 +121,17 @@ func (db *DB) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since po
 
 // RemoveMessageHours removes a chunk of the hours before a time, and says whether
 // there may be more.
-func (db *DB) RemoveMessageHours(ctx context.Context, before postern.Time) (more bool, err error) {
-	return db.removeHours(ctx, "message_hour", "workspace_id", before)
+func (s Hours) RemoveMessageHours(ctx context.Context, before postern.Time) (more bool, err error) {
+	return s.remove(ctx, "message_hour", "workspace_id", before)
 }
 
-// removeHours looks before it writes: the common case costs no write.
-func (db *DB) removeHours(ctx context.Context, table, owner string, before postern.Time) (more bool, err error) {
-	old, err := db.exists(ctx, `SELECT count(*) FROM (SELECT hour FROM `+table+` WHERE hour < $1 LIMIT 1) AS old`, before)()
+// remove looks before it writes: the common case costs no write.
+func (s Hours) remove(ctx context.Context, table, owner string, before postern.Time) (more bool, err error) {
+	old, err := s.db.exists(ctx, `SELECT count(*) FROM (SELECT hour FROM `+table+` WHERE hour < $1 LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return false, err
 	}
-	err = db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM `+table+` WHERE (`+owner+`, hour) IN (SELECT `+owner+`, hour FROM `+table+` WHERE hour < $1 LIMIT $2 + 0)`, before, purgeChunk)
 		more = n == purgeChunk
 		return err

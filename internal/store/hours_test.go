@@ -12,7 +12,7 @@ import (
 )
 
 // countedSpan counts the messages of an hour one by one.
-func countedSpan(t *testing.T, db *DB, ws postern.WorkspaceID, hour postern.Time) postern.MessageSpan {
+func countedSpan(t *testing.T, db *Store, ws postern.WorkspaceID, hour postern.Time) postern.MessageSpan {
 	t.Helper()
 	of := func(what string) int64 {
 		return int64(count(t, db, `SELECT count(*) FROM message WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3 AND `+what, ws, hour, hour+hourMillis))
@@ -25,21 +25,21 @@ func countedSpan(t *testing.T, db *DB, ws postern.WorkspaceID, hour postern.Time
 }
 
 // life is what happens to the i-th message of a device, some of it twice.
-func life(t *testing.T, db *DB, d postern.Device, i int) error {
+func life(t *testing.T, db *Store, d postern.Device, i int) error {
 	ctx, m, in := t.Context(), outbound(d), inboundOf(d, fmt.Sprint("in", i), "lid:1", "hi")
 	m.CreatedAt = testNow.Add(time.Duration(i) * 7 * time.Minute)
 	m.ExpiresAt, in.Message.CreatedAt = m.CreatedAt.Add(time.Minute), m.CreatedAt
 	if i%4 == 0 {
 		in.Message.Direction, in.Message.Source, in.Message.Status, in.Type = postern.Outbound, "phone", postern.Sent, postern.MessageEcho
 	}
-	err := errors.Join(db.RecordInbound(ctx, in), db.RecordInbound(ctx, in), db.QueueMessage(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
+	err := errors.Join(db.Messages.RecordInbound(ctx, in), db.Messages.RecordInbound(ctx, in), db.Messages.Queue(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
 	finish := func(status postern.MessageStatus, code postern.FailureCode, refund bool) {
 		o := FinishOutbound{MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt, Failure: postern.Failure{Code: code}}
-		err = errors.Join(err, db.FinishOutbound(ctx, o), db.FinishOutbound(ctx, o))
+		err = errors.Join(err, db.Outbox.Finish(ctx, o), db.Outbox.Finish(ctx, o))
 	}
 	receipt := func(status postern.MessageStatus) {
 		o := Receipt{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: m.CreatedAt, Now: m.CreatedAt}
-		err = errors.Join(err, db.RecordReceipts(ctx, []Receipt{o, o}))
+		err = errors.Join(err, db.Messages.RecordReceipts(ctx, []Receipt{o, o}))
 	}
 	switch i % 7 {
 	case 0: // it waits
@@ -80,21 +80,21 @@ func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 			})
 			all.Go(func() {
 				full := QueueMessage{Message: outbound(devices[i%2]), Month: MonthOf(testNow), Quota: 0}
-				if err := db.QueueMessage(t.Context(), full); postern.ReasonOf(err) != postern.QuotaExhausted {
+				if err := db.Messages.Queue(t.Context(), full); postern.ReasonOf(err) != postern.QuotaExhausted {
 					t.Error(err)
 				}
 				if i%10 == 0 {
-					_ = db.do(t.Context(), opFunc(func(*tx) error { panic("the group is written one by one") }))
+					_ = db.db.do(t.Context(), opFunc(func(*tx) error { panic("the group is written one by one") }))
 				}
 			})
 		}
 		all.Wait()
 		linkTo(t, db, devices[1], "+15550009999")
-		if _, err := db.ExpireOutbound(t.Context(), testNow.Add(2*time.Hour), 3); err != nil {
+		if _, err := db.Outbox.Expire(t.Context(), testNow.Add(2*time.Hour), 3); err != nil {
 			t.Fatal(err)
 		}
 		for _, d := range devices {
-			got, err := db.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour)
+			got, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour)
 			if err != nil || len(got) < 5 {
 				t.Fatalf("%+v (%v), want an hour of each", got, err)
 			}
@@ -116,12 +116,12 @@ func TestMessageHoursAreSummedAndRemoved(t *testing.T) {
 		for i, at := range []postern.Time{midnight - 1, midnight, midnight + 5*hourMillis, midnight + 5*hourMillis} {
 			o := inboundOf(d, fmt.Sprint(i), "lid:1", "hi")
 			o.Message.CreatedAt = at
-			if err := db.RecordInbound(t.Context(), o); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
 		received := func(since postern.Time, span time.Duration) (list []int64) {
-			spans, err := db.MessageSpans(t.Context(), d.WorkspaceID, since, span)
+			spans, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, since, span)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,11 +132,11 @@ func TestMessageHoursAreSummedAndRemoved(t *testing.T) {
 		}
 		sameText(t, "days", []string{fmt.Sprint(received(0, 24*time.Hour))}, "[1 3]")
 		sameText(t, "hours of a day", []string{fmt.Sprint(received(midnight, time.Hour))}, "[1 2]")
-		if more, err := db.RemoveMessageHours(t.Context(), midnight); more || err != nil {
+		if more, err := db.Hours.RemoveMessageHours(t.Context(), midnight); more || err != nil {
 			t.Error(more, err)
 		}
 		sameText(t, "days that are left", []string{fmt.Sprint(received(0, 24*time.Hour))}, "[3]")
-		if spans, err := db.MessageSpans(t.Context(), newWorkspace(t, db), 0, time.Hour); len(spans) != 0 || err != nil {
+		if spans, err := db.Hours.MessageSpans(t.Context(), newWorkspace(t, db), 0, time.Hour); len(spans) != 0 || err != nil {
 			t.Errorf("another workspace sees %+v (%v)", spans, err)
 		}
 	})
@@ -152,22 +152,22 @@ func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want, err := db.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour)
+		want, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := migrations.ReadFile(db.dialect.migrations + "/0015_message_hour.sql")
+		file, err := migrations.ReadFile(db.db.dialect.migrations + "/0015_message_hour.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, fill, _ := strings.Cut(string(file), "INSERT")
-		err = db.do(t.Context(), opFunc(func(tx *tx) error {
+		err = db.db.do(t.Context(), opFunc(func(tx *tx) error {
 			return errors.Join(tx.exec(`DELETE FROM message_hour`), tx.exec("INSERT"+strings.TrimSuffix(strings.TrimRight(fill, "\n"), ";")))
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		if got, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("filled in %+v (%v), counted %+v", got, err, want)
 		}
 	})

@@ -73,9 +73,9 @@ func claimAll(t *tx, list []pending) (claimed []pending, err error) {
 }
 
 // Answered finds the answer given to an idempotency key in the last 24 hours.
-func (db *DB) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
+func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
 	var h []byte
-	err = db.row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+	err = s.db.row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
 		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		return hash, nil, false, nil
@@ -84,13 +84,13 @@ func (db *DB) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byt
 	return hash, answer, err == nil, err
 }
 
-// ForgetAnswers deletes up to a chunk of expired answers and says how many.
-func (db *DB) ForgetAnswers(ctx context.Context, before postern.Time) (n int64, err error) {
-	old, err := db.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
+// Remove deletes up to a chunk of expired answers and says how many.
+func (s Idempotency) Remove(ctx context.Context, before postern.Time) (n int64, err error) {
+	old, err := s.db.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return 0, err // the common case costs no write
 	}
-	err = db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err = t.changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
 			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2 + 0)`, before, purgeChunk)
 		return err

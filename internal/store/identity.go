@@ -16,10 +16,10 @@ type Identity struct {
 	CreatedAt       postern.Time
 }
 
-// UserByIdentity finds the user who is somebody at a provider; ok is false when
+// User finds the user who is somebody at a provider; ok is false when
 // nobody is.
-func (db *DB) UserByIdentity(ctx context.Context, issuer, subject string) (u postern.User, ok bool, err error) {
-	err = db.row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM identity i JOIN users u ON u.id = i.user_id WHERE i.issuer = $1 AND i.subject = $2`, []any{issuer, subject}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
+func (s Identities) User(ctx context.Context, issuer, subject string) (u postern.User, ok bool, err error) {
+	err = s.db.row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM identity i JOIN users u ON u.id = i.user_id WHERE i.issuer = $1 AND i.subject = $2`, []any{issuer, subject}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return u, false, nil
 	}
@@ -28,9 +28,9 @@ func (db *DB) UserByIdentity(ctx context.Context, issuer, subject string) (u pos
 
 const identitiesOf = `SELECT issuer, subject, user_id, created_at FROM identity WHERE user_id = $1 ORDER BY created_at LIMIT $2 + 0`
 
-// Identities lists the identities of a user, at most limit, the oldest first.
-func (db *DB) Identities(ctx context.Context, id postern.UserID, limit int) (list []Identity, err error) {
-	err = db.rows(ctx, identitiesOf, []any{id, limit}, func(r *sql.Rows) error {
+// List lists the identities of a user, at most limit, the oldest first.
+func (s Identities) List(ctx context.Context, id postern.UserID, limit int) (list []Identity, err error) {
+	err = s.db.rows(ctx, identitiesOf, []any{id, limit}, func(r *sql.Rows) error {
 		var i Identity
 		err := r.Scan(&i.Issuer, &i.Subject, &i.UserID, &i.CreatedAt)
 		list = append(list, i)
@@ -44,11 +44,11 @@ func (t *tx) identities(id postern.UserID) (n int, err error) {
 	return n, err
 }
 
-// AddIdentity connects an identity with a user, who has at most limit, and whose
+// Add connects an identity with a user, who has at most limit, and whose
 // session with the token's hash goes on. One that is connected already stays whose
 // it is.
-func (db *DB) AddIdentity(ctx context.Context, i Identity, limit int, session string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Identities) Add(ctx context.Context, i Identity, limit int, session string, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		// It locks the row. While the provider was asked the session may have ended.
 		if n, err := t.changed(`UPDATE sign_in SET user_id = user_id WHERE token_hash = $1 AND user_id = $2`, session, i.UserID); err != nil || n == 0 {
 			return cmp.Or(err, errOvertaken)
@@ -73,10 +73,10 @@ func (t *tx) addIdentity(i Identity) error {
 	return err
 }
 
-// RemoveIdentity disconnects an identity from a user who has a password, and ends
+// Remove disconnects an identity from a user who has a password, and ends
 // what it may have opened: all sessions but the one with the token's hash.
-func (db *DB) RemoveIdentity(ctx context.Context, i Identity, but string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Identities) Remove(ctx context.Context, i Identity, but string, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		var hash string
 		if err := t.row(`SELECT password_hash FROM users WHERE id = $1`, []any{i.UserID}, &hash); err != nil {
 			return err

@@ -11,12 +11,12 @@ import (
 )
 
 // newUser adds a user with a session, whose token's hash is the user's id.
-func newUser(t *testing.T, db *DB, email, passwordHash string) postern.User {
+func newUser(t *testing.T, db *Store, email, passwordHash string) postern.User {
 	t.Helper()
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
 	err := errors.Join(
-		db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, passwordHash) })),
-		db.CreateSignIn(t.Context(), SignIn{TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"), ExpiresAt: testNow.Add(1 << 40)}))
+		db.db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, passwordHash) })),
+		db.SignIns.Create(t.Context(), SignIn{TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"), ExpiresAt: testNow.Add(1 << 40)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestIdentityGoesToOneOfManyUsers(t *testing.T) {
 			wg.Go(func() {
 				one := i
 				one.UserID = u.ID
-				err := db.AddIdentity(context.WithoutCancel(t.Context()), one, 5, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+				err := db.Identities.Add(context.WithoutCancel(t.Context()), one, 5, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 				if err == nil {
 					added.Add(1)
 				} else if postern.ReasonOf(err) != postern.ResourceNotAllowed {
@@ -46,10 +46,10 @@ func TestIdentityGoesToOneOfManyUsers(t *testing.T) {
 		if got := added.Load(); got != 1 {
 			t.Errorf("%d users have it, want 1", got)
 		}
-		if u, ok, err := db.UserByIdentity(t.Context(), i.Issuer, i.Subject); !ok || err != nil || u.ID == "" {
+		if u, ok, err := db.Identities.User(t.Context(), i.Issuer, i.Subject); !ok || err != nil || u.ID == "" {
 			t.Errorf("it is found as %v, %v, %v", u, ok, err)
 		}
-		if _, ok, err := db.UserByIdentity(t.Context(), "https://other.example.com", i.Subject); ok || err != nil {
+		if _, ok, err := db.Identities.User(t.Context(), "https://other.example.com", i.Subject); ok || err != nil {
 			t.Errorf("another provider's is found: %v, %v", ok, err)
 		}
 	})
@@ -60,7 +60,7 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 		db := on.open(t)
 		u := newUser(t, db, "a@example.com", "h")
 		add := func(subject, session string) error {
-			return db.AddIdentity(t.Context(), Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow}, 2, session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+			return db.Identities.Add(t.Context(), Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow}, 2, session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 		}
 		if err := add("x", "of nobody"); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("without a session: %v", err)
@@ -71,7 +71,7 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 		if err := add("3", string(u.ID)); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("one too many: %v", err)
 		}
-		if list, err := db.Identities(t.Context(), u.ID, 10); err != nil || len(list) != 2 {
+		if list, err := db.Identities.List(t.Context(), u.ID, 10); err != nil || len(list) != 2 {
 			t.Errorf("the user has %v, %v", list, err)
 		}
 	})
@@ -85,14 +85,14 @@ func TestLastWayInIsNotRemoved(t *testing.T) {
 		for hash, want := range map[string]postern.Reason{"": postern.ResourceNotAllowed, "h": ""} {
 			u := newUser(t, db, "a"+hash+"@example.com", hash)
 			i := Identity{Issuer: "i", Subject: string(u.ID), UserID: u.ID, CreatedAt: testNow}
-			if err := db.AddIdentity(t.Context(), i, 2, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
+			if err := db.Identities.Add(t.Context(), i, 2, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
 				t.Fatal(err)
 			}
-			err := db.RemoveIdentity(t.Context(), i, "another session", Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
+			err := db.Identities.Remove(t.Context(), i, "another session", Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
 			if (err != nil) != (want != "") || err != nil && postern.ReasonOf(err) != want {
 				t.Errorf("with the password %q: %v, want %q", hash, err, want)
 			}
-			_, session, err := db.SignIn(t.Context(), string(u.ID), testNow)
+			_, session, err := db.SignIns.Get(t.Context(), string(u.ID), testNow)
 			if err != nil || session != (hash == "") {
 				t.Errorf("with the password %q the session goes on: %v, %v", hash, session, err)
 			}

@@ -82,4 +82,4 @@ func (o RecordInbound) decrypted(t *tx) (postern.Message, error) {
 
 // RecordInbound keeps a message that arrived, with its event and one delivery
 // for each endpoint that wants it.
-func (db *DB) RecordInbound(ctx context.Context, o RecordInbound) error { return db.do(ctx, o) }
+func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error { return s.db.do(ctx, o) }

@@ -16,10 +16,10 @@ func scanInvitation(s scanner) (i postern.Invitation, err error) {
 	return i, err
 }
 
-// Invite adds an invitation in place of an open one for the same address. At most
+// Create adds an invitation in place of an open one for the same address. At most
 // limit may be open in a workspace.
-func (db *DB) Invite(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		u, _, _, err := t.userByEmail(i.Email)
 		if err != nil {
 			return err
@@ -50,9 +50,9 @@ func (db *DB) Invite(ctx context.Context, i postern.Invitation, tokenHash string
 	}))
 }
 
-// Invitations lists the open invitations to a workspace, the newest first.
-func (db *DB) Invitations(ctx context.Context, ws postern.WorkspaceID, now postern.Time, limit int) (list []postern.Invitation, err error) {
-	err = db.rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
+// List lists the open invitations to a workspace, the newest first.
+func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now postern.Time, limit int) (list []postern.Invitation, err error) {
+	err = s.db.rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
 		i, err := scanInvitation(r)
 		list = append(list, i)
 		return err
@@ -60,9 +60,9 @@ func (db *DB) Invitations(ctx context.Context, ws postern.WorkspaceID, now poste
 	return list, err
 }
 
-// RevokeInvitation ends an open invitation. The rule sees it as a member with its role.
-func (db *DB) RevokeInvitation(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Revoke ends an open invitation. The rule sees it as a member with its role.
+func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		s, err := t.standing(ws, act.UserID, "")
 		if err != nil {
 			return err
@@ -83,9 +83,9 @@ func (db *DB) RevokeInvitation(ctx context.Context, ws postern.WorkspaceID, id p
 
 const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2`
 
-// Invitation finds an open invitation by its token; ok is false when there is none.
-func (db *DB) Invitation(ctx context.Context, tokenHash string, now postern.Time) (i postern.Invitation, ok bool, err error) {
-	i, err = scanInvitation(db.one(ctx, openInvitation, tokenHash, now))
+// Get finds an open invitation by its token; ok is false when there is none.
+func (s Invitations) Get(ctx context.Context, tokenHash string, now postern.Time) (i postern.Invitation, ok bool, err error) {
+	i, err = scanInvitation(s.db.one(ctx, openInvitation, tokenHash, now))
 	if errors.Is(err, sql.ErrNoRows) {
 		return i, false, nil
 	}
@@ -135,7 +135,7 @@ func (o Join) apply(t *tx) error {
 }
 
 // Join uses an invitation up: a token makes at most one member.
-func (db *DB) Join(ctx context.Context, o Join) error { return db.do(ctx, o) }
+func (s Invitations) Join(ctx context.Context, o Join) error { return s.db.do(ctx, o) }
 
 // LinkOver is the refusal of a link that opens nothing. It does not say why.
 func LinkOver() error {

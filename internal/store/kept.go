@@ -29,12 +29,12 @@ type deviceQuery struct {
 	page      Page
 }
 
-// keptDevices reads devices, or gives what the same read found before.
-func (db *DB) keptDevices(q deviceQuery, read func() ([]postern.Device, error)) ([]postern.Device, error) {
-	if db.dialect.remote {
+// cached reads devices, or gives what the same read found before.
+func (s Devices) cached(q deviceQuery, read func() ([]postern.Device, error)) ([]postern.Device, error) {
+	if s.db.dialect.remote {
 		return read()
 	}
-	return db.kept.get(q, read)
+	return s.db.kept.get(q, read)
 }
 
 // get gives what is kept, or reads it. The slice is the caller's own.

@@ -15,14 +15,14 @@ import (
 )
 
 // keptAndRead gives the devices as callers get them and as they are on disk.
-func keptAndRead(t *testing.T, db *DB, ws postern.WorkspaceID, only []postern.DeviceID) (kept, read string) {
+func keptAndRead(t *testing.T, db *Store, ws postern.WorkspaceID, only []postern.DeviceID) (kept, read string) {
 	t.Helper()
 	p := Page{Limit: 50}
-	list, err := db.Devices(t.Context(), ws, only, p)
+	list, err := db.Devices.List(t.Context(), ws, only, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := db.readDevices(t.Context(), deviceQuery{workspace: ws, only: asJSON(only), page: p})
+	fresh, err := db.Devices.read(t.Context(), deviceQuery{workspace: ws, only: asJSON(only), page: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,20 +51,20 @@ func TestKeptDevicesAreThoseOnDisk(t *testing.T) {
 		d, second := newDevice(t, db, ws, postern.Unlinked), newDevice(t, db, ws, postern.Unlinked)
 		l := openLinkOf(d, 5)
 		steps := []func() error{
-			func() error { return db.OpenLink(ctx, l) },
+			func() error { return db.Links.Open(ctx, l) },
 			func() error {
-				_, err := db.EndLink(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
+				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
 				return err
 			},
 			func() error {
-				return db.SetDeviceState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected, DisplayName: "Ann", At: testNow})
+				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected, DisplayName: "Ann", At: testNow})
 			},
-			func() error { return db.ResetSessions(ctx) },
+			func() error { return db.Devices.ResetSessions(ctx) },
 			func() error {
-				return db.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, At: testNow})
+				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, At: testNow})
 			},
 			func() error { newDevice(t, db, ws, postern.Linking); return nil },
-			func() error { return db.RequestDelete(ctx, ws, second.ID, nil, testNow) },
+			func() error { return db.Devices.RequestDelete(ctx, ws, second.ID, nil, testNow) },
 		}
 		before, _ := keptAndRead(t, db, ws, nil)
 		for i, step := range steps {
@@ -102,17 +102,17 @@ func TestKeptDevicesShowWhatWasAnswered(t *testing.T) {
 		for range 4 {
 			readers.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = db.Device(ctx, ws, d.ID) // only to keep it read
+					_, _ = db.Devices.Get(ctx, ws, d.ID) // only to keep it read
 				}
 			})
 		}
 		for i := range 200 {
 			reason := fmt.Sprint("reason ", i)
-			err := db.SetDeviceState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected, Reason: reason, At: testNow})
+			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected, Reason: reason, At: testNow})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := db.Device(t.Context(), ws, d.ID); err != nil || string(got.StatusReason) != reason {
+			if got, err := db.Devices.Get(t.Context(), ws, d.ID); err != nil || string(got.StatusReason) != reason {
 				t.Fatalf("after the change to %q was answered the device says %q (%v)", reason, got.StatusReason, err)
 			}
 		}

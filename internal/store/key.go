@@ -18,9 +18,9 @@ func scanKey(s scanner) (k postern.Key, err error) {
 	return k, err
 }
 
-// CreateKey adds an API key. Only its hash is kept.
-func (db *DB) CreateKey(ctx context.Context, k postern.Key, rule Rule, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Create adds an API key. Only its hash is kept.
+func (s Keys) Create(ctx context.Context, k postern.Key, rule Rule, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := t.ask(k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
@@ -43,19 +43,19 @@ func (t *tx) insertKey(k postern.Key) error {
 		k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 }
 
-// Key finds a key of the workspace.
-func (db *DB) Key(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) (postern.Key, error) {
-	k, err := scanKey(db.one(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`, ws, id))
+// Get finds a key of the workspace.
+func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) (postern.Key, error) {
+	k, err := scanKey(s.db.one(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, postern.Errorf(postern.NotFound, "there is no such key")
 	}
 	return k, err
 }
 
-// RotateKey adds the successor of a key and lets the old one end at a time, if
+// Rotate adds the successor of a key and lets the old one end at a time, if
 // it does not end before. ok is false when the old key has ended already.
-func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule, act Act) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule, act Act) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := t.ask(k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
@@ -72,9 +72,9 @@ func (db *DB) RotateKey(ctx context.Context, old postern.KeyID, ends postern.Tim
 
 const keysOfWorkspace = `SELECT ` + keyColumns + ` FROM api_key WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`
 
-// Keys lists a workspace's keys, newest first.
-func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID, p Page) (list []postern.Key, err error) {
-	err = db.rows(ctx, keysOfWorkspace, []any{ws, p.After, p.Limit}, func(r *sql.Rows) error {
+// List lists a workspace's keys, newest first.
+func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []postern.Key, err error) {
+	err = s.db.rows(ctx, keysOfWorkspace, []any{ws, p.After, p.Limit}, func(r *sql.Rows) error {
 		k, err := scanKey(r)
 		list = append(list, k)
 		return err
@@ -82,11 +82,11 @@ func (db *DB) Keys(ctx context.Context, ws postern.WorkspaceID, p Page) (list []
 	return list, err
 }
 
-// KeyByHash finds a key, revoked and expired ones too, and its workspace; ok is
+// ByHash finds a key, revoked and expired ones too, and its workspace; ok is
 // false when there is none. It is the one look-up that has no
 // workspace yet.
-func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
-	k, err = scanKey(withTail{db.one(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
+func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
+	k, err = scanKey(withTail{s.db.one(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
 		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]), []any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays}})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, ws, false, nil
@@ -102,10 +102,10 @@ type withTail struct {
 
 func (s withTail) Scan(dst ...any) error { return s.scanner.Scan(append(dst, s.tail...)...) }
 
-// RevokeKey ends a key at once. Revoking twice changes nothing, and is written
+// Revoke ends a key at once. Revoking twice changes nothing, and is written
 // down once.
-func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule Rule, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule Rule, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := t.ask(ws, rule, act); err != nil {
 			return err
 		}
@@ -122,9 +122,9 @@ func (db *DB) RevokeKey(ctx context.Context, ws postern.WorkspaceID, id postern.
 	}))
 }
 
-// KeyUsed notes when a key was last used, without waiting.
-func (db *DB) KeyUsed(id postern.KeyID, at postern.Time) {
-	db.writer.later(opFunc(func(t *tx) error {
+// MarkUsed notes when a key was last used, without waiting.
+func (s Keys) MarkUsed(id postern.KeyID, at postern.Time) {
+	s.db.writer.later(opFunc(func(t *tx) error {
 		return t.exec(`UPDATE api_key SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2`, id, at)
 	}))
 }

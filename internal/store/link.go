@@ -73,8 +73,8 @@ func (o OpenLink) insert(t *tx) error {
 	return t.exec(`UPDATE device SET status = 'linking', status_reason = '', desired = 'link' WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
 }
 
-// OpenLink opens a link attempt.
-func (db *DB) OpenLink(ctx context.Context, o OpenLink) error { return db.do(ctx, o) }
+// Open opens a link attempt.
+func (s Links) Open(ctx context.Context, o OpenLink) error { return s.db.do(ctx, o) }
 
 // LinkRow is a link attempt with what only the engine needs.
 type LinkRow struct {
@@ -94,10 +94,10 @@ func scanLink(s scanner) (l LinkRow, err error) {
 	return l, err
 }
 
-// LatestLink finds the open link attempt of a device, or else the newest; ok is
+// Latest finds the open link attempt of a device, or else the newest; ok is
 // false when there was none.
-func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
-	l, err = scanLink(db.one(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
+func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
+	l, err = scanLink(s.db.one(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
 		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
@@ -105,28 +105,28 @@ func (db *DB) LatestLink(ctx context.Context, ws postern.WorkspaceID, id postern
 	return l, err == nil, err
 }
 
-// SetLinkCode shows a new code, without waiting for the disk: a lost code is
+// SetCode shows a new code, without waiting for the disk: a lost code is
 // replaced by the next one.
-func (db *DB) SetLinkCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
-	db.writer.later(opFunc(func(t *tx) error {
+func (s Links) SetCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
+	s.db.writer.later(opFunc(func(t *tx) error {
 		t.wake(LinkChanged, string(device))
 		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
 	}))
 }
 
-// SetLinkPasskey notes that the network wants the owner's passkey.
-func (db *DB) SetLinkPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// SetPasskey notes that the network wants the owner's passkey.
+func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(LinkChanged, string(device))
 		return t.exec(`UPDATE link SET passkey = 1 WHERE id = $1 AND status = 'pending'`, id)
 	}))
 }
 
-// LinkScanned notes which account scanned the code, before its keys are kept,
+// Scanned notes which account scanned the code, before its keys are kept,
 // so that a crash between the two leaves a trace. It refuses an attempt that
 // has ended.
-func (db *DB) LinkScanned(ctx context.Context, id postern.LinkID, account, number string) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number string) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE link SET account = $2, number = $3 WHERE id = $1 AND status = 'pending'`, id, account, number)
 		if err == nil && n == 0 {
 			return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
@@ -167,8 +167,8 @@ func (o FinishLink) apply(t *tx) error {
 	return t.record(o.Event, o.At)
 }
 
-// FinishLink records that a phone scanned the code and the keys are kept.
-func (db *DB) FinishLink(ctx context.Context, o FinishLink) error { return db.do(ctx, o) }
+// Finish records that a phone scanned the code and the keys are kept.
+func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.do(ctx, o) }
 
 // LinkEnd is how a link attempt ends.
 type LinkEnd struct {
@@ -180,10 +180,10 @@ type LinkEnd struct {
 	Acts     []Act
 }
 
-// EndLink ends the open attempt of a device without a link and gives the slot
+// End ends the open attempt of a device without a link and gives the slot
 // back. It does nothing when there is none.
-func (db *DB) EndLink(ctx context.Context, o LinkEnd) (ended bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		ended, err = endLink(t, o.DeviceID, o.LinkID, o.Status, o.Reason, o.At)
 		if err != nil || !ended {
 			return err
@@ -212,8 +212,8 @@ func endLink(t *tx, device postern.DeviceID, only postern.LinkID, status postern
 }
 
 // DropAccount notes that nothing is left of an account that a device had.
-func (db *DB) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Links) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		t.wake(DeviceChanged, string(id))
 		return t.exec(`UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws, id, account)
 	}))

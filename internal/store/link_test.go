@@ -24,7 +24,7 @@ func TestLastSlotGoesToOneLinkAttempt(t *testing.T) {
 		for range 20 {
 			d := newDevice(t, db, ws, postern.Unlinked)
 			wg.Go(func() {
-				err := db.OpenLink(context.WithoutCancel(t.Context()), openLinkOf(d, 2))
+				err := db.Links.Open(context.WithoutCancel(t.Context()), openLinkOf(d, 2))
 				if err == nil {
 					opened.Add(1)
 				} else if postern.ReasonOf(err) != postern.DeviceLimit {
@@ -44,24 +44,24 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		first := openLinkOf(d, 1)
-		if err := db.OpenLink(t.Context(), first); err != nil {
+		if err := db.Links.Open(t.Context(), first); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
+		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
 			t.Errorf("a second attempt = %v, want link-already-open", err)
 		}
-		ended, err := db.EndLink(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
+		ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
 		if !ended || err != nil {
 			t.Fatalf("EndLink = %v, %v", ended, err)
 		}
 		second := openLinkOf(d, 1) // the slot was given back
-		if err := db.OpenLink(t.Context(), second); err != nil {
+		if err := db.Links.Open(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := db.EndLink(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed, Reason: "late", At: testNow}); ended || err != nil {
+		if ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed, Reason: "late", At: testNow}); ended || err != nil {
 			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 		}
-		if err := db.LinkScanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
+		if err := db.Links.Scanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("scanning an ended attempt = %v, want no-open-link", err)
 		}
 		e, err := d.Event(postern.DeviceLinked)
@@ -69,18 +69,18 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish := FinishLink{LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc", Number: "+15550001111", At: testNow, Event: e}
-		if err := db.FinishLink(t.Context(), finish); err != nil {
+		if err := db.Links.Finish(t.Context(), finish); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.FinishLink(t.Context(), finish); postern.ReasonOf(err) != postern.NoOpenLink {
+		if err := db.Links.Finish(t.Context(), finish); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("finishing twice = %v, want no-open-link", err)
 		}
-		got, err := db.DeviceForEngine(t.Context(), d.ID)
+		got, err := db.Devices.ForEngine(t.Context(), d.ID)
 		if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" || got.PhoneNumber != "+15550001111" {
 			t.Errorf("device = %+v (%v)", got, err)
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "device.linked")
-		if err := db.OpenLink(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.DeviceAlreadyLinked {
+		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.DeviceAlreadyLinked {
 			t.Errorf("linking a linked device = %v, want device-already-linked", err)
 		}
 	})
@@ -90,11 +90,11 @@ func TestSessionCannotOverwriteWhatTheUserDecided(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
-		err := db.SetDeviceState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, From: []postern.Status{postern.Connecting}, At: testNow})
+		err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, From: []postern.Status{postern.Connecting}, At: testNow})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.Device(t.Context(), d.WorkspaceID, d.ID); got.Status != postern.Unlinked {
+		if got, err := db.Devices.Get(t.Context(), d.WorkspaceID, d.ID); got.Status != postern.Unlinked {
 			t.Errorf("status = %s (%v), want unlinked", got.Status, err)
 		}
 	})
@@ -106,38 +106,38 @@ func TestLinkPageGoesToOneBrowser(t *testing.T) {
 		ws := newWorkspace(t, db)
 		d := newDevice(t, db, ws, postern.Unlinked)
 		page := OpenLinkPage{WorkspaceID: ws, DeviceID: d.ID, TokenHash: [32]byte{1}, ExpiresAt: testNow.Add(time.Hour)}
-		if err := db.OpenLinkPage(t.Context(), page); postern.ReasonOf(err) != postern.NoOpenLink {
+		if err := db.LinkPages.Open(t.Context(), page); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("a page without an attempt = %v, want no-open-link", err)
 		}
 		open := openLinkOf(d, 5)
-		if err := db.OpenLink(t.Context(), open); err != nil {
+		if err := db.Links.Open(t.Context(), open); err != nil {
 			t.Fatal(err)
 		}
 		elsewhere := page
 		elsewhere.WorkspaceID = newWorkspace(t, db)
-		if err := db.OpenLinkPage(t.Context(), elsewhere); postern.ReasonOf(err) != postern.NoOpenLink {
+		if err := db.LinkPages.Open(t.Context(), elsewhere); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("a page of another workspace's attempt = %v, want no-open-link", err)
 		}
 		second := page
 		second.TokenHash = [32]byte{2}
 		for _, p := range []OpenLinkPage{page, second} {
-			if err := db.OpenLinkPage(t.Context(), p); err != nil {
+			if err := db.LinkPages.Open(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := db.LinkPage(t.Context(), page.TokenHash); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.LinkPages.Get(t.Context(), page.TokenHash); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the page that was replaced = %v, want not-found", err)
 		}
 		bind := func(browser byte, now postern.Time, want bool) {
 			t.Helper()
-			if ok, err := db.BindLinkPage(t.Context(), second.TokenHash, [32]byte{browser}, now); ok != want || err != nil {
+			if ok, err := db.LinkPages.Bind(t.Context(), second.TokenHash, [32]byte{browser}, now); ok != want || err != nil {
 				t.Errorf("browser %d gets the page: %v, %v, want %v", browser, ok, err, want)
 			}
 		}
 		bind(7, second.ExpiresAt, false)
 		bind(8, testNow, true)
 		bind(9, testNow, false)
-		got, err := db.LinkPage(t.Context(), second.TokenHash)
+		got, err := db.LinkPages.Get(t.Context(), second.TokenHash)
 		if err != nil || got.Link.ID != open.Link.ID || got.Link.ExpiresAt != page.ExpiresAt || got.BrowserHash[0] != 8 || got.Workspace != "acme" {
 			t.Errorf("the page = %+v, %v", got, err)
 		}
@@ -155,15 +155,15 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow, Event: &e}
-		for i, err := range []error{db.RequestUnlink(t.Context(), unlink), db.OpenLink(t.Context(), openLinkOf(d, 5))} {
+		for i, err := range []error{db.Devices.RequestUnlink(t.Context(), unlink), db.Links.Open(t.Context(), openLinkOf(d, 5))} {
 			if err != nil {
 				t.Fatal(i, err)
 			}
 		}
-		if err := db.RequestUnlink(t.Context(), unlink); postern.ReasonOf(err) != postern.NotLinked {
+		if err := db.Devices.RequestUnlink(t.Context(), unlink); postern.ReasonOf(err) != postern.NotLinked {
 			t.Errorf("a late unlink = %v, want not-linked", err)
 		}
-		if l, ok, err := db.LatestLink(t.Context(), d.WorkspaceID, d.ID); !ok || l.Status != postern.LinkPending {
+		if l, ok, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); !ok || l.Status != postern.LinkPending {
 			t.Errorf("the next attempt is %s (%v)", l.Status, err)
 		}
 	})
@@ -177,10 +177,10 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		ws := newWorkspace(t, db)
 		d := newDevice(t, db, ws, postern.Paused)
 		none := 0
-		if _, err := db.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &none}, testNow); err != nil {
+		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &none}, testNow); err != nil {
 			t.Fatal(err)
 		}
-		_, err := db.Decide(t.Context(), ws, d.ID, testNow, func(_ *postern.Device, free int) (postern.EventType, error) {
+		_, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow, func(_ *postern.Device, free int) (postern.EventType, error) {
 			if free != 0 {
 				t.Errorf("%d slots are free, want 0", free)
 			}
@@ -189,7 +189,7 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.OpenLink(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked), 5)); postern.ReasonOf(err) != postern.DeviceLimit {
+		if err := db.Links.Open(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked), 5)); postern.ReasonOf(err) != postern.DeviceLimit {
 			t.Errorf("a link attempt = %v, want device-limit", err)
 		}
 	})
@@ -201,17 +201,17 @@ func TestANewCodeEndsTheWishForAPasskey(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		o := openLinkOf(d, 5)
-		if err := db.OpenLink(t.Context(), o); err != nil {
+		if err := db.Links.Open(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.SetLinkPasskey(t.Context(), o.Link.ID, d.ID); err != nil {
+		if err := db.Links.SetPasskey(t.Context(), o.Link.ID, d.ID); err != nil {
 			t.Fatal(err)
 		}
-		db.SetLinkCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
-		if err := db.ResetSessions(t.Context()); err != nil { // a write that is waited for, behind the other
+		db.Links.SetCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
+		if err := db.Devices.ResetSessions(t.Context()); err != nil { // a write that is waited for, behind the other
 			t.Fatal(err)
 		}
-		if l, _, err := db.LatestLink(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey || string(l.Code) != "sealed" {
+		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey || string(l.Code) != "sealed" {
 			t.Errorf("the attempt wants a passkey: %v, and shows %q (%v)", l.Passkey, l.Code, err)
 		}
 	})

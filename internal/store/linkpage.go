@@ -42,8 +42,8 @@ func (o OpenLinkPage) apply(t *tx) error {
 		link, o.WorkspaceID, o.DeviceID, o.TokenHash[:], []byte{}, o.ExpiresAt)
 }
 
-// OpenLinkPage makes the page of the open link attempt of a device.
-func (db *DB) OpenLinkPage(ctx context.Context, o OpenLinkPage) error { return db.do(ctx, o) }
+// Open makes the page of the open link attempt of a device.
+func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error { return s.db.do(ctx, o) }
 
 // LinkPage is the page of a link attempt.
 type LinkPage struct {
@@ -53,10 +53,10 @@ type LinkPage struct {
 	ExpiresAt   postern.Time
 }
 
-// LinkPage finds a page by its token.
-func (db *DB) LinkPage(ctx context.Context, tokenHash [32]byte) (p LinkPage, err error) {
+// Get finds a page by its token.
+func (s LinkPages) Get(ctx context.Context, tokenHash [32]byte) (p LinkPage, err error) {
 	tail := []any{&p.Workspace, &p.BrowserHash, (*int64)(&p.ExpiresAt)}
-	p.Link, err = scanLink(withTail{db.one(ctx, `SELECT `+linkColumns+`, w.name, p.browser_hash, p.expires_at
+	p.Link, err = scanLink(withTail{s.db.one(ctx, `SELECT `+linkColumns+`, w.name, p.browser_hash, p.expires_at
 		FROM link_page p JOIN link l ON l.id = p.link_id JOIN workspace w ON w.id = p.workspace_id WHERE p.token_hash = $1`, tokenHash[:]), tail})
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, postern.Errorf(postern.NotFound, "there is no such page")
@@ -64,10 +64,10 @@ func (db *DB) LinkPage(ctx context.Context, tokenHash [32]byte) (p LinkPage, err
 	return p, err
 }
 
-// BindLinkPage gives a page to a browser; ok is false when another has it, or
+// Bind gives a page to a browser; ok is false when another has it, or
 // its time is over.
-func (db *DB) BindLinkPage(ctx context.Context, tokenHash, browserHash [32]byte, now postern.Time) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s LinkPages) Bind(ctx context.Context, tokenHash, browserHash [32]byte, now postern.Time) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE link_page SET browser_hash = $2 WHERE token_hash = $1 AND length(browser_hash) = 0 AND expires_at > $3`, tokenHash[:], browserHash[:], now)
 		ok = n == 1
 		return err

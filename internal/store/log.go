@@ -31,32 +31,32 @@ type EventPage struct {
 	More    bool  // there may be more behind Last
 }
 
-// Events reads the log of a workspace after a position. A page may have fewer
+// List reads the log of a workspace after a position. A page may have fewer
 // entries than the limit, and still more behind it: a filter that lets little
 // through must not read the whole log for one page.
 //
 // The order is that of position. One writer hands positions out within its
 // transactions, so that they become visible in their order and nothing is
 // ever committed before a position that was read.
-func (db *DB) Events(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64, limit int) (p EventPage, err error) {
-	last, n, err := db.scanLog(ctx, ws, after)
+func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64, limit int) (p EventPage, err error) {
+	last, n, err := s.scan(ctx, ws, after)
 	if err != nil {
 		return p, err
 	}
-	return db.logPage(ctx, ws, f, span{after, last, last, n == logScan}, "", limit)
+	return s.page(ctx, ws, f, span{after, last, last, n == logScan}, "", limit)
 }
 
-// EventsBefore is Events the other way, newest first: it reads before a position,
+// Before is Events the other way, newest first: it reads before a position,
 // and no further back than behind a floor.
-func (db *DB) EventsBefore(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64, limit int) (p EventPage, err error) {
+func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64, limit int) (p EventPage, err error) {
 	var first int64
 	var n int
-	err = db.row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
+	err = s.db.row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
 	if err != nil {
 		return p, err
 	}
-	return db.logPage(ctx, ws, f, span{first - 1, before - 1, first, n == logScan}, " DESC", limit)
+	return s.page(ctx, ws, f, span{first - 1, before - 1, first, n == logScan}, " DESC", limit)
 }
 
 // span is a part of the log that one page may look at: behind after, up to last.
@@ -66,11 +66,11 @@ type span struct {
 	more        bool  // there is more beyond
 }
 
-// logPage reads a part of the log in the order of position, or the other way.
-func (db *DB) logPage(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string, limit int) (p EventPage, err error) {
+// page reads a part of the log in the order of position, or the other way.
+func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string, limit int) (p EventPage, err error) {
 	size := 0
-	err = db.rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
-		AND ($4 = 'null' OR type IN `+db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+db.dialect.inList(5)+`) ORDER BY position`+order+` LIMIT $6 + 0`,
+	err = s.db.rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
+		AND ($4 = 'null' OR type IN `+s.db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.dialect.inList(5)+`) ORDER BY position`+order+` LIMIT $6 + 0`,
 		[]any{ws, in.after, in.last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
@@ -93,49 +93,49 @@ func (db *DB) logPage(ctx context.Context, ws postern.WorkspaceID, f EventFilter
 
 var errPageFull = errors.New("a page of the log is full")
 
-// scanLog says how far the part of the log reaches that one page may look at,
+// scan says how far the part of the log reaches that one page may look at,
 // and how many events are in it.
-func (db *DB) scanLog(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
-	err = db.row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
+func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
+	err = s.db.row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`, []any{ws, after, logScan}, &last, &n)
 	return last, n, err
 }
 
-// EventPlace finds an event of the workspace in the log: its position and its
+// Place finds an event of the workspace in the log: its position and its
 // device. It refuses like [DB.Device]; a removed event is not found.
-func (db *DB) EventPlace(ctx context.Context, ws postern.WorkspaceID, id postern.EventID) (position int64, device postern.DeviceID, err error) {
-	err = db.row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &position, &device)
-	return position, device, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM event WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
+func (s Events) Place(ctx context.Context, ws postern.WorkspaceID, id postern.EventID) (position int64, device postern.DeviceID, err error) {
+	err = s.db.row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &position, &device)
+	return position, device, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM event WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
 }
 
-// LogFloor says how far the log of a workspace was removed, and the latest
+// Floor says how far the log of a workspace was removed, and the latest
 // time of a removed event; zeros when nothing ever was.
-func (db *DB) LogFloor(ctx context.Context, ws postern.WorkspaceID) (position int64, at postern.Time, err error) {
-	err = db.row(ctx, `SELECT position, made_at FROM event_floor WHERE workspace_id = $1`, []any{ws}, &position, &at)
+func (s Events) Floor(ctx context.Context, ws postern.WorkspaceID) (position int64, at postern.Time, err error) {
+	err = s.db.row(ctx, `SELECT position, made_at FROM event_floor WHERE workspace_id = $1`, []any{ws}, &position, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}
 	return position, at, err
 }
 
-// LogEnd is the position of the newest event of a workspace.
-func (db *DB) LogEnd(ctx context.Context, ws postern.WorkspaceID) (position int64, err error) {
-	err = db.row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event WHERE workspace_id = $1
+// End is the position of the newest event of a workspace.
+func (s Events) End(ctx context.Context, ws postern.WorkspaceID) (position int64, err error) {
+	err = s.db.row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event WHERE workspace_id = $1
 		UNION ALL SELECT position FROM event_floor WHERE workspace_id = $1) ends`, []any{ws}, &position)
 	return position, err
 }
 
-// NewestEvent is the last event of a workspace up to a position, of some
+// Newest is the last event of a workspace up to a position, of some
 // devices when these are not nil; "" when there is none. Each device is looked
 // up by itself: one that is silent must not cost a walk through the log.
-func (db *DB) NewestEvent(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID, upTo int64) (id postern.EventID, err error) {
+func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID, upTo int64) (id postern.EventID, err error) {
 	query, args := `SELECT id FROM event WHERE workspace_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`, []any{ws, upTo}
 	if devices != nil {
-		query = `WITH named (id) AS ` + db.dialect.inList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
+		query = `WITH named (id) AS ` + s.db.dialect.inList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
 			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2)) FROM named)`
 		args = append(args, asJSON(devices))
 	}
-	err = db.row(ctx, query, args, &id)
+	err = s.db.row(ctx, query, args, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -146,11 +146,11 @@ const deviceHealth = `SELECT position, id, type, created_at, body FROM event WHE
 
 // DeviceHealth lists what became of a device, the newest first, before a place in
 // the log; 0 is its end.
-func (db *DB) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, before int64, limit int) (list []LogEntry, err error) {
+func (s Events) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, before int64, limit int) (list []LogEntry, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	err = db.rows(ctx, deviceHealth, []any{ws, id, before, limit}, func(r *sql.Rows) error {
+	err = s.db.rows(ctx, deviceHealth, []any{ws, id, before, limit}, func(r *sql.Rows) error {
 		e := LogEntry{Event: postern.Event{WorkspaceID: ws, DeviceID: id}}
 		err := r.Scan(&e.Position, &e.ID, &e.Type, &e.At, &e.Body)
 		list = append(list, e)

@@ -18,18 +18,18 @@ func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 			logMany(t, db, d, 4, postern.MessageSent, testNow)
 			logMany(t, db, d, 3, postern.MessageRead, testNow)
 		}
-		end, err := db.LogEnd(t.Context(), ws)
+		end, err := db.Events.End(t.Context(), ws)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, f := range map[string]EventFilter{"all": {}, "a kind": {Types: []postern.EventType{postern.MessageRead}}, "a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}}} {
-			want, err := db.Events(t.Context(), ws, f, 2, 100)
+			want, err := db.Events.List(t.Context(), ws, f, 2, 100)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []LogEntry
 			for p := (EventPage{Last: end + 1, More: true}); p.More; got = append(got, p.Entries...) {
-				if p, err = db.EventsBefore(t.Context(), ws, f, p.Last, 2, 3); err != nil || len(p.Entries) > 3 {
+				if p, err = db.Events.Before(t.Context(), ws, f, p.Last, 2, 3); err != nil || len(p.Entries) > 3 {
 					t.Fatal(p, err)
 				}
 			}

@@ -19,8 +19,8 @@ func scanMember(s scanner) (m postern.Member, err error) {
 const membershipsOf = `SELECT ` + memberColumns + ` WHERE m.user_id = $1 AND m.workspace_id > $2 ORDER BY m.workspace_id LIMIT $3 + 0`
 
 // Memberships lists the workspaces of a user, the oldest first.
-func (db *DB) Memberships(ctx context.Context, id postern.UserID, p Page) (list []postern.Member, err error) {
-	err = db.rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
+func (s Members) Memberships(ctx context.Context, id postern.UserID, p Page) (list []postern.Member, err error) {
+	err = s.db.rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
 		list = append(list, m)
 		return err
@@ -28,19 +28,19 @@ func (db *DB) Memberships(ctx context.Context, id postern.UserID, p Page) (list 
 	return list, err
 }
 
-// Member finds a user in a workspace.
-func (db *DB) Member(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
-	m, err := scanMember(db.one(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
+// Get finds a user in a workspace.
+func (s Members) Get(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
+	m, err := scanMember(s.db.one(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, postern.Errorf(postern.NotFound, "there is no such workspace")
 	}
 	return m, err
 }
 
-// Members lists the members of a workspace, at most limit, those who joined first
+// List lists the members of a workspace, at most limit, those who joined first
 // before the others.
-func (db *DB) Members(ctx context.Context, ws postern.WorkspaceID, limit int) (list []postern.Member, err error) {
-	err = db.rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
+func (s Members) List(ctx context.Context, ws postern.WorkspaceID, limit int) (list []postern.Member, err error) {
+	err = s.db.rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
 		list = append(list, m)
 		return err
@@ -85,18 +85,18 @@ func (t *tx) role(ws postern.WorkspaceID, id postern.UserID) (role postern.Role,
 
 // SetRole changes what a user may do in a workspace, and revokes the open
 // invitations that the user may not give any longer.
-func (db *DB) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule, act Act) error {
-	return db.changeMember(ctx, ws, id, rule, act, func(t *tx) error {
+func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule, act Act) error {
+	return s.change(ctx, ws, id, rule, act, func(t *tx) error {
 		return errors.Join(
 			t.exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
 			t.revokeBy(ws, id, role, act.At))
 	})
 }
 
-// RemoveMember takes a user out of a workspace, and revokes the open invitations
+// Remove takes a user out of a workspace, and revokes the open invitations
 // that the user has made or been given.
-func (db *DB) RemoveMember(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act) error {
-	return db.changeMember(ctx, ws, id, rule, act, func(t *tx) error {
+func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act) error {
+	return s.change(ctx, ws, id, rule, act, func(t *tx) error {
 		return errors.Join(
 			t.exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
 			t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users WHERE id = $1) AND used_at = 0 AND revoked_at = 0`, id, ws, act.At),
@@ -104,8 +104,8 @@ func (db *DB) RemoveMember(ctx context.Context, ws postern.WorkspaceID, id poste
 	})
 }
 
-func (db *DB) changeMember(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act, change func(*tx) error) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act, change func(*tx) error) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		s, err := t.standing(ws, act.UserID, id)
 		if err != nil {
 			return err

@@ -267,13 +267,13 @@ func countUnits(t *tx, list []pending) error {
 		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = have.messages + excluded.messages`, args...)
 }
 
-// QueueMessage accepts an outbound message.
-func (db *DB) QueueMessage(ctx context.Context, o QueueMessage) error { return db.do(ctx, o) }
+// Queue accepts an outbound message.
+func (s Messages) Queue(ctx context.Context, o QueueMessage) error { return s.db.do(ctx, o) }
 
-// Message finds a message of the workspace.
-func (db *DB) Message(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
-	m, err := scanMessage(db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return m, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
+// Get finds a message of the workspace.
+func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
+	m, err := scanMessage(s.db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return m, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
 // MessageFilter narrows a list of messages; zero members ask for nothing.
@@ -294,12 +294,12 @@ func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
-// Messages lists a workspace's messages, newest first. The page's After is the
+// List lists a workspace's messages, newest first. The page's After is the
 // id of the last message seen.
-func (db *DB) Messages(ctx context.Context, ws postern.WorkspaceID, f MessageFilter, p Page) (list []postern.Message, err error) {
-	err = db.rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
+func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter, p Page) (list []postern.Message, err error) {
+	err = s.db.rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
-		AND ($3 = 'null' OR device_id IN `+db.dialect.inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
+		AND ($3 = 'null' OR device_id IN `+s.db.dialect.inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
 		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8) AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
 		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived}, func(r *sql.Rows) error {
 			m, err := scanMessage(r)

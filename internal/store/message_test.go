@@ -14,21 +14,21 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 		m := queue(t, db, d)
 		receipt := func(s postern.MessageStatus) {
 			t.Helper()
-			if err := db.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: s, At: testNow, Now: testNow}}); err != nil {
+			if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: s, At: testNow, Now: testNow}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if ok, err := db.MarkSending(t.Context(), m.ID); !ok || err != nil {
+		if ok, err := db.Outbox.MarkSending(t.Context(), m.ID); !ok || err != nil {
 			t.Fatalf("MarkSending = %v, %v", ok, err)
 		}
 		receipt(postern.Read) // before the network's answer to the send
-		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		receipt(postern.Delivered) // late
 		receipt(postern.Read)      // again
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.sent", "message.delivered", "message.read")
-		got, err := db.Message(t.Context(), d.WorkspaceID, m.ID)
+		got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID)
 		if err != nil || got.Status != postern.Read || got.SentAt == 0 || got.DeliveredAt == 0 || got.ReadAt == 0 {
 			t.Errorf("message = %+v (%v), want read with all times", got, err)
 		}
@@ -41,32 +41,32 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		never, maybe, took := queue(t, db, d), queue(t, db, d), queue(t, db, d)
 		for _, m := range []postern.Message{maybe, took} {
-			if ok, err := db.MarkSending(t.Context(), m.ID); !ok || err != nil {
+			if ok, err := db.Outbox.MarkSending(t.Context(), m.ID); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 		}
-		db.NoFrameLeft(took.ID)
-		n, err := db.ExpireOutbound(t.Context(), never.ExpiresAt, 10)
+		db.Outbox.NoFrameLeft(took.ID)
+		n, err := db.Outbox.Expire(t.Context(), never.ExpiresAt, 10)
 		if n != 3 || err != nil {
 			t.Fatalf("ExpireOutbound = %d, %v, want 3", n, err)
 		}
 		for m, want := range map[postern.MessageID]postern.MessageStatus{never.ID: postern.Expired, took.ID: postern.Expired, maybe.ID: postern.Failed} {
-			got, err := db.Message(t.Context(), d.WorkspaceID, m)
+			got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m)
 			if err != nil || got.Status != want {
 				t.Errorf("message is %s (%v), want %s", got.Status, err, want)
 			}
 		}
-		if used, err := db.MessagesUsed(t.Context(), d.WorkspaceID, MonthOf(testNow)); used != 1 || err != nil {
+		if used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow)); used != 1 || err != nil {
 			t.Errorf("used %d (%v), want 1: only what may have arrived costs", used, err)
 		}
 		// The one exception: a receipt moves an unconfirmed message on.
-		if err := db.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}, {DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
+		if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}, {DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.Message(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered || got.Error != nil {
+		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered || got.Error != nil {
 			t.Errorf("unconfirmed message after its receipt: %s, error %v (%v), want delivered", got.Status, got.Error, err)
 		}
-		if got, err := db.Message(t.Context(), d.WorkspaceID, never.ID); got.Status != postern.Expired {
+		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, never.ID); got.Status != postern.Expired {
 			t.Errorf("expired message after a receipt: %s (%v), want expired", got.Status, err)
 		}
 	})
@@ -80,7 +80,7 @@ func TestMessagesLeaveInTheOrderTheyWereAccepted(t *testing.T) {
 		for range 100 {
 			want = append(want, string(queue(t, db, d).ID))
 		}
-		list, err := db.NextOutbound(t.Context(), d.ID, 1000)
+		list, err := db.Outbox.Next(t.Context(), d.ID, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestWhatTheNetworkGivesAgainMakesNoSecondEvent(t *testing.T) {
 			inboundOf(d, "A", "lid:1", "one"), inboundOf(d, "A", "lid:1", "one"),
 			inboundOf(d, "A", "lid:2", "another contact chose the same id"), inboundOf(d, "B", "lid:1", "two"),
 		} {
-			if err := db.RecordInbound(t.Context(), o); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,12 +123,12 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		dark.Type, dark.Undecryptable, dark.Message.Type = postern.MessageUndecryptable, true, postern.TypeUnsupported
 		readable := inboundOf(d, "A", "lid:1", "now it can be read")
 		for _, o := range []RecordInbound{dark, dark, readable, readable, dark} {
-			if err := db.RecordInbound(t.Context(), o); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.undecryptable", "message.received")
-		list, err := db.Messages(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
+		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
 		if err != nil || len(list) != 1 || list[0].Body != "now it can be read" || list[0].ID != dark.Message.ID {
 			t.Errorf("messages = %+v (%v), want the one, completed", list, err)
 		}
@@ -141,15 +141,15 @@ func TestForeignRowsCannotBeSeen(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		m := queue(t, db, d)
 		other := newWorkspace(t, db)
-		_, err := db.Message(t.Context(), other, m.ID)
+		_, err := db.Messages.Get(t.Context(), other, m.ID)
 		if got := postern.ReasonOf(err); got != postern.ResourceNotAllowed {
 			t.Errorf("another workspace's message: %s, want resource-not-allowed", got)
 		}
-		_, err = db.Message(t.Context(), other, "msg_none")
+		_, err = db.Messages.Get(t.Context(), other, "msg_none")
 		if got := postern.ReasonOf(err); got != postern.NotFound {
 			t.Errorf("no message: %s, want not-found", got)
 		}
-		if list, err := db.Messages(t.Context(), other, MessageFilter{}, Page{Limit: 10}); len(list) != 0 || err != nil {
+		if list, err := db.Messages.List(t.Context(), other, MessageFilter{}, Page{Limit: 10}); len(list) != 0 || err != nil {
 			t.Errorf("another workspace lists %d messages (%v)", len(list), err)
 		}
 	})
@@ -161,19 +161,19 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		queue(t, db, d)
 		left := queue(t, db, d)
-		if _, err := db.MarkSending(t.Context(), left.ID); err != nil {
+		if _, err := db.Outbox.MarkSending(t.Context(), left.ID); err != nil {
 			t.Fatal(err)
 		}
 		e, err := d.Event(postern.DeviceUnlinked)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = db.RequestUnlink(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink, FailQueued: true, At: testNow, Event: &e})
+		err = db.Devices.RequestUnlink(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink, FailQueued: true, At: testNow, Event: &e})
 		if err != nil {
 			t.Fatal(err)
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.failed", "message.failed", "device.unlinked")
-		if used, err := db.MessagesUsed(t.Context(), d.WorkspaceID, MonthOf(testNow)); used != 1 || err != nil {
+		if used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow)); used != 1 || err != nil {
 			t.Errorf("used %d (%v), want 1: one frame may have left", used, err)
 		}
 	})
@@ -184,18 +184,18 @@ func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		for range 3 {
-			if err := db.RecordInbound(t.Context(), inboundOf(d, postern.NewNetworkID(), "lid:1", "secret words")); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, postern.NewNetworkID(), "lid:1", "secret words")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := db.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
+		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Device(t.Context(), d.WorkspaceID, d.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.Devices.Get(t.Context(), d.WorkspaceID, d.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a deleted device can be read: %v", err)
 		}
 		for i := 0; ; i++ {
-			purged, err := db.PurgeDevice(t.Context(), d.ID)
+			purged, err := db.Devices.Purge(t.Context(), d.ID)
 			if err != nil || i > 10 {
 				t.Fatalf("PurgeDevice, round %d: %v", i, err)
 			}
@@ -223,7 +223,7 @@ func TestPagesFollowEachOther(t *testing.T) {
 		var got []string
 		p := Page{Limit: 3}
 		for range 5 {
-			list, err := db.Messages(t.Context(), d.WorkspaceID, MessageFilter{Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound, Since: testNow, Until: testNow.Add(time.Hour)}, p)
+			list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound, Since: testNow, Until: testNow.Add(time.Hour)}, p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 
 // QueueNotice queues a notice for an endpoint of the workspace, which must be
 // active. d says what it is; body is what is posted.
-func (db *DB) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}

@@ -8,9 +8,9 @@ import (
 )
 
 // noticesOf are the deliveries of an endpoint that are no events.
-func noticesOf(t *testing.T, db *DB, id postern.EndpointID) (list []DueDelivery) {
+func noticesOf(t *testing.T, db *Store, id postern.EndpointID) (list []DueDelivery) {
 	t.Helper()
-	due, err := db.DueDeliveries(t.Context(), id, testNow.Add(1e15), true, 100)
+	due, err := db.Deliveries.Due(t.Context(), id, testNow.Add(1e15), true, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 		hook := func(ws postern.WorkspaceID, devices []postern.DeviceID, events ...string) postern.EndpointID {
 			e := newEndpoint(t, db, ws, events...)
 			change(t, db, e, func(e *postern.Endpoint) { e.DeviceIDs, e.Status = devices, postern.EndpointPending })
-			if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+			if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
 				t.Fatal(err)
 			}
 			return e.ID
@@ -39,12 +39,12 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 		asks := []postern.EndpointID{hook(ws, nil, "webhook.disabled"), hook(ws, []postern.DeviceID{d.ID, other.ID}, "message.*", "webhook.disabled")}
 		quiet := []postern.EndpointID{hook(ws, nil, "*"), hook(ws, nil, "message.*"), hook(ws, []postern.DeviceID{other.ID}, "webhook.disabled"), hook(newWorkspace(t, db), nil, "webhook.disabled"), dying.ID}
 		receiveN(t, db, d, 1)
-		due, err := db.DueDeliveries(t.Context(), dying.ID, testNow, true, 1)
+		due, err := db.Deliveries.Due(t.Context(), dying.ID, testNow, true, 1)
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}
 		a := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}
-		if err := db.FinishAttempt(t.Context(), a); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		seen := map[postern.EventID]bool{}
@@ -74,7 +74,7 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 		if len(seen) != 1 || count(t, db, `SELECT count(*) FROM event WHERE type = 'webhook.disabled'`) != 0 {
 			t.Errorf("%d eventIds, want one, and none in the log", len(seen))
 		}
-		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}); err != nil {
 			t.Fatal(err)
 		}
 		if list := noticesOf(t, db, asks[0]); len(list) != 1 {

@@ -10,8 +10,8 @@ import (
 // SetOperator makes the user with an address an operator, or takes that back. What
 // is so already is left alone, and not recorded. What only an operator could make goes
 // with the right: invitations, and links for the passwords of others.
-func (db *DB) SetOperator(ctx context.Context, email string, on bool, act Act) (u postern.User, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) (u postern.User, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		var ok bool
 		if u, _, ok, err = t.userByEmail(email); err != nil {
 			return err

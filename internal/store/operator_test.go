@@ -12,15 +12,15 @@ import (
 )
 
 // newUser makes a user who belongs to workspaces as their owner.
-func addUser(t *testing.T, db *DB, email string, workspaces ...postern.WorkspaceID) postern.User {
+func addUser(t *testing.T, db *Store, email string, workspaces ...postern.WorkspaceID) postern.User {
 	t.Helper()
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
-	err := db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, "hash") }))
+	err := db.db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, "hash") }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, ws := range workspaces {
-		if err := db.do(t.Context(), opFunc(func(t *tx) error { return t.addMember(ws, u, postern.Owner, testNow) })); err != nil {
+		if err := db.db.do(t.Context(), opFunc(func(t *tx) error { return t.addMember(ws, u, postern.Owner, testNow) })); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,17 +38,17 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 			for range 3 {
 				queue(t, db, d)
 			}
-			if ok, err := db.MarkSending(ctx, queue(t, db, d).ID); err != nil || !ok {
+			if ok, err := db.Outbox.MarkSending(ctx, queue(t, db, d).ID); err != nil || !ok {
 				t.Fatal("it cannot be marked", err)
 			}
 			sent := queue(t, db, d)
-			if err := db.FinishOutbound(ctx, FinishOutbound{MessageID: sent.ID, Status: postern.Sent, At: testNow}); err != nil {
+			if err := db.Outbox.Finish(ctx, FinishOutbound{MessageID: sent.ID, Status: postern.Sent, At: testNow}); err != nil {
 				t.Fatal(err)
 			}
 			deliverable(t, db, d, postern.EndpointActive, 2)
 			deliverable(t, db, d, postern.EndpointPaused, 1)
 		}
-		s, err := db.System(ctx, testNow.Add(time.Hour))
+		s, err := db.System.Get(ctx, testNow.Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +61,10 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 		if s.Size < 10_000 || !strings.Contains(s.Engine, map[bool]string{true: "PostgreSQL 1", false: "SQLite 3."}[on.postgres]) {
 			t.Errorf("%s has %d bytes", s.Engine, s.Size)
 		}
-		if s, err := db.System(ctx, testNow-1); err != nil || s.Due != 0 || s.OldestDue != 0 {
+		if s, err := db.System.Get(ctx, testNow-1); err != nil || s.Due != 0 || s.OldestDue != 0 {
 			t.Errorf("before their time %d are due since %d, %v", s.Due, s.OldestDue, err)
 		}
-		list, err := db.AllMessageHours(ctx, 0)
+		list, err := db.Hours.AllMessages(ctx, 0)
 		if err != nil || len(list) != 1 || list[0].Accepted != 10 || list[0].Sent != 2 {
 			t.Errorf("the hours are %+v, %v", list, err)
 		}
@@ -73,11 +73,11 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 
 // deliverable gives a device's workspace an endpoint in a state, to which deliveries
 // are due now.
-func deliverable(t *testing.T, db *DB, d postern.Device, status postern.EndpointStatus, n int) {
+func deliverable(t *testing.T, db *Store, d postern.Device, status postern.EndpointStatus, n int) {
 	t.Helper()
 	e := newEndpoint(t, db, d.WorkspaceID)
 	for i := range n {
-		err := db.do(t.Context(), opFunc(func(t *tx) error {
+		err := db.db.do(t.Context(), opFunc(func(t *tx) error {
 			id := postern.NewDeliveryID()
 			return t.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
 				VALUES ($1, $2, $3, 'e', $4, $5, 'message.sent', 'pending', 0, $6, $6, 0, 0, 0, '', 0)`, id, d.WorkspaceID, e.ID, 1000+i, d.ID, testNow.Add(time.Duration(i)*time.Minute))
@@ -86,7 +86,7 @@ func deliverable(t *testing.T, db *DB, d postern.Device, status postern.Endpoint
 			t.Fatal(err)
 		}
 	}
-	if err := db.do(t.Context(), opFunc(func(t *tx) error { return t.exec(`UPDATE endpoint SET status = $2 WHERE id = $1`, e.ID, status) })); err != nil {
+	if err := db.db.do(t.Context(), opFunc(func(t *tx) error { return t.exec(`UPDATE endpoint SET status = $2 WHERE id = $1`, e.ID, status) })); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		var ids []postern.WorkspaceID
 		for i, name := range []string{"Acme 100%", "ÄRZTE", "acme_two", `back\slash`} {
 			ws := postern.Workspace{ID: postern.WorkspaceID(fmt.Sprintf("ws_%d", i)), Name: name, Plan: "growth", CreatedAt: testNow}
-			if err := db.CreateWorkspace(t.Context(), ws); err != nil {
+			if err := db.Workspaces.Create(t.Context(), ws); err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, ws.ID)
@@ -106,7 +106,7 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		newDevice(t, db, ids[1], postern.Unlinked)
 		addUser(t, db, "ada@example.com", ids[1], ids[2])
 		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3", "ÄRZTE": "1", "ws_2": "2", "none": ""} {
-			list, err := db.WorkspacesUsed(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
+			list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
 			var got []string
 			for _, u := range list {
 				got = append(got, strings.TrimPrefix(string(u.ID), "ws_"))
@@ -115,14 +115,14 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 				t.Errorf("%q finds %v, %v, want %s", text, got, err, want)
 			}
 		}
-		list, err := db.WorkspacesUsed(t.Context(), MonthOf(testNow), "", Page{After: "ws_0", Limit: 1})
+		list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), "", Page{After: "ws_0", Limit: 1})
 		if err != nil || len(list) != 1 || list[0].ID != "ws_1" || list[0].Messages != 1 || list[0].Devices != 1 || list[0].Members != 1 {
 			t.Errorf("after the first come %+v, %v", list, err)
 		}
-		if one, err := db.WorkspaceUsed(t.Context(), "ws_1", MonthOf(testNow)); err != nil || one != list[0] {
+		if one, err := db.Workspaces.GetWithUsage(t.Context(), "ws_1", MonthOf(testNow)); err != nil || one != list[0] {
 			t.Errorf("by itself it is %+v, %v", one, err)
 		}
-		if _, err := db.WorkspaceUsed(t.Context(), "ws_9", ""); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.Workspaces.GetWithUsage(t.Context(), "ws_9", ""); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("one that is not there is answered %v", err)
 		}
 	})
@@ -136,11 +136,11 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 		addUser(t, db, "bob_b@example.com")
 		for i := range 3 {
 			at := testNow.Add(time.Duration(i) * time.Minute)
-			if err := db.RecordAct(t.Context(), Act{At: at, UserID: ada.ID, Act: []string{"user.signed-in", "user.signed-in", "user.password-changed"}[i], Subject: string(ada.ID)}); err != nil {
+			if err := db.Audit.Record(t.Context(), Act{At: at, UserID: ada.ID, Act: []string{"user.signed-in", "user.signed-in", "user.password-changed"}[i], Subject: string(ada.ID)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		list, err := db.Persons(t.Context(), "", 1, Page{Limit: 9})
+		list, err := db.Users.List(t.Context(), "", 1, Page{Limit: 9})
 		if err != nil || len(list) != 2 {
 			t.Fatalf("there are %+v, %v", list, err)
 		}
@@ -151,11 +151,11 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 			t.Errorf("the second is %+v", p)
 		}
 		for text, want := range map[string]int{"example": 2, "_": 1, "%": 0} {
-			if list, err := db.Persons(t.Context(), text, 1, Page{Limit: 9}); err != nil || len(list) != want {
+			if list, err := db.Users.List(t.Context(), text, 1, Page{Limit: 9}); err != nil || len(list) != want {
 				t.Errorf("%q finds %+v, %v", text, list, err)
 			}
 		}
-		if list, err := db.Persons(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil || len(list) != 1 || list[0].Email != "bob_b@example.com" {
+		if list, err := db.Users.List(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil || len(list) != 1 || list[0].Email != "bob_b@example.com" {
 			t.Errorf("after the first come %+v, %v", list, err)
 		}
 	})
@@ -170,7 +170,7 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 		ada := addUser(t, db, "ada@example.com")
 		flip := func(on bool) {
 			for range 2 { // the second changes nothing
-				u, err := db.SetOperator(ctx, ada.Email, on, Act{At: testNow, Act: fmt.Sprint("user.operator-", on)})
+				u, err := db.Users.SetOperator(ctx, ada.Email, on, Act{At: testNow, Act: fmt.Sprint("user.operator-", on)})
 				if err != nil || u.Operator != on {
 					t.Fatalf("an operator: %v, %v", u.Operator, err)
 				}
@@ -179,15 +179,15 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 		act := Act{At: testNow, UserID: ada.ID, WorkspaceID: ws, Act: "workspace.changed"}
 		link := PasswordLink{TokenHash: "h", ExpiresAt: testNow}
 		all := map[string]func(context.Context) error{
-			"plan": func(ctx context.Context) error { return db.SetPlan(ctx, ws, postern.Plan{Name: "pro"}, testNow, act) },
+			"plan": func(ctx context.Context) error { return db.Workspaces.SetPlan(ctx, ws, postern.Plan{Name: "pro"}, testNow, act) },
 			"limits": func(ctx context.Context) error {
-				_, err := db.ChangeLimits(ctx, ws, postern.Limits{}, testNow, act)
+				_, err := db.Workspaces.ChangeLimits(ctx, ws, postern.Limits{}, testNow, act)
 				return err
 			},
 			"new": func(ctx context.Context) error {
-				return db.CreateWorkspace(ctx, postern.Workspace{ID: postern.NewWorkspaceID()}, act)
+				return db.Workspaces.Create(ctx, postern.Workspace{ID: postern.NewWorkspaceID()}, act)
 			},
-			"link": func(ctx context.Context) error { _, err := db.SetPasswordLink(ctx, ada.Email, link, act); return err },
+			"link": func(ctx context.Context) error { _, err := db.PasswordLinks.Set(ctx, ada.Email, link, act); return err },
 		}
 		flip(true)
 		for name, do := range all {
@@ -204,7 +204,7 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM audit`); n != 6 {
 			t.Errorf("%d acts are written down, want 6", n)
 		}
-		if _, err := db.SetOperator(ctx, "eve@example.com", true, Act{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.Users.SetOperator(ctx, "eve@example.com", true, Act{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("somebody who is not there: %v", err)
 		}
 	})

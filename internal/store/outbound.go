@@ -18,15 +18,15 @@ type QueuedMessage struct {
 	FrameLeft bool
 }
 
-// NextOutbound gives the oldest messages that a device still has to send.
-func (db *DB) NextOutbound(ctx context.Context, device postern.DeviceID, limit int) ([]QueuedMessage, error) {
-	return db.queuedMessages(ctx, ``, device, limit)
+// Next gives the oldest messages that a device still has to send.
+func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([]QueuedMessage, error) {
+	return s.queued(ctx, ``, device, limit)
 }
 
-// queuedMessages reads those for which more holds; the parameters are the
+// queued reads those for which more holds; the parameters are the
 // device, the limit, and what more says.
-func (db *DB) queuedMessages(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
-	err = db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
+	err = s.db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m
@@ -57,25 +57,25 @@ func hasMessages() string {
 	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
 }
 
-// NextOutboundOf gives the oldest messages of a kind that a device still has to
+// NextOf gives the oldest messages of a kind that a device still has to
 // send; since says what is lately.
-func (db *DB) NextOutboundOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) ([]QueuedMessage, error) {
+func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) ([]QueuedMessage, error) {
 	if kind == Repeating {
-		return db.queuedMessages(ctx, ` AND m.frame_left = 1`, device, limit)
+		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
 	}
 	where := map[ChatKind]string{
 		Answering: wroteLately(),
 		Known:     `NOT ` + wroteLately() + ` AND ` + hasMessages(),
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
-	return db.queuedMessages(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
+	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
 }
 
 // MarkSending notes, before the first frame leaves, that a message may from
 // now on have reached the network. ok is false when it is no longer queued.
-func (db *DB) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
+func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
 	o := &markSending{id: id}
-	err = db.do(ctx, o)
+	err = s.db.do(ctx, o)
 	return o.ok, err
 }
 
@@ -112,8 +112,8 @@ func (*markSending) applyAll(t *tx, list []pending) (rest []pending, err error) 
 
 // NoFrameLeft takes MarkSending's note back when the first attempt provably
 // sent nothing.
-func (db *DB) NoFrameLeft(id postern.MessageID) {
-	db.writer.later(opFunc(func(t *tx) error {
+func (s Outbox) NoFrameLeft(id postern.MessageID) {
+	s.db.writer.later(opFunc(func(t *tx) error {
 		return t.exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
 	}))
 }
@@ -206,19 +206,19 @@ func (t *tx) recordStatus(m postern.Message, at postern.Time) error {
 	return t.record(e, at)
 }
 
-// FinishOutbound ends the sending of a message. It does nothing when the
+// Finish ends the sending of a message. It does nothing when the
 // message has moved on by itself.
-func (db *DB) FinishOutbound(ctx context.Context, o FinishOutbound) error { return db.do(ctx, o) }
+func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return s.db.do(ctx, o) }
 
-// ExpireOutbound ends up to limit messages whose time is over: expired, with
+// Expire ends up to limit messages whose time is over: expired, with
 // their unit given back, when no frame ever left; failed and unconfirmed
 // otherwise. It says how many.
-func (db *DB) ExpireOutbound(ctx context.Context, now postern.Time, limit int) (n int, err error) {
-	due, err := db.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
+func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
+	due, err := s.db.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
 	if err != nil || !due {
 		return 0, err // the common case costs no write
 	}
-	err = db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		due, err := overdue(t, now, limit)
 		n = len(due)
 		for _, q := range due {
@@ -430,14 +430,14 @@ func (t *tx) storeMoved(moved map[postern.MessageID]postern.Message) error {
 }
 
 // RecordReceipts moves outbound messages forward.
-func (db *DB) RecordReceipts(ctx context.Context, list []Receipt) error {
-	return db.do(ctx, receipts(list))
+func (s Messages) RecordReceipts(ctx context.Context, list []Receipt) error {
+	return s.db.do(ctx, receipts(list))
 }
 
-// OutboundByNetworkID finds a message that the device sent under its present
+// ByNetworkID finds a message that the device sent under its present
 // number; ok is false when there is none.
-func (db *DB) OutboundByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
-	m, err = scanMessage(db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
+func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
+	m, err = scanMessage(s.db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

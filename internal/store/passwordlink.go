@@ -19,10 +19,10 @@ type NewUser struct {
 	Act         Act
 }
 
-// CreateUser adds a user to a workspace. One with the same address who is there
+// Create adds a user to a workspace. One with the same address who is there
 // becomes a member; linked tells whether there is a password yet to be chosen.
-func (db *DB) CreateUser(ctx context.Context, o NewUser) (u postern.User, linked bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if _, err := t.workspace(o.WorkspaceID); err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ type PasswordLink struct {
 	MadeBy    postern.UserID // the operator, or the user who asked; "" is whoever reaches the socket
 }
 
-// SetPasswordLink replaces the link by which the user with an address may choose a
+// Set replaces the link by which the user with an address may choose a
 // password.
-func (db *DB) SetPasswordLink(ctx context.Context, email string, l PasswordLink, act Act) (u postern.User, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, act Act) (u postern.User, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		var ok bool
 		if u, _, ok, err = t.userByEmail(email); err != nil {
 			return err
@@ -88,11 +88,11 @@ func (db *DB) SetPasswordLink(ctx context.Context, email string, l PasswordLink,
 	return u, err
 }
 
-// AskPasswordLink replaces the link by which the user with an address may choose a
+// Ask replaces the link by which the user with an address may choose a
 // password, for the user. It is not made when nobody has the address, or in place of
 // an open one that does more.
-func (db *DB) AskPasswordLink(ctx context.Context, email string, l PasswordLink, act Act) (made bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s PasswordLinks) Ask(ctx context.Context, email string, l PasswordLink, act Act) (made bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		made = false // an earlier try may have been undone
 		u, _, ok, err := t.userByEmail(email)
 		if err != nil || !ok {
@@ -121,20 +121,20 @@ func (l PasswordLink) columns() []any {
 	return []any{l.UserID, l.TokenHash, l.ExpiresAt, alone, l.MadeBy}
 }
 
-// PasswordLink finds who may choose a password by a token; ok is false when nobody
+// Get finds who may choose a password by a token; ok is false when nobody
 // may.
-func (db *DB) PasswordLink(ctx context.Context, tokenHash string, now postern.Time) (u postern.User, ok bool, err error) {
-	err = db.row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
+func (s PasswordLinks) Get(ctx context.Context, tokenHash string, now postern.Time) (u postern.User, ok bool, err error) {
+	err = s.db.row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return u, false, nil
 	}
 	return u, err == nil, err
 }
 
-// UsePasswordLink sets the password of a user by a link, which is used up, ends
+// Use sets the password of a user by a link, which is used up, ends
 // all sign-ins, and disconnects all identities. It gives the user's new epoch.
-func (db *DB) UsePasswordLink(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) (epoch int64, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) (epoch int64, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		alone := 0
 		err := t.row(`SELECT alone FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`, []any{tokenHash, id, act.At}, &alone)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -11,8 +11,8 @@ import (
 // that is by then, are free of others that are not paused; it changes status,
 // reason and what is desired, and names the event that this makes, "" for none.
 // It may be asked twice; its error leaves the device as it was.
-func (db *DB) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if d, err = t.device(ws, id); err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func TestDecisionSeesTheDeviceAsItIs(t *testing.T) {
 			return postern.DevicePaused, nil
 		}
 		for range 2 { // the second changes nothing and makes no event
-			got, err := db.Decide(t.Context(), ws, d.ID, testNow, pause)
+			got, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow, pause)
 			if err != nil || got.Status != postern.Paused {
 				t.Fatalf("Decide = %s, %v", got.Status, err)
 			}
@@ -30,10 +30,10 @@ func TestDecisionSeesTheDeviceAsItIs(t *testing.T) {
 		refuse := func(*postern.Device, int) (postern.EventType, error) {
 			return "", postern.Errorf(postern.NotLinked, "no")
 		}
-		if _, err := db.Decide(t.Context(), ws, d.ID, testNow, refuse); postern.ReasonOf(err) != postern.NotLinked {
+		if _, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow, refuse); postern.ReasonOf(err) != postern.NotLinked {
 			t.Errorf("a refused decision = %v", err)
 		}
-		if _, err := db.Decide(t.Context(), newWorkspace(t, db), d.ID, testNow, pause); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.Devices.Decide(t.Context(), newWorkspace(t, db), d.ID, testNow, pause); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the device of another workspace = %v", err)
 		}
 	})

@@ -42,7 +42,7 @@ func TestListsAreInTheOrderOfTheBytesOfTheirIds(t *testing.T) {
 		var want []string
 		for _, id := range []string{"dev_a", "dev_B", "dev_Z", "dev_é", "dev_1", "dev-2"} {
 			d := postern.Device{ID: postern.DeviceID(id), WorkspaceID: ws, Metadata: map[string]string{}}
-			if err := db.CreateDevice(t.Context(), d, nil); err != nil {
+			if err := db.Devices.Create(t.Context(), d, nil); err != nil {
 				t.Fatal(err)
 			}
 			want = append(want, id)
@@ -51,7 +51,7 @@ func TestListsAreInTheOrderOfTheBytesOfTheirIds(t *testing.T) {
 		slices.Reverse(want)
 		var got []string
 		for p := (Page{Limit: 2}); ; p.After = got[len(got)-1] {
-			list, err := db.Devices(t.Context(), ws, nil, p)
+			list, err := db.Devices.List(t.Context(), ws, nil, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,34 +73,34 @@ func TestTextThatNoDatabaseHoldsIsStoredWithAMark(t *testing.T) {
 		o := inboundOf(d, "A\x00", "lid:\xff", "one\x00two\xff")
 		o.Message.FromName, o.Message.Metadata = "\x00", map[string]string{"a\x00": "b\x00\xff"}
 		for range 2 {
-			if err := db.RecordInbound(t.Context(), o); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.received")
-		m, err := db.Message(t.Context(), d.WorkspaceID, o.Message.ID)
+		m, err := db.Messages.Get(t.Context(), d.WorkspaceID, o.Message.ID)
 		if err != nil || m.Body != "one\uFFFDtwo\uFFFD" || m.FromName != "\uFFFD" {
 			t.Errorf("message = %+q (%v)", m.Body, err)
 		}
 		for _, id := range []string{"\x00", "msg_\x00", "\xff"} {
-			if _, err := db.Message(t.Context(), d.WorkspaceID, postern.MessageID(id)); postern.ReasonOf(err) != postern.NotFound {
+			if _, err := db.Messages.Get(t.Context(), d.WorkspaceID, postern.MessageID(id)); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("Message(%q) = %v, want not-found", id, err)
 			}
 		}
-		if list, err := db.Messages(t.Context(), d.WorkspaceID, MessageFilter{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"}, Page{After: "\x00", Limit: 1}); err != nil || len(list) != 0 {
+		if list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"}, Page{After: "\x00", Limit: 1}); err != nil || len(list) != 0 {
 			t.Errorf("Messages = %v, %v", list, err)
 		}
 	})
 }
 
 // grouped writes ops as one group.
-func grouped(db *DB, ops ...op) []error {
+func grouped(db *Store, ops ...op) []error {
 	hold := make(chan struct{})
-	db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
+	db.db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
 	var list []request
 	for _, o := range ops {
 		r := request{op: o, done: make(chan error, 1)}
-		db.writer.in <- r
+		db.db.writer.in <- r
 		list = append(list, r)
 	}
 	// The first group is the one that holds; what waits is the next.
@@ -154,7 +154,7 @@ func TestRefusalBeforeAnyChangeDoesNotRepeatTheGroup(t *testing.T) {
 // stopped, each key until it is answered.
 type load struct {
 	t    *testing.T
-	db   *DB
+	db   *Store
 	d    postern.Device
 	stop chan struct{}
 	wg   sync.WaitGroup
@@ -164,7 +164,7 @@ type load struct {
 	unavailable atomic.Int32
 }
 
-func startLoad(t *testing.T, db *DB, callers int) *load {
+func startLoad(t *testing.T, db *Store, callers int) *load {
 	t.Helper()
 	l := &load{t: t, db: db, d: newDevice(t, db, newWorkspace(t, db), postern.Connected), stop: make(chan struct{}), accepted: map[string]postern.MessageID{}}
 	for i := range callers {
@@ -186,7 +186,7 @@ func (l *load) send(key string) {
 	for {
 		m := outbound(l.d)
 		once := &Once{WorkspaceID: l.d.WorkspaceID, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID), At: testNow}
-		err := l.db.QueueMessage(l.t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
+		err := l.db.Messages.Queue(l.t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
 		switch {
 		case err == nil:
 			l.mu.Lock()
@@ -200,7 +200,7 @@ func (l *load) send(key string) {
 			return
 		}
 		l.unavailable.Add(1)
-		if _, err := l.db.Device(l.t.Context(), l.d.WorkspaceID, l.d.ID); err != nil && postern.ReasonOf(err) != postern.Unavailable {
+		if _, err := l.db.Devices.Get(l.t.Context(), l.d.WorkspaceID, l.d.ID); err != nil && postern.ReasonOf(err) != postern.Unavailable {
 			l.t.Errorf("Device = %v, want unavailable", err)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -214,7 +214,7 @@ func (l *load) finish() {
 	close(l.stop)
 	l.wg.Wait()
 	stored := map[string]postern.MessageID{}
-	err := l.db.rows(l.t.Context(), `SELECT i.key, i.answer FROM idempotency i JOIN message m ON m.id = convert_from(i.answer, 'UTF8')`, nil, func(r *sql.Rows) error {
+	err := l.db.db.rows(l.t.Context(), `SELECT i.key, i.answer FROM idempotency i JOIN message m ON m.id = convert_from(i.answer, 'UTF8')`, nil, func(r *sql.Rows) error {
 		var key string
 		var id []byte
 		err := r.Scan(&key, &id)
@@ -229,7 +229,7 @@ func (l *load) finish() {
 			l.t.Errorf("key %s was answered with %s, stored is %q", key, id, stored[key])
 		}
 	}
-	used, err := l.db.MessagesUsed(l.t.Context(), l.d.WorkspaceID, MonthOf(testNow))
+	used, err := l.db.Usage.Messages(l.t.Context(), l.d.WorkspaceID, MonthOf(testNow))
 	if n := count(l.t, l.db, `SELECT count(*) FROM message`); n != len(stored) || used != n || err != nil {
 		l.t.Errorf("%d messages, %d keys, %d units used (%v): they must be the same", n, len(stored), used, err)
 	}
@@ -237,10 +237,10 @@ func (l *load) finish() {
 }
 
 // soon waits until a write succeeds.
-func soon(t *testing.T, db *DB) {
+func soon(t *testing.T, db *Store) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err := db.SetSetting(t.Context(), "soon", "")
+		err := db.Settings.Set(t.Context(), "soon", "")
 		if err == nil {
 			return
 		}
@@ -383,12 +383,12 @@ func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	woken := db.Listen(OutboundQueued, "")
 	defer woken.Close()
 	var ran int
-	db.writer.later(opFunc(func(tx *tx) error {
+	db.db.writer.later(opFunc(func(tx *tx) error {
 		ran++
 		return tx.exec(`INSERT INTO setting (name, value) VALUES ('later', '1') ON CONFLICT (name) DO NOTHING`)
 	}))
 	m := outbound(d)
-	err := db.do(t.Context(), opFunc(func(tx *tx) error {
+	err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 		err := QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1000}.apply(tx)
 		err = errors.Join(err, tx.writeTallies()) // so that nothing but the commit is left
 		c.armed.Store(true)
@@ -402,10 +402,10 @@ func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the sender was not woken, though the message may be there")
 	}
-	if got, err := db.Message(t.Context(), d.WorkspaceID, m.ID); err != nil || got.ID != m.ID {
+	if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID); err != nil || got.ID != m.ID {
 		t.Errorf("the message that was committed: %v", err)
 	}
-	if v, err := db.Setting(t.Context(), "later"); v != "1" || err != nil {
+	if v, err := db.Settings.Get(t.Context(), "later"); v != "1" || err != nil {
 		t.Errorf("what nobody waits for is %q (%v)", v, err)
 	}
 }
@@ -422,7 +422,7 @@ func TestWhatNobodyWaitsForSurvivesALostConnection(t *testing.T) {
 	}
 	var cuts int
 	for i := range 3 {
-		db.writer.later(opFunc(func(tx *tx) error {
+		db.db.writer.later(opFunc(func(tx *tx) error {
 			if cuts++; i == 1 && cuts < 5 {
 				kill() // also while it is tried again
 			}
@@ -431,7 +431,7 @@ func TestWhatNobodyWaitsForSurvivesALostConnection(t *testing.T) {
 	}
 	soon(t, db)
 	for i := range 3 {
-		if v, err := db.Setting(t.Context(), fmt.Sprint("later", i)); v != fmt.Sprint(i) || err != nil {
+		if v, err := db.Settings.Get(t.Context(), fmt.Sprint("later", i)); v != fmt.Sprint(i) || err != nil {
 			t.Errorf("later%d = %q (%v), want %d: in order", i, v, err, i)
 		}
 	}
@@ -443,15 +443,15 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	c, way := newCutter(t, opts.URL)
 	opts.URL, opts.patience = way, c.patience
 	db := reopen(t, opts)
-	if err := db.SetSetting(t.Context(), "a", ""); err != nil {
+	if err := db.Settings.Set(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	c.frozen.Store(true)
 	began := time.Now()
-	if err := db.SetSetting(t.Context(), "b", ""); postern.ReasonOf(err) != postern.Unavailable {
+	if err := db.Settings.Set(t.Context(), "b", ""); postern.ReasonOf(err) != postern.Unavailable {
 		t.Errorf("a write to a frozen server = %v, want unavailable", err)
 	}
-	if _, err := db.Setting(t.Context(), "a"); postern.ReasonOf(err) != postern.Unavailable {
+	if _, err := db.Settings.Get(t.Context(), "a"); postern.ReasonOf(err) != postern.Unavailable {
 		t.Errorf("a read from a frozen server = %v, want unavailable", err)
 	}
 	t.Logf("both were answered after %s", time.Since(began))
@@ -499,14 +499,14 @@ func TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase(t *testing
 	opts.URL, opts.patience = way, c.patience
 	first := reopen(t, opts)
 	c.frozen.Store(true)
-	if err := first.SetSetting(t.Context(), "a", ""); postern.ReasonOf(err) != postern.Unavailable {
+	if err := first.Settings.Set(t.Context(), "a", ""); postern.ReasonOf(err) != postern.Unavailable {
 		t.Fatalf("a write = %v, want unavailable", err)
 	}
 	second := reopen(t, straight)
 	c.frozen.Store(false)
 	for range 10 {
 		time.Sleep(reconnectGap / 2)
-		if err := first.SetSetting(t.Context(), "a", ""); postern.ReasonOf(err) != postern.Unavailable {
+		if err := first.Settings.Set(t.Context(), "a", ""); postern.ReasonOf(err) != postern.Unavailable {
 			t.Fatalf("a write = %v, want unavailable: another server holds the database", err)
 		}
 	}

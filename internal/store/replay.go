@@ -15,10 +15,10 @@ func scanReplay(s scanner) (r postern.Replay, err error) {
 	return r, err
 }
 
-// CreateReplay starts a replay for an endpoint of the workspace, which must be
+// Create starts a replay for an endpoint of the workspace, which must be
 // active.
-func (db *DB) CreateReplay(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
@@ -41,17 +41,17 @@ func (db *DB) CreateReplay(ctx context.Context, r postern.Replay, once *Once, ac
 	}))
 }
 
-// Replay finds a replay of the workspace.
-func (db *DB) Replay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID) (postern.Replay, error) {
-	r, err := scanReplay(db.one(ctx, `SELECT `+replayColumns+` FROM replay WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return r, notFoundOr(err, db.exists(ctx, `SELECT count(*) FROM replay WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
+// Get finds a replay of the workspace.
+func (s Replays) Get(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID) (postern.Replay, error) {
+	r, err := scanReplay(s.db.one(ctx, `SELECT `+replayColumns+` FROM replay WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return r, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM replay WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
 }
 
 const replaysOf = `SELECT ` + replayColumns + ` FROM replay WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4 + 0`
 
-// Replays lists the replays to an endpoint, newest first.
-func (db *DB) Replays(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, p Page) (list []postern.Replay, err error) {
-	err = db.rows(ctx, replaysOf, []any{ws, endpoint, p.After, p.Limit}, func(r *sql.Rows) error {
+// List lists the replays to an endpoint, newest first.
+func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, p Page) (list []postern.Replay, err error) {
+	err = s.db.rows(ctx, replaysOf, []any{ws, endpoint, p.After, p.Limit}, func(r *sql.Rows) error {
 		one, err := scanReplay(r)
 		list = append(list, one)
 		return err
@@ -59,9 +59,9 @@ func (db *DB) Replays(ctx context.Context, ws postern.WorkspaceID, endpoint post
 	return list, err
 }
 
-// StopReplay ends a replay that runs: it queues nothing more.
-func (db *DB) StopReplay(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Stop ends a replay that runs: it queues nothing more.
+func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'running'`, ws, id, at)
 		if err == nil && n > 0 {
 			err = t.recordActs(acts)
@@ -70,10 +70,10 @@ func (db *DB) StopReplay(ctx context.Context, ws postern.WorkspaceID, id postern
 	}))
 }
 
-// RunningReplays lists, over all workspaces, the replays that run for an
+// Running lists, over all workspaces, the replays that run for an
 // endpoint; "" is every endpoint.
-func (db *DB) RunningReplays(ctx context.Context, endpoint postern.EndpointID) (list []postern.ReplayID, err error) {
-	err = db.rows(ctx, `SELECT id FROM replay WHERE status = 'running' AND ($1 = '' OR endpoint_id = $1) ORDER BY id`, []any{endpoint}, func(r *sql.Rows) error {
+func (s Replays) Running(ctx context.Context, endpoint postern.EndpointID) (list []postern.ReplayID, err error) {
+	err = s.db.rows(ctx, `SELECT id FROM replay WHERE status = 'running' AND ($1 = '' OR endpoint_id = $1) ORDER BY id`, []any{endpoint}, func(r *sql.Rows) error {
 		var id postern.ReplayID
 		err := r.Scan(&id)
 		list = append(list, id)
@@ -82,30 +82,30 @@ func (db *DB) RunningReplays(ctx context.Context, endpoint postern.EndpointID) (
 	return list, err
 }
 
-// StepReplay queues the next chunk of a replay, unless enough of it waits or
+// Step queues the next chunk of a replay, unless enough of it waits or
 // its endpoint is not active. more is false when there is nothing to do before
 // the replay or the endpoint changes.
-func (db *DB) StepReplay(ctx context.Context, id postern.ReplayID, now postern.Time) (more bool, err error) {
-	r, err := scanReplay(db.one(ctx, `SELECT `+replayColumns+` FROM replay WHERE id = $1 AND status = 'running'`, id))
+func (s Replays) Step(ctx context.Context, id postern.ReplayID, now postern.Time) (more bool, err error) {
+	r, err := scanReplay(s.db.one(ctx, `SELECT `+replayColumns+` FROM replay WHERE id = $1 AND status = 'running'`, id))
 	if err != nil {
 		return false, ignoreNone(err)
 	}
-	e, err := scanEndpoint(db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1 AND status = 'active'`, r.EndpointID))
+	e, err := scanEndpoint(s.db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1 AND status = 'active'`, r.EndpointID))
 	if err != nil {
 		return false, ignoreNone(err)
 	}
 	var waiting int
-	if err := db.row(ctx, `SELECT count(*) FROM delivery WHERE replay_id = $1 AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
+	if err := s.db.row(ctx, `SELECT count(*) FROM delivery WHERE replay_id = $1 AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
 		return false, err
 	}
 	if r.Position >= r.Last {
-		return false, db.endReplay(ctx, id, now)
+		return false, s.end(ctx, id, now)
 	}
 	o := queueReplay{replay: r, now: now}
-	if o.list, o.upTo, err = db.replayed(ctx, r, e); err != nil {
+	if o.list, o.upTo, err = s.replayed(ctx, r, e); err != nil {
 		return false, err
 	}
-	return true, db.do(ctx, o)
+	return true, s.db.do(ctx, o)
 }
 
 func ignoreNone(err error) error {
@@ -115,9 +115,9 @@ func ignoreNone(err error) error {
 	return err
 }
 
-// endReplay completes a replay of which nothing waits.
-func (db *DB) endReplay(ctx context.Context, id postern.ReplayID, now postern.Time) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// end completes a replay of which nothing waits.
+func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		return t.exec(`UPDATE replay SET status = 'completed', ended_at = $2 WHERE id = $1 AND status = 'running'
 			AND NOT EXISTS (SELECT 1 FROM delivery WHERE replay_id = $1 AND status = 'pending')`, id, now)
 	}))
@@ -125,15 +125,15 @@ func (db *DB) endReplay(ctx context.Context, id postern.ReplayID, now postern.Ti
 
 // replayed finds the next events of a replay, and how far the log was read for
 // them: a bounded part of it at a time.
-func (db *DB) replayed(ctx context.Context, r postern.Replay, e postern.Endpoint) (list []loggedEvent, upTo int64, err error) {
-	upTo, n, err := db.scanLog(ctx, r.WorkspaceID, r.Position)
+func (s Replays) replayed(ctx context.Context, r postern.Replay, e postern.Endpoint) (list []loggedEvent, upTo int64, err error) {
+	upTo, n, err := Events{s.core}.scan(ctx, r.WorkspaceID, r.Position)
 	if err != nil {
 		return nil, 0, err
 	}
 	if n < logScan || upTo > r.Last { // this is the rest
 		upTo = r.Last
 	}
-	err = db.rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2 AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
+	err = s.db.rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2 AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
 		AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = $7 AND d.position = e.position AND d.status = 'exhausted')) ORDER BY position`,
 		[]any{r.WorkspaceID, r.Position, upTo, r.Since, r.Until, r.OnlyFailed, e.ID}, func(rows *sql.Rows) error {
 			l := loggedEvent{Event: postern.Event{WorkspaceID: r.WorkspaceID}}

@@ -8,9 +8,9 @@ import (
 )
 
 // replayOf makes a replay of all that the endpoint wants, changed by edit.
-func replayOf(t *testing.T, db *DB, e postern.Endpoint, edit func(*postern.Replay)) postern.Replay {
+func replayOf(t *testing.T, db *Store, e postern.Endpoint, edit func(*postern.Replay)) postern.Replay {
 	t.Helper()
-	end, err := db.LogEnd(t.Context(), e.WorkspaceID)
+	end, err := db.Events.End(t.Context(), e.WorkspaceID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,22 +18,22 @@ func replayOf(t *testing.T, db *DB, e postern.Endpoint, edit func(*postern.Repla
 	if edit != nil {
 		edit(&r)
 	}
-	if err := db.CreateReplay(t.Context(), r, nil); err != nil {
+	if err := db.Replays.Create(t.Context(), r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
 // step runs a replay for as long as it has something to do.
-func step(t *testing.T, db *DB, r postern.Replay) postern.Replay {
+func step(t *testing.T, db *Store, r postern.Replay) postern.Replay {
 	t.Helper()
 	for more := true; more; {
 		var err error
-		if more, err = db.StepReplay(t.Context(), r.ID, testNow.Add(1e12)); err != nil {
+		if more, err = db.Replays.Step(t.Context(), r.ID, testNow.Add(1e12)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := db.Replay(t.Context(), r.WorkspaceID, r.ID)
+	got, err := db.Replays.Get(t.Context(), r.WorkspaceID, r.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +41,9 @@ func step(t *testing.T, db *DB, r postern.Replay) postern.Replay {
 }
 
 // finish ends the deliveries that are due, as told for each of their events.
-func finish(t *testing.T, db *DB, e postern.Endpoint, outcome func(n int) postern.DeliveryStatus) []DueDelivery {
+func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) postern.DeliveryStatus) []DueDelivery {
 	t.Helper()
-	due, err := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e15), true, 10_000)
+	due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func finish(t *testing.T, db *DB, e postern.Endpoint, outcome func(n int) poster
 		if o.Status == postern.DeliveryPending {
 			o.DueAt = testNow.Add(1e12)
 		}
-		if err := db.FinishAttempt(t.Context(), o); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		receiveN(t, db, d, 2) // before the endpoint
 		e := newEndpoint(t, db, d.WorkspaceID, "*")
-		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		receiveN(t, db, d, 3)
@@ -99,7 +99,7 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one is on its way without it
 			t.Errorf("replay = %+v, want 4 matched and running", r)
 		}
-		firsts, err := db.FirstDeliveries(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)
+		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)
 		if err != nil || len(firsts) != 0 {
 			t.Errorf("%d of its deliveries are first ones (%v): they would go before what is new", len(firsts), err)
 		}
@@ -151,7 +151,7 @@ func TestReplayIsBoundedSurvivesARestartAndStops(t *testing.T) {
 		const all = 3*replayChunk + 7
 		logMany(t, db, d, all, postern.MessageReceived, testNow)
 		e := newEndpoint(t, db, d.WorkspaceID, "*")
-		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		r := step(t, db, replayOf(t, db, e, nil))
@@ -162,7 +162,7 @@ func TestReplayIsBoundedSurvivesARestartAndStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		db = reopen(t, opts)
-		if ids, err := db.RunningReplays(t.Context(), ""); err != nil || !slices.Equal(ids, []postern.ReplayID{r.ID}) {
+		if ids, err := db.Replays.Running(t.Context(), ""); err != nil || !slices.Equal(ids, []postern.ReplayID{r.ID}) {
 			t.Fatalf("after a restart run %v (%v)", ids, err)
 		}
 		if r = step(t, db, r); r.Matched != replayChunk {
@@ -177,7 +177,7 @@ func TestReplayIsBoundedSurvivesARestartAndStops(t *testing.T) {
 		if r = step(t, db, r); r.Matched != 2*replayChunk || r.Delivered != replayChunk {
 			t.Errorf("after the pause: %+v", r)
 		}
-		if err := db.StopReplay(t.Context(), r.WorkspaceID, r.ID, testNow.Add(5)); err != nil {
+		if err := db.Replays.Stop(t.Context(), r.WorkspaceID, r.ID, testNow.Add(5)); err != nil {
 			t.Fatal(err)
 		}
 		finish(t, db, e, succeed)
@@ -207,14 +207,14 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 			replayOf(t, db, e, nil)
 		}
 		r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, CreatedAt: testNow}
-		if err := db.CreateReplay(t.Context(), r, nil); postern.ReasonOf(err) != postern.ReplayLimit {
+		if err := db.Replays.Create(t.Context(), r, nil); postern.ReasonOf(err) != postern.ReplayLimit {
 			t.Errorf("one too many = %v", err)
 		}
 		r.WorkspaceID = newWorkspace(t, db)
-		if err := db.CreateReplay(t.Context(), r, nil); postern.ReasonOf(err) != postern.NotFound {
+		if err := db.Replays.Create(t.Context(), r, nil); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("of another workspace = %v", err)
 		}
-		if err := db.DeleteEndpoint(t.Context(), e.WorkspaceID, e.ID); err != nil {
+		if err := db.Endpoints.Delete(t.Context(), e.WorkspaceID, e.ID); err != nil {
 			t.Fatal(err)
 		}
 		if n := count(t, db, `SELECT count(*) FROM replay`); n != 0 {

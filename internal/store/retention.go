@@ -19,8 +19,8 @@ type oldRow struct {
 // oldest gives the first rows behind a place that were made before a time.
 // Rows are recorded in the order of time, but for steps of the clock: it stops
 // at the first young one, so that a pass costs what it removes.
-func (db *DB) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time, from int64) (list []oldRow, err error) {
-	err = db.rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
+func (s Events) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time, from int64) (list []oldRow, err error) {
+	err = s.db.rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
 		var row oldRow
 		err := r.Scan(&row.id, &row.place, &row.at, &row.held)
 		list = append(list, row)
@@ -54,12 +54,12 @@ const awaited = `(d.status = 'pending' AND EXISTS (SELECT 1 FROM endpoint p WHER
 const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND ` + awaited + `)
 	FROM event e WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0`
 
-// RemoveEvents takes a chunk of the events recorded before a time out of the
+// Remove takes a chunk of the events recorded before a time out of the
 // log, from behind a place on, with their deliveries. An event that an active
 // endpoint waits for stays for it, though it may be below the floor
 // of the log. It gives the place to go on from; more is false at the end of what is old.
-func (db *DB) RemoveEvents(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
-	list, err := db.oldest(ctx, oldEvents, ws, before, from)
+func (s Events) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
+	list, err := s.oldest(ctx, oldEvents, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err
 	}
@@ -72,7 +72,7 @@ func (db *DB) RemoveEvents(ctx context.Context, ws postern.WorkspaceID, before p
 	for _, row := range gone {
 		o.newest = max(o.newest, row.at)
 	}
-	if err := db.do(ctx, &o); err != nil || o.left {
+	if err := s.db.do(ctx, &o); err != nil || o.left {
 		return from, true, err
 	}
 	return next, more, nil
@@ -129,14 +129,14 @@ func dropSome(t *tx, query string, args ...any) (left bool, err error) {
 
 // RemoveNotices deletes a chunk of the notices and of the ended replays made
 // before a time, which no event takes along; more is false at the end of them.
-func (db *DB) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
+func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
 	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2 AND NOT ` + awaited + ` LIMIT $3 + 0`
 	const replays = `SELECT id FROM replay WHERE workspace_id = $1 AND ended_at > 0 AND ended_at < $2 LIMIT $3 + 0`
-	old, err := db.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*) FROM (`+replays+`) AS r)`, ws, before, 1)()
+	old, err := s.db.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*) FROM (`+replays+`) AS r)`, ws, before, 1)()
 	if err != nil || !old {
 		return false, err // the common case costs no write
 	}
-	err = db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM replay WHERE id IN (`+replays+`)`, ws, before, purgeChunk)
 		if err != nil {
 			return err
@@ -151,11 +151,11 @@ func (db *DB) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, before 
 const oldMessages = `SELECT id, n, created_at, status IN ('queued', 'sending', 'scheduled')
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 
-// RemoveMessages deletes a chunk of the messages made before a time, from
+// Remove deletes a chunk of the messages made before a time, from
 // behind a place on; what is still to be sent stays. It gives the place to go
 // on from; more is false at the end of what is old.
-func (db *DB) RemoveMessages(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
-	list, err := db.oldest(ctx, oldMessages, ws, before, from)
+func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
+	list, err := Events{s.core}.oldest(ctx, oldMessages, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err
 	}
@@ -164,7 +164,7 @@ func (db *DB) RemoveMessages(ctx context.Context, ws postern.WorkspaceID, before
 	if len(ids) == 0 {
 		return next, more, nil
 	}
-	return next, more, db.do(ctx, opFunc(func(t *tx) error {
+	return next, more, s.db.do(ctx, opFunc(func(t *tx) error {
 		return t.exec(`DELETE FROM message WHERE workspace_id = $1 AND id IN `+t.w.dialect.inList(2)+` AND status NOT IN ('queued', 'sending', 'scheduled')`, ws, asJSON(ids))
 	}))
 }

@@ -12,9 +12,9 @@ import (
 
 // logMany records n events of a device, made at a time, in one operation. Few
 // are recorded as they are, with their deliveries; many by one statement.
-func logMany(t *testing.T, db *DB, d postern.Device, n int, kind postern.EventType, at postern.Time) {
+func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.EventType, at postern.Time) {
 	t.Helper()
-	err := db.do(t.Context(), opFunc(func(tx *tx) error {
+	err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 		if n > 2*purgeChunk {
 			return tx.exec(`INSERT INTO event (id, workspace_id, device_id, type, sequence, body, created_at)
 				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < $6) SELECT $5 || i, $1, $2, $3, i, $7, $4 FROM c`,
@@ -34,11 +34,11 @@ func logMany(t *testing.T, db *DB, d postern.Device, n int, kind postern.EventTy
 }
 
 // clearLog removes all events made before a time and says in how many chunks.
-func clearLog(t *testing.T, db *DB, ws postern.WorkspaceID, before postern.Time) (chunks int) {
+func clearLog(t *testing.T, db *Store, ws postern.WorkspaceID, before postern.Time) (chunks int) {
 	t.Helper()
 	for from, more := int64(0), true; more; chunks++ {
 		var err error
-		if from, more, err = db.RemoveEvents(t.Context(), ws, before, from); err != nil {
+		if from, more, err = db.Events.Remove(t.Context(), ws, before, from); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,20 +61,20 @@ func TestRetentionRemovesWhatIsOldInChunks(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM event WHERE workspace_id = $1`, other.WorkspaceID); n != 3 {
 			t.Errorf("%d events of another workspace are left, want 3", n)
 		}
-		floor, at, err := db.LogFloor(t.Context(), d.WorkspaceID)
+		floor, at, err := db.Events.Floor(t.Context(), d.WorkspaceID)
 		first := int64(count(t, db, `SELECT min(position) FROM event WHERE workspace_id = $1`, d.WorkspaceID))
 		if err != nil || floor >= first || floor != int64(2*purgeChunk+10) || at != testNow {
 			t.Errorf("the floor is %d of %d (%v), the first event is at %d", floor, at, err, first)
 		}
-		if end, err := db.LogEnd(t.Context(), d.WorkspaceID); err != nil || end != first+4 {
+		if end, err := db.Events.End(t.Context(), d.WorkspaceID); err != nil || end != first+4 {
 			t.Errorf("the end is %d (%v), want %d", end, err, first+4)
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
-		if end, err := db.LogEnd(t.Context(), d.WorkspaceID); err != nil || end != first+4 {
+		if end, err := db.Events.End(t.Context(), d.WorkspaceID); err != nil || end != first+4 {
 			t.Errorf("the end of an emptied log is %d (%v), want %d: what comes next is behind it", end, err, first+4)
 		}
 		logMany(t, db, d, 1, postern.MessageSent, testNow)
-		if p, err := db.Events(t.Context(), d.WorkspaceID, EventFilter{}, first+4, 10); err != nil || len(p.Entries) != 1 || p.Entries[0].Position <= first+4 {
+		if p, err := db.Events.List(t.Context(), d.WorkspaceID, EventFilter{}, first+4, 10); err != nil || len(p.Entries) != 1 || p.Entries[0].Position <= first+4 {
 			t.Errorf("after all was removed: %+v (%v)", p, err)
 		}
 	})
@@ -89,7 +89,7 @@ func TestNewestEventIsThatOfTheDevicesNamed(t *testing.T) {
 		for _, d := range []postern.Device{a, b, a, b, other} {
 			logMany(t, db, d, 1, postern.MessageSent, testNow)
 		}
-		p, err := db.Events(t.Context(), ws, EventFilter{}, 0, 10)
+		p, err := db.Events.List(t.Context(), ws, EventFilter{}, 0, 10)
 		if err != nil || len(p.Entries) != 4 {
 			t.Fatalf("%+v (%v)", p, err)
 		}
@@ -109,7 +109,7 @@ func TestNewestEventIsThatOfTheDevicesNamed(t *testing.T) {
 			"of another":       {[]postern.DeviceID{other.ID}, end + 10, ""},
 			"none":             {[]postern.DeviceID{}, end, ""},
 		} {
-			if got, err := db.NewestEvent(t.Context(), ws, tt.devices, tt.upTo); err != nil || got != tt.want {
+			if got, err := db.Events.Newest(t.Context(), ws, tt.devices, tt.upTo); err != nil || got != tt.want {
 				t.Errorf("%s: %q (%v), want %q", name, got, err, tt.want)
 			}
 		}
@@ -123,17 +123,17 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 		var ids []postern.EndpointID
 		for range 2 {
 			ep := newEndpoint(t, db, d.WorkspaceID, "*")
-			if err := db.Activate(t.Context(), ep.ID, testNow); err != nil {
+			if err := db.Endpoints.Activate(t.Context(), ep.ID, testNow); err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, ep.ID)
 		}
 		logMany(t, db, d, purgeChunk+2, postern.MessageReceived, testNow)
-		due, err := db.DueDeliveries(t.Context(), ids[0], testNow, true, 10_000)
+		due, err := db.Deliveries.Due(t.Context(), ids[0], testNow, true, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := db.DueDeliveries(t.Context(), ids[1], testNow, true, 10_000)
+		other, err := db.Deliveries.Due(t.Context(), ids[1], testNow, true, 10_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			if i == 1 { // waits for its retry
 				continue
 			}
-			if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+			if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,10 +152,10 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt_log`); n != 2 || m != 1 {
 			t.Errorf("%d deliveries and %d attempts are left, want those of the event that is left: 2 and 1", n, m)
 		}
-		if again, err := db.DueDeliveries(t.Context(), ids[0], testNow, true, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
+		if again, err := db.Deliveries.Due(t.Context(), ids[0], testNow, true, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
 			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
 		}
-		if err := db.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 			t.Fatal(err)
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
@@ -174,11 +174,11 @@ func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
 		receiveN(t, db, d, 2)
 		for from, more := int64(0), true; more; {
 			var err error
-			if from, more, err = db.RemoveMessages(t.Context(), d.WorkspaceID, testNow.Add(time.Second), from); err != nil {
+			if from, more, err = db.Messages.Remove(t.Context(), d.WorkspaceID, testNow.Add(time.Second), from); err != nil {
 				t.Fatal(err)
 			}
 		}
-		list, err := db.Messages(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
+		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
 		if err != nil || len(list) != 1 || list[0].ID != waiting.ID {
 			t.Errorf("left are %+v (%v), want the one that waits", list, err)
 		}
@@ -198,7 +198,7 @@ func TestOthersWriteBetweenChunks(t *testing.T) {
 			clearLog(t, db, d.WorkspaceID, testNow.Add(time.Second))
 		}()
 		for n := 0; ; n++ {
-			if err := db.SetSetting(t.Context(), fmt.Sprint(n), ""); err != nil {
+			if err := db.Settings.Set(t.Context(), fmt.Sprint(n), ""); err != nil {
 				t.Fatal(err)
 			}
 			select {
@@ -220,11 +220,11 @@ func TestFilteredLogIsReadInBoundedSteps(t *testing.T) {
 		logMany(t, db, d, logScan+500, postern.MessageReceived, testNow)
 		logMany(t, db, d, 3, postern.MessageSent, testNow)
 		f := EventFilter{Types: []postern.EventType{postern.MessageSent}}
-		first, err := db.Events(t.Context(), d.WorkspaceID, f, 0, 10)
+		first, err := db.Events.List(t.Context(), d.WorkspaceID, f, 0, 10)
 		if err != nil || len(first.Entries) != 0 || !first.More || first.Last != logScan {
 			t.Fatalf("the first page is %d entries up to %d, more %v (%v)", len(first.Entries), first.Last, first.More, err)
 		}
-		second, err := db.Events(t.Context(), d.WorkspaceID, f, first.Last, 10)
+		second, err := db.Events.List(t.Context(), d.WorkspaceID, f, first.Last, 10)
 		if err != nil || len(second.Entries) != 3 || second.More || second.Last != logScan+503 {
 			t.Errorf("the second page is %d entries up to %d, more %v (%v)", len(second.Entries), second.Last, second.More, err)
 		}
@@ -236,7 +236,7 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		const n, size = 10, logBytes / 4
-		err := db.do(t.Context(), opFunc(func(tx *tx) error {
+		err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 			for range n {
 				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: postern.MessageReceived, Subject: "message", Object: []byte(`"` + strings.Repeat("x", size) + `"`)}
 				if err := tx.record(e, testNow); err != nil {
@@ -250,7 +250,7 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		}
 		after, seen := int64(0), 0
 		for pages := 1; ; pages++ {
-			p, err := db.Events(t.Context(), d.WorkspaceID, EventFilter{}, after, 200)
+			p, err := db.Events.List(t.Context(), d.WorkspaceID, EventFilter{}, after, 200)
 			if err != nil || len(p.Entries) > 4 || pages > 4 {
 				t.Fatalf("page %d has %d events (%v)", pages, len(p.Entries), err)
 			}
@@ -270,7 +270,7 @@ func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, dead := on.endpoint(t)
 		alive := newEndpoint(t, db, d.WorkspaceID, "device.*")
-		if err := db.Activate(t.Context(), alive.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), alive.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		logMany(t, db, d, purgeChunk+5, postern.MessageReceived, testNow)
@@ -286,7 +286,7 @@ func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
 		if n, m, a := count(t, db, `SELECT count(*) FROM event`), count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 4 || a != 2 {
 			t.Errorf("%d events, %d deliveries and %d attempts are left, want the events that the active endpoint waits for, with all about them: 2, 4 and 2", n, m, a)
 		}
-		if due, err := db.DueDeliveries(t.Context(), alive.ID, testNow, true, 10); err != nil || len(due) != 2 {
+		if due, err := db.Deliveries.Due(t.Context(), alive.ID, testNow, true, 10); err != nil || len(due) != 2 {
 			t.Errorf("the active endpoint has %d deliveries to come (%v), want 2", len(due), err)
 		}
 	})
@@ -296,12 +296,12 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, _, e := on.endpoint(t)
 		foreign := newEndpoint(t, db, newWorkspace(t, db), "*")
-		if err := db.Activate(t.Context(), foreign.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), foreign.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		test := func(e postern.Endpoint, at postern.Time) {
 			d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: at}
-			if err := db.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at), nil); err != nil {
+			if err := db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at), nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -318,7 +318,7 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 		chunks := 0
 		for more := true; more; chunks++ {
 			var err error
-			if more, err = db.RemoveNotices(t.Context(), e.WorkspaceID, ended.EndedAt+1); err != nil {
+			if more, err = db.Deliveries.RemoveNotices(t.Context(), e.WorkspaceID, ended.EndedAt+1); err != nil {
 				t.Fatal(err)
 			}
 			if chunks == 0 {
@@ -333,7 +333,7 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, foreign.ID); n != 1 {
 			t.Errorf("%d notices of another workspace are left, want 1", n)
 		}
-		if ids, err := db.RunningReplays(t.Context(), ""); err != nil || len(ids) != 1 || ids[0] != running.ID || count(t, db, `SELECT count(*) FROM replay`) != 1 {
+		if ids, err := db.Replays.Running(t.Context(), ""); err != nil || len(ids) != 1 || ids[0] != running.ID || count(t, db, `SELECT count(*) FROM replay`) != 1 {
 			t.Errorf("replays left: %v (%v), want the running one", ids, err)
 		}
 	})
@@ -345,17 +345,17 @@ func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 3)
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
-		if err := db.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
+		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
 			t.Fatal(err)
 		}
 		for purged := PurgeMore; purged != PurgeDone; {
 			var err error
-			if purged, err = db.PurgeDevice(t.Context(), d.ID); err != nil || purged == PurgeWaits {
+			if purged, err = db.Devices.Purge(t.Context(), d.ID); err != nil || purged == PurgeWaits {
 				t.Fatal(purged, err)
 			}
 		}
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointActive })
-		if due, err := db.DueDeliveries(t.Context(), e.ID, testNow.Add(1e12), true, 10); err != nil || len(due) != 0 {
+		if due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e12), true, 10); err != nil || len(due) != 0 {
 			t.Errorf("due = %+v (%v), want none", due, err)
 		}
 	})
@@ -365,7 +365,7 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws := newWorkspace(t, db)
-		err := db.do(t.Context(), opFunc(func(tx *tx) (err error) {
+		err := db.db.do(t.Context(), opFunc(func(tx *tx) (err error) {
 			for i := range purgeChunk + 3 {
 				err = errors.Join(err, Act{At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws, Act: "key.created"}.record(tx))
 			}
@@ -375,11 +375,11 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []bool{true, false} {
-			if more, err := db.RemoveActs(t.Context(), testNow.Add((purgeChunk+1)*time.Second)); err != nil || more != want {
+			if more, err := db.Audit.Remove(t.Context(), testNow.Add((purgeChunk+1)*time.Second)); err != nil || more != want {
 				t.Errorf("there is more: %v (%v), want %v", more, err, want)
 			}
 		}
-		list, err := db.Acts(t.Context(), ws, ActFilter{Limit: 10})
+		list, err := db.Audit.List(t.Context(), ws, ActFilter{Limit: 10})
 		if err != nil || len(list) != 2 || list[1].At != testNow.Add((purgeChunk+1)*time.Second) {
 			t.Errorf("left are %+v (%v), want the last two", list, err)
 		}

@@ -25,20 +25,20 @@ type MessagePage struct {
 	More     bool  // there may be more below Last
 }
 
-// SearchMessages looks through the messages of a workspace's present numbers, from
+// Search looks through the messages of a workspace's present numbers, from
 // below a place back; 0 is the newest. A page may have fewer messages than the
 // limit, and still more behind it: the narrowest index leads the way, and of what
 // lies there a page looks at a bounded part for what no index tells.
-func (db *DB) SearchMessages(ctx context.Context, ws postern.WorkspaceID, s MessageSearch, before int64, limit int) (p MessagePage, err error) {
-	way, first, second := s.way(ws)
-	look := s.look(limit)
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64, limit int) (p MessagePage, err error) {
+	way, first, second := q.way(ws)
+	look := q.look(limit)
 	var newest, n int
-	if err := db.row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+	if err := s.db.row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
 		return p, err
 	}
 	p.More = n == look
 	var places []int64
-	err = db.rows(ctx, db.dialect.searched(way), []any{newest + 1, look, first, second, ws, s.DeviceID, s.Direction, s.Status, asJSON(s.Devices), limit + 1}, func(r *sql.Rows) error {
+	err = s.db.rows(ctx, s.db.dialect.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
 		var place int64
 		m, err := scanMessage(withTail{r, []any{&place}})
 		p.Messages, places = append(p.Messages, m), append(places, place)

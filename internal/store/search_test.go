@@ -10,10 +10,10 @@ import (
 )
 
 // finds gives the ids of all that a search comes to, page by page.
-func finds(t *testing.T, db *DB, ws postern.WorkspaceID, s MessageSearch, limit int) (ids []string) {
+func finds(t *testing.T, db *Store, ws postern.WorkspaceID, s MessageSearch, limit int) (ids []string) {
 	t.Helper()
 	for before := int64(0); ; {
-		p, err := db.SearchMessages(t.Context(), ws, s, before, limit)
+		p, err := db.Messages.Search(t.Context(), ws, s, before, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,10 +40,10 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 		one, two, three := queue(t, db, d), queue(t, db, e), queue(t, db, d)
 		in := inboundOf(d, "A", "lid:1", "hi")
 		in.Message.ChatID = "+15550007777"
-		if err := db.RecordInbound(t.Context(), in); err != nil {
+		if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow, Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow, Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
 			t.Fatal(err)
 		}
 		a, b, c, x := string(one.ID), string(two.ID), string(three.ID), string(in.Message.ID)
@@ -71,9 +71,9 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 }
 
 // fillMessages adds n messages, of which the oldest is failed.
-func fillMessages(t *testing.T, db *DB, d postern.Device, n int) {
+func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
-	err := db.do(t.Context(), opFunc(func(t *tx) error {
+	err := db.db.do(t.Context(), opFunc(func(t *tx) error {
 		for i := range n {
 			m := outbound(d)
 			m.Status = postern.Sent
@@ -98,24 +98,24 @@ func TestSearchLooksAtABoundedPart(t *testing.T) {
 	db := engine{}.open(t)
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 	fillMessages(t, db, d, messageScan+10)
-	p, err := db.SearchMessages(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, 0, 50)
+	p, err := db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, 0, 50)
 	if err != nil || len(p.Messages) != 0 || !p.More {
 		t.Fatalf("found %d, more %t, %v; want an empty page with more behind it", len(p.Messages), p.More, err)
 	}
-	p, err = db.SearchMessages(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, p.Last, 50)
+	p, err = db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, p.Last, 50)
 	if err != nil || p.More {
 		t.Fatalf("the second page: more %t, %v", p.More, err)
 	}
-	p, err = db.SearchMessages(t.Context(), d.WorkspaceID, MessageSearch{Status: "failed", DeviceID: d.ID}, 0, 50)
+	p, err = db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Status: "failed", DeviceID: d.ID}, 0, 50)
 	if err != nil || len(p.Messages) != 1 || p.More {
 		t.Errorf("failed: %d on the first page, more %t, %v", len(p.Messages), p.More, err)
 	}
 }
 
-func chatIDs(t *testing.T, db *DB, d postern.Device, limit int) (ids []string) {
+func chatIDs(t *testing.T, db *Store, d postern.Device, limit int) (ids []string) {
 	t.Helper()
 	for before := int64(0); ; {
-		list, err := db.Chats(t.Context(), d.WorkspaceID, d.ID, before, limit)
+		list, err := db.Chats.List(t.Context(), d.WorkspaceID, d.ID, before, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,10 +136,10 @@ func TestChatsFollowTheirNewestMessage(t *testing.T) {
 		arrive := func(number, name, body string) postern.Message {
 			in := inboundOf(d, "A"+body, "lid:1", body)
 			in.Message.ChatID, in.Message.FromName = number, name
-			if err := db.RecordInbound(t.Context(), in); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.RecordInbound(t.Context(), in); err != nil { // again: nothing changes
+			if err := db.Messages.RecordInbound(t.Context(), in); err != nil { // again: nothing changes
 				t.Fatal(err)
 			}
 			return in.Message
@@ -153,12 +153,12 @@ func TestChatsFollowTheirNewestMessage(t *testing.T) {
 		if got := count(t, db, `SELECT count(*) FROM chat`); got != 3 {
 			t.Errorf("%d chats are kept, want 3", got)
 		}
-		if _, _, err := db.RemoveMessages(t.Context(), d.WorkspaceID, testNow+1, 0); err != nil {
+		if _, _, err := db.Messages.Remove(t.Context(), d.WorkspaceID, testNow+1, 0); err != nil {
 			t.Fatal(err)
 		}
 		sameText(t, "after the removal", chatIDs(t, db, d, 2), "+15551234567  hello")
 		foreign := newWorkspace(t, db)
-		if list, err := db.Chats(t.Context(), foreign, d.ID, 0, 10); err != nil || len(list) != 0 {
+		if list, err := db.Chats.List(t.Context(), foreign, d.ID, 0, 10); err != nil || len(list) != 0 {
 			t.Errorf("another workspace sees %d chats, %v", len(list), err)
 		}
 	})
@@ -170,7 +170,7 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		linkTo(t, db, d, "+15550001111")
 		old := queue(t, db, d)
-		if err := db.FinishOutbound(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550009999")
@@ -195,15 +195,15 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 	} {
 		way, _, _ := tt.search.way("w")
 		goesBy(t, db, lookBack(way), tt.want)
-		goesBy(t, db, db.dialect.searched(way), tt.want)
-		goesBy(t, db, db.dialect.searched(way), "(workspace_id=? AND n=?)")
+		goesBy(t, db, db.db.dialect.searched(way), tt.want)
+		goesBy(t, db, db.db.dialect.searched(way), "(workspace_id=? AND n=?)")
 	}
 	goesBy(t, db, chatsOf, "chat_newest (device_id=? AND newest>? AND newest<?")
 	goesBy(t, db, chatsOf, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")
 	goesBy(t, db, chatsOf, "message_chat (device_id=? AND chat_id=? AND direction=?)")
 }
 
-func goesBy(t *testing.T, db *DB, query, index string) {
+func goesBy(t *testing.T, db *Store, query, index string) {
 	t.Helper()
 	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // a plan takes no parameters
 	if got := plan(t, db, query); !strings.Contains(got, index) {

@@ -81,34 +81,34 @@ func (t *tx) writeSessionKey(account string, k SessionKey) error {
 		ON CONFLICT (account, kind, name) DO UPDATE SET at = excluded.at, value = excluded.value`, account, k.Kind, k.Name, k.At, k.Value)
 }
 
-// WriteSessionKeys writes keys and waits until they are on disk. Without keys
+// Write writes keys and waits until they are on disk. Without keys
 // it waits for all that was handed over before.
-func (db *DB) WriteSessionKeys(ctx context.Context, o WriteSessionKeys) error { return db.do(ctx, o) }
+func (s SessionKeys) Write(ctx context.Context, o WriteSessionKeys) error { return s.db.do(ctx, o) }
 
-// StartSessionKeys hands keys over to be written before whatever is handed over
+// StartWrite hands keys over to be written before whatever is handed over
 // after them, as a rule in one commit with it; a message that cuts a flood of
 // others short may be a commit ahead of its keys. The function it returns waits,
 // once, until they are on disk.
-func (db *DB) StartSessionKeys(ctx context.Context, o WriteSessionKeys) (wait func() error, err error) {
-	return db.writer.start(ctx, o)
+func (s SessionKeys) StartWrite(ctx context.Context, o WriteSessionKeys) (wait func() error, err error) {
+	return s.db.writer.start(ctx, o)
 }
 
-// SessionKey reads one key; without a value when it is not there.
-func (db *DB) SessionKey(ctx context.Context, account, kind, name string) (SessionKey, error) {
+// Get reads one key; without a value when it is not there.
+func (s SessionKeys) Get(ctx context.Context, account, kind, name string) (SessionKey, error) {
 	k := SessionKey{Kind: kind, Name: name}
-	err := db.row(ctx, `SELECT at, value FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`, []any{account, kind, name}, &k.At, &k.Value)
+	err := s.db.row(ctx, `SELECT at, value FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`, []any{account, kind, name}, &k.At, &k.Value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, nil
 	}
 	return k, err
 }
 
-// SessionKeys reads the keys of a kind whose names begin with a prefix, in the
+// List reads the keys of a kind whose names begin with a prefix, in the
 // order of their names, byte by byte (on PostgreSQL the column needs COLLATE "C").
-func (db *DB) SessionKeys(ctx context.Context, account, kind, prefix string) ([]SessionKey, error) {
+func (s SessionKeys) List(ctx context.Context, account, kind, prefix string) ([]SessionKey, error) {
 	var list []SessionKey
 	const afterASCII = "\x7f" // no name holds it
-	err := db.rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2 AND name >= $3 AND name < $4 ORDER BY name`,
+	err := s.db.rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2 AND name >= $3 AND name < $4 ORDER BY name`,
 		[]any{account, kind, prefix, prefix + afterASCII}, func(r *sql.Rows) error {
 			k := SessionKey{Kind: kind}
 			err := r.Scan(&k.Name, &k.At, &k.Value)
@@ -118,9 +118,9 @@ func (db *DB) SessionKeys(ctx context.Context, account, kind, prefix string) ([]
 	return list, err
 }
 
-// SessionKeysBefore names the keys of a kind that have a time, before a given one.
-func (db *DB) SessionKeysBefore(ctx context.Context, account, kind string, before postern.Time) (names []string, err error) {
-	err = db.rows(ctx, `SELECT name FROM session_key WHERE account = $1 AND kind = $2 AND at > 0 AND at < $3`, []any{account, kind, before}, func(r *sql.Rows) error {
+// Before names the keys of a kind that have a time, before a given one.
+func (s SessionKeys) Before(ctx context.Context, account, kind string, before postern.Time) (names []string, err error) {
+	err = s.db.rows(ctx, `SELECT name FROM session_key WHERE account = $1 AND kind = $2 AND at > 0 AND at < $3`, []any{account, kind, before}, func(r *sql.Rows) error {
 		var name string
 		err := r.Scan(&name)
 		names = append(names, name)
@@ -129,16 +129,16 @@ func (db *DB) SessionKeysBefore(ctx context.Context, account, kind string, befor
 	return names, err
 }
 
-// CountSessionKeys counts the keys of a kind that have a time.
-func (db *DB) CountSessionKeys(ctx context.Context, account, kind string) (n int, err error) {
-	err = db.row(ctx, `SELECT count(*) FROM session_key WHERE account = $1 AND kind = $2 AND at > 0`, []any{account, kind}, &n)
+// Count counts the keys of a kind that have a time.
+func (s SessionKeys) Count(ctx context.Context, account, kind string) (n int, err error) {
+	err = s.db.row(ctx, `SELECT count(*) FROM session_key WHERE account = $1 AND kind = $2 AND at > 0`, []any{account, kind}, &n)
 	return n, err
 }
 
-// SessionAccounts lists the accounts that have keys. It seeks from one account
+// Accounts lists the accounts that have keys. It seeks from one account
 // to the next and does not read what is between.
-func (db *DB) SessionAccounts(ctx context.Context) (accounts []string, err error) {
-	err = db.rows(ctx, `WITH RECURSIVE list (account) AS (
+func (s SessionKeys) Accounts(ctx context.Context) (accounts []string, err error) {
+	err = s.db.rows(ctx, `WITH RECURSIVE list (account) AS (
 			SELECT min(account) FROM session_key
 			UNION ALL SELECT (SELECT min(k.account) FROM session_key k WHERE k.account > list.account) FROM list WHERE list.account IS NOT NULL)
 		SELECT account FROM list WHERE account IS NOT NULL`, nil, func(r *sql.Rows) error {
@@ -150,11 +150,11 @@ func (db *DB) SessionAccounts(ctx context.Context) (accounts []string, err error
 	return accounts, err
 }
 
-// ForgetSessionKeys deletes all keys of an account, a chunk in each transaction.
-func (db *DB) ForgetSessionKeys(ctx context.Context, account string) error {
+// Remove deletes all keys of an account, a chunk in each transaction.
+func (s SessionKeys) Remove(ctx context.Context, account string) error {
 	for {
 		var n int64
-		err := db.do(ctx, opFunc(func(t *tx) (err error) {
+		err := s.db.do(ctx, opFunc(func(t *tx) (err error) {
 			n, err = t.changed(`DELETE FROM session_key WHERE account = $1 AND (kind, name) IN (SELECT kind, name FROM session_key WHERE account = $1 LIMIT $2 + 0)`, account, purgeChunk)
 			return err
 		}))

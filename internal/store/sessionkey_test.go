@@ -10,16 +10,16 @@ import (
 	"postern/internal/postern"
 )
 
-func writeKeys(t *testing.T, db *DB, account string, list ...SessionKey) {
+func writeKeys(t *testing.T, db *Store, account string, list ...SessionKey) {
 	t.Helper()
-	if err := db.WriteSessionKeys(t.Context(), WriteSessionKeys{Account: account, Keys: list}); err != nil {
+	if err := db.SessionKeys.Write(t.Context(), WriteSessionKeys{Account: account, Keys: list}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func keyNames(t *testing.T, db *DB, account, kind, prefix string) []string {
+func keyNames(t *testing.T, db *Store, account, kind, prefix string) []string {
 	t.Helper()
-	list, err := db.SessionKeys(t.Context(), account, kind, prefix)
+	list, err := db.SessionKeys.List(t.Context(), account, kind, prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,13 +35,13 @@ func TestSessionKeysBelongToTheirAccount(t *testing.T) {
 		db := on.open(t)
 		writeKeys(t, db, "a", SessionKey{Kind: "session", Name: "1:0", Value: []byte("x")})
 		writeKeys(t, db, "b", SessionKey{Kind: "session", Name: "1:0", Value: []byte("y")})
-		if k, err := db.SessionKey(t.Context(), "a", "session", "1:0"); err != nil || string(k.Value) != "x" {
+		if k, err := db.SessionKeys.Get(t.Context(), "a", "session", "1:0"); err != nil || string(k.Value) != "x" {
 			t.Errorf("key = %q, %v, want x", k.Value, err)
 		}
-		if k, err := db.SessionKey(t.Context(), "a", "session", "2:0"); err != nil || k.Value != nil {
+		if k, err := db.SessionKeys.Get(t.Context(), "a", "session", "2:0"); err != nil || k.Value != nil {
 			t.Errorf("key = %q, %v, want none", k.Value, err)
 		}
-		if err := db.ForgetSessionKeys(t.Context(), "a"); err != nil {
+		if err := db.SessionKeys.Remove(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		sameText(t, "keys of a", keyNames(t, db, "a", "session", ""))
@@ -54,12 +54,12 @@ func TestSessionKeysAreWrittenAllOrNone(t *testing.T) {
 		db := on.open(t)
 		writeKeys(t, db, "a", SessionKey{Kind: "k", Name: "1", Value: []byte("old")}, SessionKey{Kind: "k", Name: "2", Value: []byte("old")})
 		writeKeys(t, db, "b", SessionKey{Kind: "k", Name: "in the way", Value: []byte("new")})
-		if err := db.do(t.Context(), opFunc(func(tx *tx) error {
+		if err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 			return tx.exec(`CREATE UNIQUE INDEX broken ON session_key (value) WHERE name IN ('3', 'in the way')`)
 		})); err != nil {
 			t.Fatal(err)
 		}
-		err := db.WriteSessionKeys(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{
+		err := db.SessionKeys.Write(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{
 			{Kind: "k", Name: "1", Value: []byte("new")}, {Kind: "k", Name: "2"}, {Kind: "k", Name: "3", Value: []byte("new")},
 		}})
 		if err == nil {
@@ -74,7 +74,7 @@ func TestStartedSessionKeysComeFirst(t *testing.T) {
 		db := on.open(t)
 		var waits []func() error
 		for i := range 100 {
-			wait, err := db.StartSessionKeys(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{{Kind: "k", Name: "n", Value: fmt.Append(nil, i)}}})
+			wait, err := db.SessionKeys.StartWrite(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{{Kind: "k", Name: "n", Value: fmt.Append(nil, i)}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,13 +97,13 @@ func TestSessionKeysByPrefixAndTime(t *testing.T) {
 			writeKeys(t, db, "a", SessionKey{Kind: "k", Name: name, At: postern.Time(i), Value: []byte("x")})
 		}
 		sameText(t, "names", keyNames(t, db, "a", "k", "12:"), "12:0=x", "12:1=x")
-		before, err := db.SessionKeysBefore(t.Context(), "a", "k", 3)
+		before, err := db.SessionKeys.Before(t.Context(), "a", "k", 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		slices.Sort(before)
 		sameText(t, "before 3", before, "123:0", "12:1")
-		if n, err := db.CountSessionKeys(t.Context(), "a", "k"); err != nil || n != 5 {
+		if n, err := db.SessionKeys.Count(t.Context(), "a", "k"); err != nil || n != 5 {
 			t.Errorf("count = %d, %v, want the 5 with a time", n, err)
 		}
 	})
@@ -120,7 +120,7 @@ func TestSessionAccounts(t *testing.T) {
 				writeKeys(t, db, account, SessionKey{Kind: "k", Name: fmt.Sprint(j), Value: []byte("x")})
 			}
 		}
-		got, err := db.SessionAccounts(t.Context())
+		got, err := db.SessionKeys.Accounts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,10 +139,10 @@ func TestManySessionKeysAreForgottenInChunks(t *testing.T) {
 			}
 			writeKeys(t, db, "a", list...)
 		}
-		if err := db.ForgetSessionKeys(t.Context(), "a"); err != nil {
+		if err := db.SessionKeys.Remove(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		if accounts, err := db.SessionAccounts(t.Context()); err != nil || len(accounts) != 0 {
+		if accounts, err := db.SessionKeys.Accounts(t.Context()); err != nil || len(accounts) != 0 {
 			t.Errorf("accounts = %v, %v, want none", accounts, err)
 		}
 	})
@@ -157,7 +157,7 @@ func TestSessionKeysAfterClose(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.WriteSessionKeys(t.Context(), WriteSessionKeys{Account: "a"}); !errors.As(err, new(*postern.Error)) {
+	if err := db.SessionKeys.Write(t.Context(), WriteSessionKeys{Account: "a"}); !errors.As(err, new(*postern.Error)) {
 		t.Errorf("write = %v, want that the server is stopping", err)
 	}
 }

@@ -17,19 +17,19 @@ import (
 
 const testNow = postern.Time(1_795_000_000_000) // 2026-11-18
 
-func newWorkspace(t *testing.T, db *DB) postern.WorkspaceID {
+func newWorkspace(t *testing.T, db *Store) postern.WorkspaceID {
 	t.Helper()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: testNow}
-	if err := db.CreateWorkspace(t.Context(), ws); err != nil {
+	if err := db.Workspaces.Create(t.Context(), ws); err != nil {
 		t.Fatal(err)
 	}
 	return ws.ID
 }
 
-func newDevice(t *testing.T, db *DB, ws postern.WorkspaceID, status postern.Status) postern.Device {
+func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status) postern.Device {
 	t.Helper()
 	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: "d", Mode: "sandbox", Status: status, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: testNow}
-	if err := db.CreateDevice(t.Context(), d, nil); err != nil {
+	if err := db.Devices.Create(t.Context(), d, nil); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -42,21 +42,21 @@ func outbound(d postern.Device) postern.Message {
 	}
 }
 
-func queue(t *testing.T, db *DB, d postern.Device) postern.Message {
+func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 	t.Helper()
 	m := outbound(d)
-	if err := db.QueueMessage(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1000}); err != nil {
+	if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
 // eventTypes lists a device's events in the order of their sequence.
-func eventTypes(t *testing.T, db *DB, d postern.DeviceID) []string {
+func eventTypes(t *testing.T, db *Store, d postern.DeviceID) []string {
 	t.Helper()
 	var list []string
 	want := int64(1)
-	err := db.rows(t.Context(), `SELECT type, sequence, body FROM event WHERE device_id = $1 ORDER BY position`, []any{d}, func(r *sql.Rows) error {
+	err := db.db.rows(t.Context(), `SELECT type, sequence, body FROM event WHERE device_id = $1 ORDER BY position`, []any{d}, func(r *sql.Rows) error {
 		var kind string
 		var sequence int64
 		var body []byte
@@ -91,7 +91,7 @@ func TestFailingOperationLeavesItsNeighboursAlone(t *testing.T) {
 		var wrong atomic.Int32
 		for i := range 200 {
 			wg.Go(func() {
-				err := db.do(t.Context(), opFunc(func(tx *tx) error {
+				err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 					if err := tx.exec(`INSERT INTO setting (name, value) VALUES ($1, '')`, fmt.Sprint(i)); err != nil {
 						return err
 					}
@@ -113,7 +113,7 @@ func TestFailingOperationLeavesItsNeighboursAlone(t *testing.T) {
 			t.Errorf("%d operations had another's outcome", n)
 		}
 		var rows int
-		if err := db.row(t.Context(), `SELECT count(*) FROM setting`, nil, &rows); err != nil || rows != 160 {
+		if err := db.db.row(t.Context(), `SELECT count(*) FROM setting`, nil, &rows); err != nil || rows != 160 {
 			t.Errorf("rows = %d (%v), want 160: what failed must leave nothing", rows, err)
 		}
 	})
@@ -132,19 +132,19 @@ func TestLaterIsDurableWithTheNextDoAndAtClose(t *testing.T) {
 			})
 		}
 		for i := range 50 {
-			db.writer.later(put(fmt.Sprint(i)))
+			db.db.writer.later(put(fmt.Sprint(i)))
 		}
-		if err := db.do(t.Context(), put("do")); err != nil {
+		if err := db.db.do(t.Context(), put("do")); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := db.Setting(t.Context(), "do"); v != "50" {
+		if v, err := db.Settings.Get(t.Context(), "do"); v != "50" {
 			t.Errorf("Do saw %s rows (%v), want the 50 handed over before it", v, err)
 		}
-		db.writer.later(put("last"))
+		db.db.writer.later(put("last"))
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.do(t.Context(), put("closed")); postern.ReasonOf(err) != postern.Unavailable {
+		if err := db.db.do(t.Context(), put("closed")); postern.ReasonOf(err) != postern.Unavailable {
 			t.Errorf("Do after Close = %v, want unavailable", err)
 		}
 		again, err := Open(t.Context(), opts)
@@ -152,7 +152,7 @@ func TestLaterIsDurableWithTheNextDoAndAtClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer again.Close()
-		if v, err := again.Setting(t.Context(), "last"); v != "51" {
+		if v, err := again.Settings.Get(t.Context(), "last"); v != "51" {
 			t.Errorf("after reopening last = %q (%v), want 51", v, err)
 		}
 	})
@@ -193,7 +193,7 @@ func TestDatabaseOfANewerReleaseIsRefusedUntouched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = db.do(t.Context(), opFunc(func(tx *tx) error {
+		err = db.db.do(t.Context(), opFunc(func(tx *tx) error {
 			return tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 		}))
 		if err := errors.Join(err, db.Close()); err != nil {
@@ -216,7 +216,7 @@ func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
 		var accepted atomic.Int32
 		for range 64 {
 			wg.Go(func() {
-				err := db.QueueMessage(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
+				err := db.Messages.Queue(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
 				switch postern.ReasonOf(err) {
 				case postern.QuotaExhausted:
 				default:
@@ -229,7 +229,7 @@ func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		used, err := db.MessagesUsed(t.Context(), d.WorkspaceID, MonthOf(testNow))
+		used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow))
 		if accepted.Load() != quota || used != quota || err != nil {
 			t.Errorf("accepted %d, used %d (%v), want %d and %d", accepted.Load(), used, err, quota, quota)
 		}
@@ -239,9 +239,9 @@ func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
 	})
 }
 
-func count(t *testing.T, db *DB, query string, args ...any) (n int) {
+func count(t *testing.T, db *Store, query string, args ...any) (n int) {
 	t.Helper()
-	if err := db.row(t.Context(), query, args, &n); err != nil {
+	if err := db.db.row(t.Context(), query, args, &n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -257,7 +257,7 @@ func TestSendIsRefusedByTheStateOfTheDevice(t *testing.T) {
 		} {
 			d := newDevice(t, db, ws, status)
 			try := func(when string) postern.Reason {
-				return postern.ReasonOf(db.QueueMessage(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
+				return postern.ReasonOf(db.Messages.Queue(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
 			}
 			if got := try("fail"); got != postern.DeviceNotConnected {
 				t.Errorf("%s, fail: %s, want device-not-connected", status, got)
@@ -266,7 +266,7 @@ func TestSendIsRefusedByTheStateOfTheDevice(t *testing.T) {
 				t.Errorf("%s, queue: %s, want accepted %v", status, got, queueable)
 			}
 		}
-		if used, err := db.MessagesUsed(t.Context(), ws, MonthOf(testNow)); used != 5 || err != nil {
+		if used, err := db.Usage.Messages(t.Context(), ws, MonthOf(testNow)); used != 5 || err != nil {
 			t.Errorf("used %d (%v), want 5: a refusal costs nothing", used, err)
 		}
 	})
@@ -281,7 +281,7 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		for range 100 {
 			wg.Go(func() {
 				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("a"), At: testNow}
-				err := db.QueueMessage(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
+				err := db.Messages.Queue(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
 				switch {
 				case err == nil:
 					done.Add(1)
@@ -297,10 +297,10 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 			t.Errorf("%d done, %d repeated, want 1 and 99", done.Load(), repeated.Load())
 		}
 		late := Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"), At: testNow.Add(IdempotencyKept)}
-		if _, _, ok, err := db.Answered(t.Context(), late); ok || err != nil {
+		if _, _, ok, err := db.Idempotency.Answered(t.Context(), late); ok || err != nil {
 			t.Errorf("an answer is still given after %s (%v)", IdempotencyKept, err)
 		}
-		if err := db.QueueMessage(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: &late}); err != nil {
+		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: &late}); err != nil {
 			t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
 		}
 	})
@@ -308,7 +308,7 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 
 // limitDisk leaves room for a few pages. SQLite finds out by itself; for
 // PostgreSQL a statement says what a full disk says.
-func (e engine) limitDisk(t *testing.T, db *DB) (room func(tx *tx, size int) error) {
+func (e engine) limitDisk(t *testing.T, db *Store) (room func(tx *tx, size int) error) {
 	t.Helper()
 	if e.postgres {
 		return func(tx *tx, size int) error {
@@ -319,10 +319,10 @@ func (e engine) limitDisk(t *testing.T, db *DB) (room func(tx *tx, size int) err
 		}
 	}
 	var pages int
-	if err := db.row(t.Context(), `PRAGMA page_count`, nil, &pages); err != nil {
+	if err := db.db.row(t.Context(), `PRAGMA page_count`, nil, &pages); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.do(t.Context(), opFunc(func(tx *tx) error {
+	if err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 		var n int
 		return tx.row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+8), nil, &n)
 	})); err != nil {
@@ -345,19 +345,19 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 		}
 		// One group by hand: a small row, one that does not fit, a small row.
 		group := []request{{op: put("a", 1), done: make(chan error, 1)}, {op: put("b", 1<<20), done: make(chan error, 1)}, {op: put("c", 1), done: make(chan error, 1)}}
-		if err := db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
+		if err := db.db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
 			t.Fatal(err)
 		}
 		hold := make(chan struct{})
-		db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
+		db.db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
 		for _, r := range group {
-			db.writer.in <- r
+			db.db.writer.in <- r
 		}
 		close(hold)
 		for i, r := range group {
 			name := string(rune('a' + i))
 			err := <-r.done
-			stored, readErr := db.Setting(t.Context(), name)
+			stored, readErr := db.Settings.Get(t.Context(), name)
 			if readErr != nil {
 				t.Fatal(readErr)
 			}
@@ -368,7 +368,7 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 				t.Errorf("%s was answered %v, want unavailable", name, err)
 			}
 		}
-		if err := db.do(t.Context(), put("d", 1)); err != nil {
+		if err := db.db.do(t.Context(), put("d", 1)); err != nil {
 			t.Errorf("the writer does not go on: %v", err)
 		}
 	})
@@ -378,7 +378,7 @@ func TestWhoHasEverSentStaysSoInALaterMonth(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws, other := newWorkspace(t, db), newWorkspace(t, db)
-		err := db.do(t.Context(), opFunc(func(tx *tx) error {
+		err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
 			return errors.Join(
 				tx.exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 1)`, ws),
 				tx.exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 0)`, other))
@@ -387,7 +387,7 @@ func TestWhoHasEverSentStaysSoInALaterMonth(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, want := range map[postern.WorkspaceID]bool{ws: true, other: false, postern.NewWorkspaceID(): false} {
-			if sent, err := db.EverSent(t.Context(), id); sent != want || err != nil {
+			if sent, err := db.Usage.EverSent(t.Context(), id); sent != want || err != nil {
 				t.Errorf("has sent: %t (%v), want %t", sent, err, want)
 			}
 		}

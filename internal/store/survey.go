@@ -43,10 +43,10 @@ func scanUse(s scanner) (u WorkspaceUse, err error) {
 	return u, err
 }
 
-// WorkspacesUsed lists the workspaces that have a text in their name, or as their
+// WithUsage lists the workspaces that have a text in their name, or as their
 // id, "" for all, oldest first, with what they use in a month.
-func (db *DB) WorkspacesUsed(ctx context.Context, month, text string, p Page) (list []WorkspaceUse, err error) {
-	err = db.rows(ctx, workspacesUsed, []any{month, p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
+func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (list []WorkspaceUse, err error) {
+	err = s.db.rows(ctx, workspacesUsed, []any{month, p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		u, err := scanUse(r)
 		list = append(list, u)
 		return err
@@ -54,9 +54,9 @@ func (db *DB) WorkspacesUsed(ctx context.Context, month, text string, p Page) (l
 	return list, err
 }
 
-// WorkspaceUsed is one of WorkspacesUsed.
-func (db *DB) WorkspaceUsed(ctx context.Context, id postern.WorkspaceID, month string) (WorkspaceUse, error) {
-	u, err := scanUse(db.one(ctx, workspaceUsed, month, id))
+// GetWithUsage is one of WorkspacesUsed.
+func (s Workspaces) GetWithUsage(ctx context.Context, id postern.WorkspaceID, month string) (WorkspaceUse, error) {
+	u, err := scanUse(s.db.one(ctx, workspaceUsed, month, id))
 	return u, notFoundOr(err, func() (bool, error) { return false, nil }, "workspace")
 }
 
@@ -82,10 +82,10 @@ const (
 		FROM member m JOIN workspace w ON w.id = m.workspace_id WHERE m.user_id IN %s) named WHERE place <= $2 ORDER BY user_id, place`
 )
 
-// Persons lists the users that have a text in their address, "" for all, by their
+// List lists the users that have a text in their address, "" for all, by their
 // addresses, with the names of their first workspaces.
-func (db *DB) Persons(ctx context.Context, text string, names int, p Page) (list []Person, err error) {
-	err = db.rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
+func (s Users) List(ctx context.Context, text string, names int, p Page) (list []Person, err error) {
+	err = s.db.rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		var u Person
 		err := r.Scan(&u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &u.Chosen, &u.Second, &u.SignedIn, &u.Workspaces)
 		list = append(list, u)
@@ -94,16 +94,16 @@ func (db *DB) Persons(ctx context.Context, text string, names int, p Page) (list
 	if err != nil || len(list) == 0 {
 		return list, err
 	}
-	err = db.nameWorkspaces(ctx, list, names)
+	err = s.nameWorkspaces(ctx, list, names)
 	return list, err
 }
 
-func (db *DB) nameWorkspaces(ctx context.Context, list []Person, names int) error {
+func (s Users) nameWorkspaces(ctx context.Context, list []Person, names int) error {
 	at, ids := map[postern.UserID]int{}, make([]postern.UserID, len(list))
 	for i, u := range list {
 		at[u.ID], ids[i] = i, u.ID
 	}
-	return db.rows(ctx, strings.Replace(namesOf, "%s", db.dialect.inList(1), 1), []any{asJSON(ids), names}, func(r *sql.Rows) error {
+	return s.db.rows(ctx, strings.Replace(namesOf, "%s", s.db.dialect.inList(1), 1), []any{asJSON(ids), names}, func(r *sql.Rows) error {
 		var id postern.UserID
 		var name string
 		err := r.Scan(&id, &name)

@@ -8,8 +8,8 @@ import (
 	"postern/internal/postern"
 )
 
-// System is how much there is, and how much waits, over all workspaces.
-type System struct {
+// SystemStatus counts what the store holds and what waits, over all workspaces.
+type SystemStatus struct {
 	Engine  string // "SQLite 3.50.4"
 	Size    int64  // of the database, in bytes
 	Devices map[postern.Status]int
@@ -36,26 +36,26 @@ const (
 		FROM endpoint e WHERE e.status = 'active') firsts WHERE due_at <= $1`
 )
 
-// System reads the figures of the whole server. Queues are counted through
+// Get reads the figures of the whole server. Queues are counted through
 // indexes that hold nothing else.
-func (db *DB) System(ctx context.Context, now postern.Time) (s System, err error) {
-	s.Devices = map[postern.Status]int{}
+func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err error) {
+	st.Devices = map[postern.Status]int{}
 	err = errors.Join(
-		db.row(ctx, db.dialect.about, nil, &s.Engine, &s.Size),
-		db.row(ctx, messagesQueued, []any{MessagesCounted}, &s.Queued),
-		db.row(ctx, messagesLeft, []any{MessagesCounted}, &s.Sending),
-		db.row(ctx, deliveriesWait, []any{DeliveriesCounted}, &s.Waiting),
-		db.row(ctx, deliveriesDue, []any{DeliveriesCounted, now}, &s.Due),
-		db.row(ctx, oldestDue, []any{now}, &s.OldestDue),
-		db.rows(ctx, devicesByState, nil, func(r *sql.Rows) error {
+		s.db.row(ctx, s.db.dialect.about, nil, &st.Engine, &st.Size),
+		s.db.row(ctx, messagesQueued, []any{MessagesCounted}, &st.Queued),
+		s.db.row(ctx, messagesLeft, []any{MessagesCounted}, &st.Sending),
+		s.db.row(ctx, deliveriesWait, []any{DeliveriesCounted}, &st.Waiting),
+		s.db.row(ctx, deliveriesDue, []any{DeliveriesCounted, now}, &st.Due),
+		s.db.row(ctx, oldestDue, []any{now}, &st.OldestDue),
+		s.db.rows(ctx, devicesByState, nil, func(r *sql.Rows) error {
 			var status postern.Status
 			var n int
 			err := r.Scan(&status, &n)
-			s.Devices[status] = n
+			st.Devices[status] = n
 			return err
 		}),
 	)
-	return s, err
+	return st, err
 }
 
 const (
@@ -65,9 +65,9 @@ const (
 		FROM endpoint_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
 )
 
-// AllMessageHours is MessageSpans by the hour, over all workspaces.
-func (db *DB) AllMessageHours(ctx context.Context, since postern.Time) (list []postern.MessageSpan, err error) {
-	err = db.rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
+// AllMessages is MessageSpans by the hour, over all workspaces.
+func (s Hours) AllMessages(ctx context.Context, since postern.Time) (list []postern.MessageSpan, err error) {
+	err = s.db.rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
 		var s postern.MessageSpan
 		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
 		list = append(list, s)
@@ -76,9 +76,9 @@ func (db *DB) AllMessageHours(ctx context.Context, since postern.Time) (list []p
 	return list, err
 }
 
-// AllAttemptHours is AttemptSpans by the hour, over all workspaces.
-func (db *DB) AllAttemptHours(ctx context.Context, since postern.Time) (list []postern.EndpointHour, err error) {
-	err = db.rows(ctx, allAttemptHours, []any{since}, func(r *sql.Rows) error {
+// AllAttempts is AttemptSpans by the hour, over all workspaces.
+func (s Hours) AllAttempts(ctx context.Context, since postern.Time) (list []postern.EndpointHour, err error) {
+	err = s.db.rows(ctx, allAttemptHours, []any{since}, func(r *sql.Rows) error {
 		h, err := scanEndpointHour(r)
 		list = append(list, h)
 		return err

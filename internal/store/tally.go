@@ -56,10 +56,10 @@ func (t *tx) writeTallies() error {
 	return t.writeChats()
 }
 
-// EndpointHours gives what an endpoint's attempts came to in the hours that begin
+// OfEndpoint gives what an endpoint's attempts came to in the hours that begin
 // from since until before until, oldest first. Hours without any are left out.
-func (db *DB) EndpointHours(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since, until postern.Time) (list []postern.EndpointHour, err error) {
-	err = db.rows(ctx, `SELECT hour, succeeded, failed, exhausted, duration, slowest FROM endpoint_hour
+func (s Hours) OfEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since, until postern.Time) (list []postern.EndpointHour, err error) {
+	err = s.db.rows(ctx, `SELECT hour, succeeded, failed, exhausted, duration, slowest FROM endpoint_hour
 		WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND hour >= $3 AND hour < $4 ORDER BY hour`,
 		[]any{ws, id, since, until}, func(r *sql.Rows) error {
 			h, err := scanEndpointHour(r)
@@ -78,6 +78,6 @@ func scanEndpointHour(r scanner) (h postern.EndpointHour, err error) {
 
 // RemoveEndpointHours removes a chunk of the hours before a time, and says
 // whether there may be more.
-func (db *DB) RemoveEndpointHours(ctx context.Context, before postern.Time) (more bool, err error) {
-	return db.removeHours(ctx, "endpoint_hour", "endpoint_id", before)
+func (s Hours) RemoveEndpointHours(ctx context.Context, before postern.Time) (more bool, err error) {
+	return s.remove(ctx, "endpoint_hour", "endpoint_id", before)
 }

@@ -16,11 +16,11 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		e := newEndpoint(t, db, d.WorkspaceID, "*")
-		if err := db.Activate(t.Context(), e.ID, testNow); err != nil {
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
 			t.Fatal(err)
 		}
 		receiveN(t, db, d, 60)
-		due, err := db.DueDeliveries(t.Context(), e.ID, testNow, true, 100)
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,14 +28,14 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 		for i, q := range due {
 			all.Go(func() {
 				for _, a := range attemptsOf(q, i) {
-					if err := db.FinishAttempt(t.Context(), a); err != nil {
+					if err := db.Deliveries.FinishAttempt(t.Context(), a); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
 		all.Wait()
-		got, err := db.EndpointHours(t.Context(), d.WorkspaceID, e.ID, 0, testNow.Add(24*time.Hour))
+		got, err := db.Hours.OfEndpoint(t.Context(), d.WorkspaceID, e.ID, 0, testNow.Add(24*time.Hour))
 		if err != nil || len(got) != 2 {
 			t.Fatalf("%+v (%v), want two hours", got, err)
 		}
@@ -44,16 +44,16 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 				t.Errorf("counted %+v, the log has %+v", h, want)
 			}
 		}
-		if list, err := db.EndpointHours(t.Context(), newWorkspace(t, db), e.ID, 0, testNow.Add(24*time.Hour)); len(list) != 0 || err != nil {
+		if list, err := db.Hours.OfEndpoint(t.Context(), newWorkspace(t, db), e.ID, 0, testNow.Add(24*time.Hour)); len(list) != 0 || err != nil {
 			t.Errorf("another workspace sees %+v (%v)", list, err)
 		}
-		if more, err := db.RemoveEndpointHours(t.Context(), got[1].Hour); more || err != nil {
+		if more, err := db.Hours.RemoveEndpointHours(t.Context(), got[1].Hour); more || err != nil {
 			t.Error(more, err)
 		}
 		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 1 {
 			t.Errorf("%d hours are left, want the young one", n)
 		}
-		if err := db.DeleteEndpoint(t.Context(), d.WorkspaceID, e.ID); err != nil {
+		if err := db.Endpoints.Delete(t.Context(), d.WorkspaceID, e.ID); err != nil {
 			t.Fatal(err)
 		}
 		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 0 {
@@ -80,7 +80,7 @@ func attemptsOf(q DueDelivery, i int) (list []Attempt) {
 }
 
 // countedHour counts the attempts of an hour one by one.
-func countedHour(t *testing.T, db *DB, hour postern.Time) (h postern.EndpointHour) {
+func countedHour(t *testing.T, db *Store, hour postern.Time) (h postern.EndpointHour) {
 	t.Helper()
 	const in = ` FROM attempt_log WHERE at >= $1 AND at < $2`
 	from, to := hour, hour+hourMillis

@@ -89,31 +89,31 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-func wantUpgraded(t *testing.T, db *DB) {
+func wantUpgraded(t *testing.T, db *Store) {
 	t.Helper()
-	list, err := db.MessageSpans(t.Context(), "ws_1", 0, time.Hour)
+	list, err := db.Hours.MessageSpans(t.Context(), "ws_1", 0, time.Hour)
 	want := []postern.MessageSpan{{Start: 3_600_000, Accepted: 2, Sent: 1, Delivered: 1, Failed: 1, Received: 1}, {Start: 7_200_000, Accepted: 1, Sent: 1}}
 	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("hours %+v, want %+v; error %v", list, want, err)
 	}
-	chats, err := db.Chats(t.Context(), "ws_1", "dev_1", 0, 10)
+	chats, err := db.Chats.List(t.Context(), "ws_1", "dev_1", 0, 10)
 	if err != nil || len(chats) != 1 || chats[0].Newest.ID != "msg_5" {
 		t.Errorf("chats %+v, error %v", chats, err)
 	}
-	health, err := db.DeviceHealth(t.Context(), "ws_1", "dev_1", 0, 10)
+	health, err := db.Events.DeviceHealth(t.Context(), "ws_1", "dev_1", 0, 10)
 	if err != nil || len(health) != 1 {
 		t.Errorf("health %+v, error %v", health, err)
 	}
-	acts, err := db.Acts(t.Context(), "ws_1", ActFilter{Kind: "key", Limit: 10})
+	acts, err := db.Audit.List(t.Context(), "ws_1", ActFilter{Kind: "key", Limit: 10})
 	if err != nil || len(acts) != 1 {
 		t.Errorf("acts %+v, error %v", acts, err)
 	}
 	for id, operator := range map[postern.UserID]bool{"usr_1": true, "usr_2": false} {
-		u, _, _, err := db.User(t.Context(), id)
+		u, _, _, err := db.Users.Get(t.Context(), id)
 		if err != nil || u.Operator != operator {
 			t.Errorf("%s: %+v, error %v", id, u, err)
 		}
-		if err := db.CreateSignIn(t.Context(), SignIn{TokenHash: string(id), UserID: id, Epoch: u.Epoch, Data: []byte("{}"), ExpiresAt: 9}); err != nil {
+		if err := db.SignIns.Create(t.Context(), SignIn{TokenHash: string(id), UserID: id, Epoch: u.Epoch, Data: []byte("{}"), ExpiresAt: 9}); err != nil {
 			t.Error(err)
 		}
 	}

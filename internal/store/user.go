@@ -39,12 +39,12 @@ func (o SetUp) apply(t *tx) error {
 }
 
 // SetUp makes the first user.
-func (db *DB) SetUp(ctx context.Context, o SetUp) error { return db.do(ctx, o) }
+func (s Users) SetUp(ctx context.Context, o SetUp) error { return s.db.do(ctx, o) }
 
 // SetSetUpToken replaces the token of the set-up link; ok is false when there is
 // a user already.
-func (db *DB) SetSetUpToken(ctx context.Context, hash string) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		var users int
 		if err := t.row(`SELECT count(*) FROM users`, nil, &users); err != nil || users > 0 {
 			return err
@@ -56,25 +56,25 @@ func (db *DB) SetSetUpToken(ctx context.Context, hash string) (ok bool, err erro
 }
 
 // SetUpToken is the hash of the token of the set-up link; "" when none is open.
-func (db *DB) SetUpToken(ctx context.Context) (hash string, err error) {
-	return db.Setting(ctx, setUpToken)
+func (s Users) SetUpToken(ctx context.Context) (hash string, err error) {
+	return Settings{s.core}.Get(ctx, setUpToken)
 }
 
-// UserByEmail finds a user and the hash of the password; ok is false when there
+// ByEmail finds a user and the hash of the password; ok is false when there
 // is none.
-func (db *DB) UserByEmail(ctx context.Context, email string) (u postern.User, passwordHash string, ok bool, err error) {
-	return found(db.user(ctx, `email = $1`, email))
+func (s Users) ByEmail(ctx context.Context, email string) (u postern.User, passwordHash string, ok bool, err error) {
+	return found(s.find(ctx, `email = $1`, email))
 }
 
-// User finds a user and the hash of the password; ok is false when there is none.
-func (db *DB) User(ctx context.Context, id postern.UserID) (u postern.User, passwordHash string, ok bool, err error) {
-	return found(db.user(ctx, `id = $1`, id))
+// Get finds a user and the hash of the password; ok is false when there is none.
+func (s Users) Get(ctx context.Context, id postern.UserID) (u postern.User, passwordHash string, ok bool, err error) {
+	return found(s.find(ctx, `id = $1`, id))
 }
 
 const userWhere = `SELECT id, email, epoch, created_at, operator, password_hash FROM users WHERE `
 
-func (db *DB) user(ctx context.Context, where string, arg any) (u postern.User, passwordHash string, err error) {
-	err = db.row(ctx, userWhere+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
+func (s Users) find(ctx context.Context, where string, arg any) (u postern.User, passwordHash string, err error) {
+	err = s.db.row(ctx, userWhere+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
 	return u, passwordHash, err
 }
 
@@ -87,8 +87,8 @@ func found(u postern.User, passwordHash string, err error) (postern.User, string
 
 // SetPassword replaces the password of a user, if its hash is still the one of
 // before, and ends all sign-ins. It gives the user's new epoch.
-func (db *DB) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string, act Act) (epoch int64, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string, act Act) (epoch int64, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`UPDATE users SET password_hash = $2 WHERE id = $1 AND password_hash = $3`, id, passwordHash, before)
 		if err != nil {
 			return err
@@ -131,42 +131,42 @@ type SignIn struct {
 
 var errOvertaken error = postern.Errorf(postern.Unauthorized, "the password was changed in this moment, or all browsers were signed out; sign in again")
 
-// CreateSignIn adds the session of a browser. It is refused when all sign-ins of
+// Create adds the session of a browser. It is refused when all sign-ins of
 // the user were ended since the password was checked.
-func (db *DB) CreateSignIn(ctx context.Context, s SignIn) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		if s.UserID != "" {
+func (s SignIns) Create(ctx context.Context, in SignIn) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
+		if in.UserID != "" {
 			// It locks the row: another node may be changing the password.
-			if n, err := t.changed(`UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2`, s.UserID, s.Epoch); err != nil || n == 0 {
+			if n, err := t.changed(`UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2`, in.UserID, in.Epoch); err != nil || n == 0 {
 				return cmp.Or(err, errOvertaken)
 			}
 		}
-		return t.exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
+		return t.exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, in.TokenHash, in.UserID, in.Data, in.ExpiresAt)
 	}))
 }
 
-// UpdateSignIn writes the session of a browser. One that was ended meanwhile stays
+// Update writes the session of a browser. One that was ended meanwhile stays
 // so.
-func (db *DB) UpdateSignIn(ctx context.Context, s SignIn) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`UPDATE sign_in SET user_id = $2, data = $3, expires_at = $4 WHERE token_hash = $1`, s.TokenHash, s.UserID, s.Data, s.ExpiresAt)
+func (s SignIns) Update(ctx context.Context, in SignIn) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
+		return t.exec(`UPDATE sign_in SET user_id = $2, data = $3, expires_at = $4 WHERE token_hash = $1`, in.TokenHash, in.UserID, in.Data, in.ExpiresAt)
 	}))
 }
 
-// SignIn finds the session of a browser; ok is false when it has ended.
-func (db *DB) SignIn(ctx context.Context, tokenHash string, now postern.Time) (s SignIn, ok bool, err error) {
-	s.TokenHash = tokenHash
-	err = db.row(ctx, `SELECT user_id, data, expires_at FROM sign_in WHERE token_hash = $1 AND expires_at > $2`, []any{tokenHash, now}, &s.UserID, &s.Data, &s.ExpiresAt)
+// Get finds the session of a browser; ok is false when it has ended.
+func (s SignIns) Get(ctx context.Context, tokenHash string, now postern.Time) (in SignIn, ok bool, err error) {
+	in.TokenHash = tokenHash
+	err = s.db.row(ctx, `SELECT user_id, data, expires_at FROM sign_in WHERE token_hash = $1 AND expires_at > $2`, []any{tokenHash, now}, &in.UserID, &in.Data, &in.ExpiresAt)
 	if errors.Is(err, sql.ErrNoRows) {
-		return s, false, nil
+		return in, false, nil
 	}
-	return s, err == nil, err
+	return in, err == nil, err
 }
 
-// SignIns lists the sessions of a user that have not ended, at most limit, those
+// List lists the sessions of a user that have not ended, at most limit, those
 // that last longest first.
-func (db *DB) SignIns(ctx context.Context, id postern.UserID, now postern.Time, limit int) (list []SignIn, err error) {
-	err = db.rows(ctx, `SELECT token_hash, user_id, data, expires_at FROM sign_in WHERE user_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3 + 0`, []any{id, now, limit}, func(r *sql.Rows) error {
+func (s SignIns) List(ctx context.Context, id postern.UserID, now postern.Time, limit int) (list []SignIn, err error) {
+	err = s.db.rows(ctx, `SELECT token_hash, user_id, data, expires_at FROM sign_in WHERE user_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3 + 0`, []any{id, now, limit}, func(r *sql.Rows) error {
 		var s SignIn
 		err := r.Scan(&s.TokenHash, &s.UserID, &s.Data, &s.ExpiresAt)
 		list = append(list, s)
@@ -175,24 +175,24 @@ func (db *DB) SignIns(ctx context.Context, id postern.UserID, now postern.Time, 
 	return list, err
 }
 
-// EndSignIn ends the session of a browser.
-func (db *DB) EndSignIn(ctx context.Context, tokenHash string) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// End ends the session of a browser.
+func (s SignIns) End(ctx context.Context, tokenHash string) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		return t.exec(`DELETE FROM sign_in WHERE token_hash = $1`, tokenHash)
 	}))
 }
 
-// EndSignIns ends all sessions of a user, but for one.
-func (db *DB) EndSignIns(ctx context.Context, id postern.UserID, but string, act Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// EndAll ends all sessions of a user, but for one.
+func (s SignIns) EndAll(ctx context.Context, id postern.UserID, but string, act Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		return errors.Join(t.endSignIns(id, but), act.record(t))
 	}))
 }
 
-// RemoveSignIns removes a chunk of the sessions that have ended; more says that
+// Remove removes a chunk of the sessions that have ended; more says that
 // there may be others.
-func (db *DB) RemoveSignIns(ctx context.Context, now postern.Time) (more bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s SignIns) Remove(ctx context.Context, now postern.Time) (more bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		n, err := t.changed(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE expires_at <= $1 LIMIT $2 + 0)`, now, purgeChunk)
 		more = n == purgeChunk
 		return err

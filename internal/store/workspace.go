@@ -8,9 +8,9 @@ import (
 	"postern/internal/postern"
 )
 
-// CreateWorkspace adds a workspace. The acts are an operator's.
-func (db *DB) CreateWorkspace(ctx context.Context, ws postern.Workspace, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Create adds a workspace. The acts are an operator's.
+func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := t.operatorActs(acts); err != nil {
 			return err
 		}
@@ -25,9 +25,9 @@ func scanWorkspace(s scanner) (ws postern.Workspace, err error) {
 	return ws, err
 }
 
-// Workspaces lists all workspaces, oldest first. For the operator only.
-func (db *DB) Workspaces(ctx context.Context) (list []postern.Workspace, err error) {
-	err = db.rows(ctx, `SELECT `+workspaceColumns+` FROM workspace w ORDER BY id`, nil, func(r *sql.Rows) error {
+// List lists all workspaces, oldest first. For the operator only.
+func (s Workspaces) List(ctx context.Context) (list []postern.Workspace, err error) {
+	err = s.db.rows(ctx, `SELECT `+workspaceColumns+` FROM workspace w ORDER BY id`, nil, func(r *sql.Rows) error {
 		ws, err := scanWorkspace(r)
 		list = append(list, ws)
 		return err
@@ -35,9 +35,9 @@ func (db *DB) Workspaces(ctx context.Context) (list []postern.Workspace, err err
 	return list, err
 }
 
-// Workspace finds one workspace.
-func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern.Workspace, err error) {
-	ws, err = scanWorkspace(db.one(ctx, `SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
+// Get finds one workspace.
+func (s Workspaces) Get(ctx context.Context, id postern.WorkspaceID) (ws postern.Workspace, err error) {
+	ws, err = scanWorkspace(s.db.one(ctx, `SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
 	}
@@ -48,8 +48,8 @@ func (db *DB) Workspace(ctx context.Context, id postern.WorkspaceID) (ws postern
 // endpoints are paused; with them those are asked again to prove that they want
 // events, and catch up from the pause. Devices beyond its number are paused, and
 // resumed when it covers them again. The acts are an operator's.
-func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time, acts ...Act) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time, acts ...Act) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		ws, err := t.workspace(id)
 		if err != nil {
 			return err
@@ -72,8 +72,8 @@ func (db *DB) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.
 // ChangeLimits changes some of what a workspace has in place of its plan's
 // figures: nil leaves a figure as it is, a negative one gives it back to the
 // plan. Devices follow, and acts are, as with SetPlan.
-func (db *DB) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time, acts ...Act) (ws postern.Workspace, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time, acts ...Act) (ws postern.Workspace, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if ws, err = t.workspace(id); err != nil {
 			return err
 		}
@@ -114,26 +114,26 @@ func switchEndpoints(t *tx, id postern.WorkspaceID, on bool, at postern.Time) er
 	})
 }
 
-// Setting reads a value that the program remembers; "" when it was never set.
-func (db *DB) Setting(ctx context.Context, name string) (value string, err error) {
-	err = db.row(ctx, `SELECT value FROM setting WHERE name = $1`, []any{name}, &value)
+// Get reads a value that the program remembers; "" when it was never set.
+func (s Settings) Get(ctx context.Context, name string) (value string, err error) {
+	err = s.db.row(ctx, `SELECT value FROM setting WHERE name = $1`, []any{name}, &value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
 	return value, err
 }
 
-// SetSetting remembers a value.
-func (db *DB) SetSetting(ctx context.Context, name, value string) error {
-	return db.do(ctx, opFunc(func(t *tx) error {
+// Set remembers a value.
+func (s Settings) Set(ctx context.Context, name, value string) error {
+	return s.db.do(ctx, opFunc(func(t *tx) error {
 		return t.exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 	}))
 }
 
 // ClaimNumber gives a sandbox number to the first workspace that scans with it;
 // ok is false when it belongs to another.
-func (db *DB) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, number string) (ok bool, err error) {
-	err = db.do(ctx, opFunc(func(t *tx) error {
+func (s Workspaces) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, number string) (ok bool, err error) {
+	err = s.db.do(ctx, opFunc(func(t *tx) error {
 		if err := t.exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`, number, ws); err != nil {
 			return err
 		}

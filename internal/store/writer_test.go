@@ -21,7 +21,7 @@ func TestEveryOutcomeIsToldThoughTheDatabaseIsClosed(t *testing.T) {
 			go func() {
 				defer close(handed)
 				for range writes {
-					db.writer.after(opFunc(func(*tx) error { return nil }), func(err error) { told <- err })
+					db.db.writer.after(opFunc(func(*tx) error { return nil }), func(err error) { told <- err })
 				}
 			}()
 			if err := db.Close(); err != nil {

@@ -163,7 +163,7 @@ func (k *Kit) SessionAccounts() []string {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	accounts, err := db.SessionAccounts(k.t.Context())
+	accounts, err := db.SessionKeys.Accounts(k.t.Context())
 	if err := errors.Join(err, db.Close()); err != nil {
 		k.t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(
 	o := a.outcome(began, now(), answer, reason)
 	answered(verdictOf(answer, reason))
 	a.observe(ctx, o)
-	a.db.FinishAttemptThen(o, func(err error) {
+	a.db.Deliveries.FinishAttemptThen(o, func(err error) {
 		if err == nil {
 			recorded(o.Reason != "")
 			return
@@ -153,6 +153,6 @@ func (a attempt) record(ctx context.Context, o store.Attempt, err error) {
 		if postern.Sleep(ctx, gap) != nil {
 			return
 		}
-		err = a.db.FinishAttempt(ctx, o)
+		err = a.db.Deliveries.FinishAttempt(ctx, o)
 	}
 }

@@ -55,7 +55,7 @@ func (w *world) fill(n int) {
 	for range 64 {
 		callers.Go(func() {
 			for next.Add(1) <= int64(n) {
-				if err := w.db.RecordInbound(w.t.Context(), w.inbound("hello")); err != nil {
+				if err := w.db.Messages.RecordInbound(w.t.Context(), w.inbound("hello")); err != nil {
 					w.t.Error(err)
 				}
 			}
@@ -92,7 +92,7 @@ func BenchmarkOverdueRetries(b *testing.B) {
 	for range 64 {
 		callers.Go(func() {
 			for d := range ids {
-				w.must(w.db.FinishAttempt(b.Context(), store.Attempt{
+				w.must(w.db.Deliveries.FinishAttempt(b.Context(), store.Attempt{
 					DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: past, Ended: past, Reason: "connect", Status: postern.DeliveryPending, DueAt: past,
 				}))
 			}
@@ -106,7 +106,7 @@ func BenchmarkOverdueRetries(b *testing.B) {
 	for _, from := range []postern.Time{0, now().Add(-clockSlack)} {
 		b.Run(fmt.Sprintf("from=%d", from), func(b *testing.B) {
 			for b.Loop() {
-				if list, err := w.db.FirstDeliveries(b.Context(), e.ID, store.Place{DueAt: from}, now(), batch); err != nil || len(list) != 0 {
+				if list, err := w.db.Deliveries.First(b.Context(), e.ID, store.Place{DueAt: from}, now(), batch); err != nil || len(list) != 0 {
 					b.Fatal(len(list), err)
 				}
 			}
@@ -155,7 +155,7 @@ func BenchmarkIsolation(b *testing.B) {
 					healthy++
 				}
 				in := w.inbound(strconv.FormatInt(time.Now().UnixNano(), 10))
-				all.Go(func() { w.db.RecordInbound(context.Background(), in) })
+				all.Go(func() { w.db.Messages.RecordInbound(context.Background(), in) })
 				time.Sleep(pace)
 			}
 			all.Wait()

@@ -26,7 +26,7 @@ import (
 
 // Options configure New.
 type Options struct {
-	DB         *store.DB
+	DB         *store.Store
 	Client     *egress.Client
 	Box        *seal.Box             // opens the endpoints' secrets
 	Log        *slog.Logger          // nil discards
@@ -39,7 +39,7 @@ type Options struct {
 // Dispatcher makes the deliveries and handshakes of all endpoints. One process
 // runs one of them.
 type Dispatcher struct {
-	db      *store.DB
+	db      *store.Store
 	box     *seal.Box
 	log     *slog.Logger
 	agent   string

@@ -110,7 +110,7 @@ func TestFirstAttemptsGoBeforeRetries(t *testing.T) {
 	e := w.active(r.URL, func(e *postern.Endpoint) { e.MaxInFlight = 1 })
 	w.receive("old 0", "old 1", "old 2")
 	for _, d := range w.dueNow(e) {
-		w.must(w.db.FinishAttempt(t.Context(), store.Attempt{
+		w.must(w.db.Deliveries.FinishAttempt(t.Context(), store.Attempt{
 			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: now().Add(-time.Minute),
 		}))
 	}
@@ -209,7 +209,7 @@ func TestEveryEventIsDeliveredOnceUnderLoad(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			for j := range 20 {
-				if err := w.db.RecordInbound(t.Context(), w.inbound(fmt.Sprint(i, " ", j))); err != nil {
+				if err := w.db.Messages.RecordInbound(t.Context(), w.inbound(fmt.Sprint(i, " ", j))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -302,7 +302,7 @@ func TestDeletedEndpointGetsNothingMore(t *testing.T) {
 	w := newWorld(t)
 	var e postern.Endpoint
 	r := newReceiver(t, func(http.ResponseWriter, got) {
-		if err := w.db.DeleteEndpoint(t.Context(), e.WorkspaceID, e.ID); err != nil {
+		if err := w.db.Endpoints.Delete(t.Context(), e.WorkspaceID, e.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -404,7 +404,7 @@ func TestNoticeIsDeliveredLikeAnEvent(t *testing.T) {
 	w.start(dispatcher)
 	for range 2 {
 		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: now()}
-		w.must(w.db.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, d.CreatedAt), nil))
+		w.must(w.db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, d.CreatedAt), nil))
 		g := r.next()
 		if g.event.Type != "webhook.test" || g.event.EventID != string(d.EventID) || !strings.Contains(g.body, `"deviceId":""`) || !strings.Contains(g.body, `"test":{"endpointId":"`+string(e.ID)+`"}`) {
 			t.Errorf("got %s", g.body)
@@ -415,7 +415,7 @@ func TestNoticeIsDeliveredLikeAnEvent(t *testing.T) {
 	}
 	w.awaitSucceeded(e, 2)
 	other.none("a test of another endpoint")
-	if end, err := w.db.LogEnd(t.Context(), e.WorkspaceID); err != nil || end != 0 {
+	if end, err := w.db.Events.End(t.Context(), e.WorkspaceID); err != nil || end != 0 {
 		t.Errorf("the log of events ends at %d (%v), want nothing in it", end, err)
 	}
 }

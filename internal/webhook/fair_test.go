@@ -55,7 +55,7 @@ func TestFloodIsSpreadOutAndNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		starter, _ := postern.PlanByName("starter")
-		w.must(w.db.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
+		w.must(w.db.Workspaces.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
 		flooded := w.active("https://flood.example.com", nil)
 		p.fails[flooded.URL] = 3
 		w.receive(numbered(1500)...)
@@ -93,7 +93,7 @@ func TestLargerPlanHoldsSoon(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		set := func(name string) {
 			plan, _ := postern.PlanByName(name)
-			w.must(w.db.SetPlan(t.Context(), w.device.WorkspaceID, plan, now()))
+			w.must(w.db.Workspaces.SetPlan(t.Context(), w.device.WorkspaceID, plan, now()))
 		}
 		set("starter")
 		e := w.active("https://example.com", nil)
@@ -125,7 +125,7 @@ func TestLateFirstBehindFairUseIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		starter, _ := postern.PlanByName("starter")
-		w.must(w.db.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
+		w.must(w.db.Workspaces.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
 		e := w.active("https://example.com", nil)
 		d := w.dispatcher(Options{})
 		d.post = p.post
@@ -135,7 +135,7 @@ func TestLateFirstBehindFairUseIsDelivered(t *testing.T) {
 			w.receive(numbered(20)...)
 			time.Sleep(time.Second)
 		}
-		w.must(w.db.RecordInbound(t.Context(), late))
+		w.must(w.db.Messages.RecordInbound(t.Context(), late))
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		w.wantAllDelivered(e)
@@ -149,7 +149,7 @@ func TestFirstOutOfOrderBehindFairUseIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		starter, _ := postern.PlanByName("starter")
-		w.must(w.db.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
+		w.must(w.db.Workspaces.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
 		e := w.active("https://example.com", nil)
 		w.receive(numbered(127)...)
 		time.Sleep(time.Millisecond)
@@ -160,7 +160,7 @@ func TestFirstOutOfOrderBehindFairUseIsDelivered(t *testing.T) {
 		d.post = p.post
 		w.start(d)
 		time.Sleep(50 * time.Millisecond) // four full pages were read, and fair use waits
-		w.must(w.db.RecordInbound(t.Context(), late))
+		w.must(w.db.Messages.RecordInbound(t.Context(), late))
 		for range 30 {
 			w.receive(numbered(40)...)
 			time.Sleep(time.Second)

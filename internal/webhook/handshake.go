@@ -20,7 +20,7 @@ const wrongChallenge = "challenge"
 
 // greet starts the handshakes that are due, and sets the timer for the others.
 func (r *run) greet(ctx, work context.Context) {
-	pending, err := r.db.PendingHandshakes(ctx)
+	pending, err := r.db.Endpoints.PendingHandshakes(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.log.ErrorContext(ctx, "pending handshakes not read", "error", err)
@@ -68,9 +68,9 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	d.metrics.handshakes.WithLabelValues(outcome(reason)).Inc()
 	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID, "attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
 	if reason == "" {
-		err = d.db.Verified(ctx, e.ID, e.URL, ended)
+		err = d.db.Endpoints.Verified(ctx, e.ID, e.URL, ended)
 	} else {
-		err = d.db.FinishHandshake(ctx, failedHandshake(e, reason, began))
+		err = d.db.Endpoints.FinishHandshake(ctx, failedHandshake(e, reason, began))
 	}
 	if err != nil {
 		return fmt.Errorf("record the handshake: %w", err)

@@ -70,8 +70,8 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 				}
 				return
 			}
-			w.await("the try", func() bool { got, _ := w.db.EndpointForDelivery(t.Context(), e.ID); return got.Attempts == 1 })
-			got, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+			w.await("the try", func() bool { got, _ := w.db.Endpoints.ForDelivery(t.Context(), e.ID); return got.Attempts == 1 })
+			got, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)
 			if err != nil || got.Status != postern.EndpointPending || string(got.StatusReason) != tt.reason {
 				t.Errorf("endpoint is %s (%q, %v), want pending (%q)", got.Status, got.StatusReason, err, tt.reason)
 			}
@@ -92,7 +92,7 @@ func TestHandshakeIsTriedFourTimes(t *testing.T) {
 		w.must(d.handshake(t.Context(), e))
 		challenges[r.next().event.Challenge] = true
 		before := e
-		e, _ = w.db.EndpointForDelivery(t.Context(), e.ID)
+		e, _ = w.db.Endpoints.ForDelivery(t.Context(), e.ID)
 		want := postern.EndpointPending
 		if gap == 0 {
 			want = postern.EndpointFailed
@@ -121,7 +121,7 @@ func TestEndpointThatAnswersALaterTryIsActivated(t *testing.T) {
 	e := w.endpoint(r.URL, nil)
 	d := w.dispatcher(Options{})
 	w.must(d.handshake(t.Context(), e))
-	e, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+	e, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)
 	w.must(err)
 	w.must(d.handshake(t.Context(), e))
 	if got := w.awaitStatus(e, postern.EndpointActive); got.StatusReason != "" {
@@ -153,14 +153,14 @@ func TestEndpointDeletedDuringItsHandshakeStaysDeleted(t *testing.T) {
 	w := newWorld(t)
 	var e postern.Endpoint
 	r := newReceiver(t, func(rw http.ResponseWriter, g got) {
-		if err := w.db.DeleteEndpoint(t.Context(), e.WorkspaceID, e.ID); err != nil {
+		if err := w.db.Endpoints.Delete(t.Context(), e.WorkspaceID, e.ID); err != nil {
 			t.Error(err)
 		}
 		answerJSON(rw, g)
 	})
 	e = w.endpoint(r.URL, nil)
 	w.must(w.dispatcher(Options{}).handshake(t.Context(), e))
-	if _, err := w.db.EndpointForDelivery(t.Context(), e.ID); postern.ReasonOf(err) != postern.NotFound {
+	if _, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID); postern.ReasonOf(err) != postern.NotFound {
 		t.Errorf("the endpoint is back: %v", err)
 	}
 }

@@ -125,7 +125,7 @@ func outcomeAt(t *testing.T, url string, want hostile) {
 	w.await("the attempt", func() bool { return w.deliveries(e)[0].Attempts == 1 })
 	w.stop()
 	d := w.deliveries(e)[0]
-	log, err := w.db.Attempts(t.Context(), e.WorkspaceID, d.ID)
+	log, err := w.db.Deliveries.Attempts(t.Context(), e.WorkspaceID, d.ID)
 	if err != nil || len(log) != 1 {
 		t.Fatalf("%d attempts are in the log (%v), want 1", len(log), err)
 	}
@@ -165,7 +165,7 @@ func TestForbiddenAddressIsNeverPostedTo(t *testing.T) {
 		if got := w.get(e); got.Status != postern.EndpointPending || got.StatusReason != "blocked" {
 			t.Errorf("url %s: %s (%q), want blocked", ip, got.Status, got.StatusReason)
 		}
-		w.must(w.db.Activate(t.Context(), e.ID, now()))
+		w.must(w.db.Endpoints.Activate(t.Context(), e.ID, now()))
 		_, err := d.send(t.Context(), new(w.get(e)), &signer{}, letter{body: []byte("{}")})
 		if reasonOf(err) != egress.Blocked {
 			t.Errorf("a delivery to %s: %v, want blocked", ip, err)
@@ -220,7 +220,7 @@ func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
 			t.Errorf("what is new: %+v", got)
 		}
 		replay := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, OnlyFailed: true, Last: 1000, CreatedAt: now()}
-		w.must(w.db.CreateReplay(t.Context(), replay, nil))
+		w.must(w.db.Replays.Create(t.Context(), replay, nil))
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
 		for i, d := range w.deliveries(e) {
@@ -228,7 +228,7 @@ func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
 				t.Errorf("delivery %d: %+v", i, d)
 			}
 		}
-		if got, err := w.db.Replay(t.Context(), e.WorkspaceID, replay.ID); err != nil || got.Status != postern.ReplayCompleted || got.Matched != 1 || got.Delivered != 1 {
+		if got, err := w.db.Replays.Get(t.Context(), e.WorkspaceID, replay.ID); err != nil || got.Status != postern.ReplayCompleted || got.Matched != 1 || got.Delivered != 1 {
 			t.Errorf("replay = %+v (%v)", got, err)
 		}
 		w.stop()

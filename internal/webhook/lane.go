@@ -208,7 +208,7 @@ func (l *lane) refresh(ctx context.Context) error {
 	l.changed.Take()
 	l.read = time.Now()
 	l.lookAgain() // now and then, for what was committed long after its time
-	endpoint, err := l.db.EndpointForDelivery(ctx, l.id)
+	endpoint, err := l.db.Endpoints.ForDelivery(ctx, l.id)
 	if postern.ReasonOf(err) == postern.NotFound { // deleted; what is in flight gives its slots back
 		l.endpoint = &postern.Endpoint{WorkspaceID: l.endpoint.WorkspaceID}
 		return nil
@@ -225,7 +225,7 @@ func (l *lane) refresh(ctx context.Context) error {
 }
 
 func (l *lane) readPlan(ctx context.Context) error {
-	ws, err := l.db.Workspace(ctx, l.endpoint.WorkspaceID)
+	ws, err := l.db.Workspaces.Get(ctx, l.endpoint.WorkspaceID)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	if behind.Row == 0 {
 		behind, limit = store.Place{DueAt: l.from}, limit+len(l.held) // what is in flight is met once more
 	}
-	list, err := l.db.FirstDeliveries(ctx, l.id, behind, at, limit)
+	list, err := l.db.Deliveries.First(ctx, l.id, behind, at, limit)
 	if err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (l *lane) lookAgain() {
 // readChats reads whose turn it is in the chats of which one has landed.
 func (l *lane) readChats(ctx context.Context) error {
 	for ; len(l.chats) > 0; l.chats = l.chats[1:] {
-		d, ok, err := l.db.NextOfChat(ctx, l.id, l.chats[0], now())
+		d, ok, err := l.db.Deliveries.NextOfChat(ctx, l.id, l.chats[0], now())
 		if err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func (l *lane) readChats(ctx context.Context) error {
 
 func (l *lane) readRetries(ctx context.Context) error {
 	at := now()
-	list, err := l.db.DueDeliveries(ctx, l.id, at, false, l.batch()+len(l.held))
+	list, err := l.db.Deliveries.Due(ctx, l.id, at, false, l.batch()+len(l.held))
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (l *lane) readRetries(ctx context.Context) error {
 		return nil
 	}
 	l.early = len(list) > 0
-	next, ok, err := l.db.NextDue(ctx, l.id, at)
+	next, ok, err := l.db.Deliveries.NextDue(ctx, l.id, at)
 	if l.due = next; !ok {
 		l.due = never
 	}
@@ -345,7 +345,7 @@ func (l *lane) readRetries(ctx context.Context) error {
 		l.due = l.lineAt
 		return nil
 	}
-	if l.lineAt, ok, err = l.db.NextInLine(ctx, l.id, at); !ok {
+	if l.lineAt, ok, err = l.db.Deliveries.NextInLine(ctx, l.id, at); !ok {
 		l.lineAt = never
 	}
 	l.due = min(l.due, l.lineAt)

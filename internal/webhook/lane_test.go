@@ -26,7 +26,7 @@ func TestLaneReadsWhatIsWrittenLate(t *testing.T) {
 			read[d.ID]++
 		}
 		if reads == 1 {
-			w.must(w.db.RecordInbound(t.Context(), early))
+			w.must(w.db.Messages.RecordInbound(t.Context(), early))
 		}
 	}
 	if len(read) != 3*batch+1 {

@@ -28,7 +28,7 @@ func TestEventThatIsDueLaterIsDeliveredThen(t *testing.T) {
 		time.Sleep(time.Second)
 		o := w.inbound("by a clock that is ahead")
 		o.Now = o.Now.Add(clockSlack + 5*time.Second)
-		w.must(w.db.RecordInbound(t.Context(), o))
+		w.must(w.db.Messages.RecordInbound(t.Context(), o))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := len(f.times()); n != 2 {
@@ -52,7 +52,7 @@ func TestEventThatIsWrittenVeryLateIsDeliveredAmongOthers(t *testing.T) {
 		time.Sleep(time.Second)
 		late := w.inbound("late")
 		late.Now = late.Now.Add(-clockSlack - 2*time.Second)
-		w.must(w.db.RecordInbound(t.Context(), late))
+		w.must(w.db.Messages.RecordInbound(t.Context(), late))
 		for range 8 {
 			w.receive("more")
 			time.Sleep(2 * time.Second)
@@ -85,10 +85,10 @@ func TestRetryIsNotForgottenWhileItsDeliveryIsHeld(t *testing.T) {
 		}
 		l.firsts = l.firsts[1:] // it is posted and answered
 		l.recording++
-		w.must(w.db.FinishAttempt(t.Context(), store.Attempt{
+		w.must(w.db.Deliveries.FinishAttempt(t.Context(), store.Attempt{
 			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, URL: e.URL, Claimed: d.DueAt, Number: 1, At: now(), Ended: now(), HTTPStatus: 200, Status: postern.DeliverySucceeded,
 		}))
-		_, err = w.db.RetryDelivery(t.Context(), e.WorkspaceID, d.ID, now(), nil)
+		_, err = w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, d.ID, now(), nil)
 		w.must(err)
 		l.more, l.due = true, 0 // the lane hears of the retry first,
 		_, ok, err = l.take(t.Context())
@@ -118,7 +118,7 @@ func TestDeletedEndpointGivesItsSlotsBack(t *testing.T) {
 		if n := d.slots.inUse(); n != 7 {
 			t.Fatalf("%d shared slots are taken, want 7", n)
 		}
-		w.must(w.db.DeleteEndpoint(t.Context(), e.WorkspaceID, e.ID))
+		w.must(w.db.Endpoints.Delete(t.Context(), e.WorkspaceID, e.ID))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(d.slots.taken) != 0 {

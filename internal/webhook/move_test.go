@@ -10,7 +10,7 @@ import (
 
 func (w *world) change(e postern.Endpoint, change func(*postern.Endpoint)) {
 	w.t.Helper()
-	_, err := w.db.ChangeEndpoint(w.t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
+	_, err := w.db.Endpoints.Change(w.t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
 		change(e)
 		return nil
 	})
@@ -19,7 +19,7 @@ func (w *world) change(e postern.Endpoint, change func(*postern.Endpoint)) {
 
 func (w *world) get(e postern.Endpoint) postern.Endpoint {
 	w.t.Helper()
-	got, err := w.db.EndpointForDelivery(w.t.Context(), e.ID)
+	got, err := w.db.Endpoints.ForDelivery(w.t.Context(), e.ID)
 	w.must(err)
 	return got
 }

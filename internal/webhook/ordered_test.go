@@ -23,7 +23,7 @@ func (w *world) say(chat, text string) {
 	w.t.Helper()
 	o := w.inbound(text)
 	o.Message.ChatID = chat
-	w.must(w.db.RecordInbound(w.t.Context(), o))
+	w.must(w.db.Messages.RecordInbound(w.t.Context(), o))
 }
 
 // reader is a receiver that notes what it took, by chat, and how many POSTs were
@@ -166,7 +166,7 @@ func TestOrderedTurnedOffHoldsNothingBack(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		w.say("a", "a: 2") // waits for the retry of the first
 		time.Sleep(time.Second)
-		_, err := w.db.ChangeEndpoint(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error { e.Ordered = false; return nil })
+		_, err := w.db.Endpoints.Change(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error { e.Ordered = false; return nil })
 		w.must(err)
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
@@ -193,9 +193,9 @@ func TestReplayHoldsUpNothingNewOfItsChat(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.awaitSucceeded(e, 10)
-		end, err := w.db.LogEnd(t.Context(), e.WorkspaceID)
+		end, err := w.db.Events.End(t.Context(), e.WorkspaceID)
 		w.must(err)
-		w.must(w.db.CreateReplay(t.Context(), postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()}, nil))
+		w.must(w.db.Replays.Create(t.Context(), postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()}, nil))
 		time.Sleep(time.Second)
 		began := time.Now()
 		w.say("a", "a: new")

@@ -73,7 +73,7 @@ func (r *replays) once(ctx context.Context) error {
 	}
 	for id := range r.todo {
 		began := time.Now()
-		more, err := r.db.StepReplay(ctx, id, now())
+		more, err := r.db.Replays.Step(ctx, id, now())
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (r *replays) once(ctx context.Context) error {
 
 // find adds the replays that run for an endpoint; "" is every one.
 func (r *replays) find(ctx context.Context, endpoint postern.EndpointID) error {
-	list, err := r.db.RunningReplays(ctx, endpoint)
+	list, err := r.db.Replays.Running(ctx, endpoint)
 	for _, id := range list {
 		r.todo[id] = struct{}{}
 	}

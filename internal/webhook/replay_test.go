@@ -10,10 +10,10 @@ import (
 
 func (w *world) replay(e postern.Endpoint) postern.Replay {
 	w.t.Helper()
-	end, err := w.db.LogEnd(w.t.Context(), e.WorkspaceID)
+	end, err := w.db.Events.End(w.t.Context(), e.WorkspaceID)
 	w.must(err)
 	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()}
-	w.must(w.db.CreateReplay(w.t.Context(), r, nil))
+	w.must(w.db.Replays.Create(w.t.Context(), r, nil))
 	return r
 }
 
@@ -21,7 +21,7 @@ func (w *world) awaitReplay(r postern.Replay, what string, holds func(postern.Re
 	w.t.Helper()
 	w.await(what, func() bool {
 		var err error
-		got, err = w.db.Replay(w.t.Context(), r.WorkspaceID, r.ID)
+		got, err = w.db.Replays.Get(w.t.Context(), r.WorkspaceID, r.ID)
 		w.must(err)
 		return holds(got)
 	})

@@ -74,7 +74,7 @@ func (r *run) close() {
 
 // start takes up what the last process left.
 func (r *run) start(ctx, work context.Context) error {
-	ids, err := r.db.EndpointsWithWork(ctx)
+	ids, err := r.db.Endpoints.WithWork(ctx)
 	if err != nil {
 		return fmt.Errorf("list the endpoints with work: %w", err)
 	}

@@ -38,7 +38,7 @@ func TestSlowWorkspaceLeavesSlotsToOthers(t *testing.T) {
 			w.receive(numbered(200)...)
 			for {
 				time.Sleep(50 * time.Millisecond)
-				list, err := w.db.DueDeliveries(t.Context(), e.ID, now(), true, 1)
+				list, err := w.db.Deliveries.Due(t.Context(), e.ID, now(), true, 1)
 				w.must(err)
 				if len(list) == 0 {
 					return time.Since(began)

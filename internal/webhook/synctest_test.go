@@ -101,7 +101,7 @@ func TestRetryByHandHasTwelveAttemptsAndThreeDaysOfItsOwn(t *testing.T) {
 		synctest.Wait()
 		up.Store(false)
 		f.restart()
-		_, err := w.db.RetryDelivery(t.Context(), e.WorkspaceID, first.ID, now(), nil)
+		_, err := w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, first.ID, now(), nil)
 		w.must(err)
 		time.Sleep(100 * time.Hour)
 		synctest.Wait()
@@ -109,7 +109,7 @@ func TestRetryByHandHasTwelveAttemptsAndThreeDaysOfItsOwn(t *testing.T) {
 		if got := w.deliveries(e)[0]; got.Status != postern.DeliveryExhausted || got.Attempts != 24 {
 			t.Errorf("delivery = %+v, want it exhausted after 24", got)
 		}
-		if log, err := w.db.Attempts(t.Context(), e.WorkspaceID, first.ID); err != nil || len(log) != 24 || log[0].Number != 24 || log[23].Number != 1 {
+		if log, err := w.db.Deliveries.Attempts(t.Context(), e.WorkspaceID, first.ID); err != nil || len(log) != 24 || log[0].Number != 24 || log[23].Number != 1 {
 			t.Errorf("the log has %d attempts (%v)", len(log), err)
 		}
 		if got := f.times(); len(got) != len(want) || !closeTo(t, got, want) {
@@ -147,7 +147,7 @@ func TestEndpointThatFailsForFiveDaysIsDisabled(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 		}
 		synctest.Wait()
-		got, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+		got, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)
 		if err != nil || got.Status != postern.EndpointDisabled || got.StatusReason != "failing" {
 			t.Errorf("endpoint is %s (%q, %v)", got.Status, got.StatusReason, err)
 		}
@@ -171,7 +171,7 @@ func TestHandshakeTriesKeepTheirTimes(t *testing.T) {
 		if got, want := f.times(), []string{"0s", "10s", "1m", "10m"}; len(got) != 4 || !closeTo(t, got, want) {
 			t.Errorf("tries at %v, want %v", got, want)
 		}
-		got, err := w.db.EndpointForDelivery(t.Context(), e.ID)
+		got, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)
 		if err != nil || got.Status != postern.EndpointFailed || got.StatusReason != "timeout" {
 			t.Errorf("endpoint is %s (%q, %v)", got.Status, got.StatusReason, err)
 		}
@@ -279,7 +279,7 @@ func TestRetryByHandDuringAnAttemptIsMade(t *testing.T) {
 				break
 			}
 		}
-		_, err := w.db.RetryDelivery(t.Context(), e.WorkspaceID, w.deliveries(e)[0].ID, now(), nil)
+		_, err := w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, w.deliveries(e)[0].ID, now(), nil)
 		w.must(err)
 		mu.Lock()
 		up = true

@@ -36,7 +36,7 @@ const (
 type world struct {
 	t      testing.TB
 	dir    string
-	db     *store.DB
+	db     *store.Store
 	box    *seal.Box
 	client *egress.Client
 	device postern.Device
@@ -68,8 +68,8 @@ func (w *world) newTenant() {
 	w.t.Helper()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: now()}
 	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: now()}
-	w.must(w.db.CreateWorkspace(w.t.Context(), ws))
-	w.must(w.db.CreateDevice(w.t.Context(), w.device, nil))
+	w.must(w.db.Workspaces.Create(w.t.Context(), ws))
+	w.must(w.db.Devices.Create(w.t.Context(), w.device, nil))
 }
 
 // open opens the store, again when it was closed.
@@ -116,7 +116,7 @@ func (w *world) endpoint(url string, edit func(*postern.Endpoint)) postern.Endpo
 	if edit != nil {
 		edit(&e)
 	}
-	w.must(w.db.CreateEndpoint(w.t.Context(), e, 1000, nil))
+	w.must(w.db.Endpoints.Create(w.t.Context(), e, 1000, nil))
 	return e
 }
 
@@ -124,7 +124,7 @@ func (w *world) endpoint(url string, edit func(*postern.Endpoint)) postern.Endpo
 func (w *world) active(url string, edit func(*postern.Endpoint)) postern.Endpoint {
 	w.t.Helper()
 	e := w.endpoint(url, edit)
-	w.must(w.db.Activate(w.t.Context(), e.ID, now()))
+	w.must(w.db.Endpoints.Activate(w.t.Context(), e.ID, now()))
 	return e
 }
 
@@ -139,14 +139,14 @@ func (w *world) inbound(text string) store.RecordInbound {
 func (w *world) receive(texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
-		w.must(w.db.RecordInbound(w.t.Context(), w.inbound(text)))
+		w.must(w.db.Messages.RecordInbound(w.t.Context(), w.inbound(text)))
 	}
 }
 
 // dueNow are the deliveries as a lane reads them.
 func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 	w.t.Helper()
-	list, err := w.db.DueDeliveries(w.t.Context(), e.ID, now(), true, 100_000)
+	list, err := w.db.Deliveries.Due(w.t.Context(), e.ID, now(), true, 100_000)
 	w.must(err)
 	return list
 }
@@ -154,7 +154,7 @@ func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 // deliveries lists those of an endpoint, oldest first.
 func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
 	w.t.Helper()
-	page, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{}, 0, 100_000)
+	page, err := w.db.Deliveries.List(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{}, 0, 100_000)
 	w.must(err)
 	slices.Reverse(page.List)
 	return page.List
@@ -178,7 +178,7 @@ func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) pos
 	var got postern.Endpoint
 	w.await(fmt.Sprintf("endpoint %s", want), func() (ok bool) {
 		var err error
-		got, err = w.db.EndpointForDelivery(w.t.Context(), e.ID)
+		got, err = w.db.Endpoints.ForDelivery(w.t.Context(), e.ID)
 		w.must(err)
 		return got.Status == want
 	})
@@ -188,7 +188,7 @@ func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) pos
 func (w *world) awaitSucceeded(e postern.Endpoint, n int) {
 	w.t.Helper()
 	w.await(fmt.Sprintf("%d deliveries", n), func() bool {
-		page, err := w.db.Deliveries(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, 0, 100_000)
+		page, err := w.db.Deliveries.List(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, 0, 100_000)
 		w.must(err)
 		return len(page.List) == n
 	})

@@ -26,7 +26,7 @@ type Network struct {
 
 // Options configure a [Driver]. Store and Seal are required.
 type Options struct {
-	Store      *store.DB // keeps the session keys
+	Store      *store.Store // keeps the session keys
 	Seal       *seal.Box // what they are sealed with
 	Network    Network
 	DeviceName string       // shown on the phone under linked devices; "" is "Postern"

@@ -55,7 +55,7 @@ type world struct {
 	driver *Driver
 	vendor *vendorsim.Vendor
 	dir    string
-	db     *store.DB
+	db     *store.Store
 	box    *seal.Box
 	raw    *sql.DB // another connection to the same file
 }

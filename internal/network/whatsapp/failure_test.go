@@ -102,7 +102,7 @@ func TestSendFailsWhileKeysFail(t *testing.T) {
 func (w world) wrongIdentities(tb testing.TB) {
 	tb.Helper()
 	account := w.account(tb)
-	rows, err := w.db.SessionKeys(tb.Context(), account, kindIdentity, "")
+	rows, err := w.db.SessionKeys.List(tb.Context(), account, kindIdentity, "")
 	if err != nil || len(rows) == 0 {
 		tb.Fatalf("%d identities, %v", len(rows), err)
 	}
@@ -110,7 +110,7 @@ func (w world) wrongIdentities(tb testing.TB) {
 		place := "session_key " + account + " " + kindIdentity + " " + rows[i].Name
 		rows[i].Value = w.box.Seal(make([]byte, 32), place)
 	}
-	if err := w.db.WriteSessionKeys(tb.Context(), store.WriteSessionKeys{Account: account, Keys: rows}); err != nil {
+	if err := w.db.SessionKeys.Write(tb.Context(), store.WriteSessionKeys{Account: account, Keys: rows}); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -142,7 +142,7 @@ func (r *keyring) UploadedPreKeyCount(ctx context.Context) (int, error) {
 		if err := r.flush(ctx); err != nil {
 			return 0, err
 		}
-		return r.keys.db.CountSessionKeys(ctx, r.account, kindPreKey)
+		return r.keys.db.SessionKeys.Count(ctx, r.account, kindPreKey)
 	})
 }
 

@@ -98,7 +98,7 @@ func (r *keyring) before(ctx context.Context, kind string, at time.Time) ([]stri
 		if err := r.flush(ctx); err != nil {
 			return nil, err
 		}
-		return r.keys.db.SessionKeysBefore(ctx, r.account, kind, postern.TimeOf(at))
+		return r.keys.db.SessionKeys.Before(ctx, r.account, kind, postern.TimeOf(at))
 	})
 }
 

@@ -171,7 +171,7 @@ func (r *keyring) read(ctx context.Context, k ref) (record, error) {
 	if ok {
 		return rec, nil
 	}
-	row, err := r.keys.db.SessionKey(ctx, r.account, k.kind, k.name)
+	row, err := r.keys.db.SessionKeys.Get(ctx, r.account, k.kind, k.name)
 	if err != nil {
 		return record{}, err
 	}
@@ -222,7 +222,7 @@ func (r *keyring) list(ctx context.Context, kind, prefix string) ([]listed, erro
 // what is on disk.
 func (r *keyring) scan(ctx context.Context, kind, prefix string, b *batch) ([]listed, error) {
 	newer := r.newer(kind, prefix, b) // before the disk is read: what is committed meanwhile is in either
-	rows, err := r.keys.db.SessionKeys(ctx, r.account, kind, prefix)
+	rows, err := r.keys.db.SessionKeys.List(ctx, r.account, kind, prefix)
 	if err != nil {
 		return nil, err
 	}

@@ -209,7 +209,7 @@ func TestAnyChangeMakesDurableWhatCameBefore(t *testing.T) {
 	changes := map[string]func(*testing.T, *keyring) error{
 		"ahead, and another write": func(t *testing.T, r *keyring) error {
 			must(t, r.ahead(t.Context()))
-			return r.keys.db.SetSetting(t.Context(), "a", "b")
+			return r.keys.db.Settings.Set(t.Context(), "a", "b")
 		},
 		"send": func(t *testing.T, r *keyring) error {
 			return r.PutManySessions(t.Context(), map[string][]byte{"15550009999:0": []byte("x")})

@@ -114,7 +114,7 @@ func (r *keyring) handOver(ctx context.Context, records map[ref]record) (wait fu
 	}
 	r.mu.Unlock()
 	maps.Copy(all, records)
-	written, err := r.keys.db.StartSessionKeys(ctx, r.sealed(all))
+	written, err := r.keys.db.SessionKeys.StartWrite(ctx, r.sealed(all))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 // keyStore keeps the keys of all linked accounts, sealed, in the gateway's
 // database.
 type keyStore struct {
-	db  *pstore.DB
+	db  *pstore.Store
 	box *seal.Box
 	log waLog.Logger
 }
@@ -41,7 +41,7 @@ func (k *keyStore) fresh() *store.Device {
 
 // known says [network.ErrUnknownAccount] for an account that has no keys.
 func (k *keyStore) known(ctx context.Context, account types.JID) error {
-	row, err := k.db.SessionKey(ctx, account.String(), kindDevice, nameOnly)
+	row, err := k.db.SessionKeys.Get(ctx, account.String(), kindDevice, nameOnly)
 	if err != nil {
 		return fmt.Errorf("read session keys: %w", unavailable{err})
 	}
@@ -57,7 +57,7 @@ func (k *keyStore) known(ctx context.Context, account types.JID) error {
 // many nodes.
 func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, error) {
 	ring := newKeyring(k, account)
-	if err := k.db.WriteSessionKeys(ctx, pstore.WriteSessionKeys{Account: ring.account}); err != nil {
+	if err := k.db.SessionKeys.Write(ctx, pstore.WriteSessionKeys{Account: ring.account}); err != nil {
 		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
 	}
 	rec, err := ring.read(ctx, ref{kindDevice, nameOnly})
@@ -81,7 +81,7 @@ func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, 
 
 // findWaiting looks for the plaintexts that earlier connections left behind.
 func (r *keyring) findWaiting(ctx context.Context) error {
-	names, err := r.keys.db.SessionKeysBefore(ctx, r.account, kindEvent, postern.Time(math.MaxInt64))
+	names, err := r.keys.db.SessionKeys.Before(ctx, r.account, kindEvent, postern.Time(math.MaxInt64))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (r *keyring) findWaiting(ctx context.Context) error {
 }
 
 func (k *keyStore) accounts(ctx context.Context) ([]string, error) {
-	accounts, err := k.db.SessionAccounts(ctx)
+	accounts, err := k.db.SessionKeys.Accounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read session keys: %w", err)
 	}
@@ -103,10 +103,10 @@ func (k *keyStore) accounts(ctx context.Context) ([]string, error) {
 // crash leaves behind cannot be opened.
 func (k *keyStore) forget(ctx context.Context, account types.JID) error {
 	first := pstore.WriteSessionKeys{Account: account.String(), Keys: []pstore.SessionKey{{Kind: kindDevice, Name: nameOnly}}}
-	if err := k.db.WriteSessionKeys(ctx, first); err != nil {
+	if err := k.db.SessionKeys.Write(ctx, first); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)
 	}
-	if err := k.db.ForgetSessionKeys(ctx, account.String()); err != nil {
+	if err := k.db.SessionKeys.Remove(ctx, account.String()); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)
 	}
 	return nil

@@ -285,7 +285,7 @@ func TestPlaintextsDoNotStay(t *testing.T) {
 		networktest.Wait(t, c.Host, 1, byID(send(t, w, "hello")))
 	}
 	c.Stop(t)
-	stay, err := w.db.CountSessionKeys(t.Context(), w.account(t), kindEvent)
+	stay, err := w.db.SessionKeys.Count(t.Context(), w.account(t), kindEvent)
 	// The acknowledgement of the last one may have been cut off by the end.
 	if err != nil || stay > 1 {
 		t.Errorf("%d plaintexts stay, %v", stay, err)
