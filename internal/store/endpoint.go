@@ -176,7 +176,9 @@ func (o FinishHandshake) apply(t *tx) error {
 }
 
 // FinishHandshake records a try that failed.
-func (s Endpoints) FinishHandshake(ctx context.Context, o FinishHandshake) error { return s.db.do(ctx, o) }
+func (s Endpoints) FinishHandshake(ctx context.Context, o FinishHandshake) error {
+	return s.db.do(ctx, o)
+}
 
 // Verified records a handshake that succeeded: a pending endpoint becomes
 // active, as by [DB.Activate], and an active one moves to its new URL. It

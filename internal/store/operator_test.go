@@ -179,7 +179,9 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 		act := Act{At: testNow, UserID: ada.ID, WorkspaceID: ws, Act: "workspace.changed"}
 		link := PasswordLink{TokenHash: "h", ExpiresAt: testNow}
 		all := map[string]func(context.Context) error{
-			"plan": func(ctx context.Context) error { return db.Workspaces.SetPlan(ctx, ws, postern.Plan{Name: "pro"}, testNow, act) },
+			"plan": func(ctx context.Context) error {
+				return db.Workspaces.SetPlan(ctx, ws, postern.Plan{Name: "pro"}, testNow, act)
+			},
 			"limits": func(ctx context.Context) error {
 				_, err := db.Workspaces.ChangeLimits(ctx, ws, postern.Limits{}, testNow, act)
 				return err

@@ -27,7 +27,7 @@ type Network struct {
 // Options configure a [Driver]. Store and Seal are required.
 type Options struct {
 	Store      *store.Store // keeps the session keys
-	Seal       *seal.Box // what they are sealed with
+	Seal       *seal.Box    // what they are sealed with
 	Network    Network
 	DeviceName string       // shown on the phone under linked devices; "" is "Postern"
 	Log        *slog.Logger // nil discards
