@@ -116,7 +116,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 // signedIn makes the first user, who owns the workspace.
 func signedIn(t *testing.T, g *gateway.Gateway, h http.Handler) *http.Cookie {
 	t.Helper()
-	token, err := g.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,9 @@ func linking(t *tenant) string {
 
 func (t *tenant) showCode(id postern.DeviceID, text string, until time.Time) {
 	t.t.Helper()
-	changes := t.g.WatchLink(id)
+	changes := t.g.Links.Watch(id)
 	defer changes.Close()
-	t.g.ShowCode(t.openLink(id), text, postern.TimeOf(until))
+	t.g.Links.ShowCode(t.openLink(id), text, postern.TimeOf(until))
 	select {
 	case <-changes.C():
 	case <-time.After(10 * time.Second):
@@ -59,14 +59,14 @@ func webhook(t *tenant) string {
 // delivery makes an active endpoint and an event for it.
 func delivery(t *tenant) string {
 	id, device := webhook(t), postern.DeviceID("")
-	e, err := t.g.Endpoint(t.t.Context(), t.caller(), postern.EndpointID(id))
+	e, err := t.g.Webhooks.Get(t.t.Context(), t.caller(), postern.EndpointID(id))
 	if err == nil {
 		device = e.DeviceIDs[0]
 		err = t.db.Endpoints.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
 	}
 	if err == nil {
 		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hi", NetworkID: "n", Source: postern.FromContact}
-		err = t.g.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived)
+		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived)
 	}
 	if err != nil {
 		t.t.Fatal(err)
@@ -238,11 +238,11 @@ func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, targe
 	t.Helper()
 	expired := mine.newKey(gateway.NewKey{ExpiresAt: postern.TimeOf(time.Now().Add(-time.Minute))})
 	revoked := mine.newKey(gateway.NewKey{})
-	caller, err := s.g.Authenticate(t.Context(), "Bearer "+revoked)
+	caller, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+revoked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.g.RevokeKey(t.Context(), gateway.Operator(), mine.ws, caller.Key.ID); err != nil {
+	if err := s.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, caller.Key.ID); err != nil {
 		t.Fatal(err)
 	}
 	sep := "?"

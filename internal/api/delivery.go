@@ -23,7 +23,7 @@ func (a *API) listDeliveries(ctx context.Context, q *request, in *deliveriesInpu
 	if err != nil {
 		return nil, err
 	}
-	return answerList(a.gateway.Deliveries(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
+	return answerList(a.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
 }
 
 // DeliveryLog is a delivery with its attempts and the event.
@@ -54,7 +54,7 @@ type deliveryInput struct {
 }
 
 func (a *API) getDelivery(ctx context.Context, q *request, in *deliveryInput) (*output[DeliveryLog], error) {
-	l, err := a.gateway.Delivery(ctx, q.caller, in.ID)
+	l, err := a.gateway.Deliveries.Get(ctx, q.caller, in.ID)
 	if l.Attempts == nil {
 		l.Attempts = []postern.Attempt{}
 	}
@@ -67,7 +67,7 @@ type retryInput struct {
 }
 
 func (a *API) retryDelivery(ctx context.Context, q *request, in *retryInput) (*created[postern.Delivery], error) {
-	return answerCreated(a.gateway.RetryDelivery(ctx, q.caller, in.ID, q.idem))
+	return answerCreated(a.gateway.Deliveries.Retry(ctx, q.caller, in.ID, q.idem))
 }
 
 type statsInput struct {
@@ -81,5 +81,5 @@ func (a *API) getWebhookStats(ctx context.Context, q *request, in *statsInput) (
 	if err != nil {
 		return nil, err
 	}
-	return answerList(a.gateway.EndpointHours(ctx, q.caller, in.ID, since, until))
+	return answerList(a.gateway.Webhooks.Hours(ctx, q.caller, in.ID, since, until))
 }

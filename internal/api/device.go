@@ -18,15 +18,15 @@ type newDevice struct {
 }
 
 func (a *API) listDevices(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Device]], error) {
-	return answerList(a.gateway.Devices(ctx, q.caller, in.page()))
+	return answerList(a.gateway.Devices.List(ctx, q.caller, in.page()))
 }
 
 func (a *API) createDevice(ctx context.Context, q *request, in *struct{ Body newDevice }) (*created[postern.Device], error) {
-	return answerCreated(a.gateway.CreateDevice(ctx, q.caller, gateway.NewDevice{Name: in.Body.Name, Metadata: in.Body.Metadata}, q.idem))
+	return answerCreated(a.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{Name: in.Body.Name, Metadata: in.Body.Metadata}, q.idem))
 }
 
 func (a *API) getDevice(ctx context.Context, q *request, in *deviceInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Device(ctx, q.caller, in.ID))
+	return answer(a.gateway.Devices.Get(ctx, q.caller, in.ID))
 }
 
 type changeInput struct {
@@ -60,7 +60,7 @@ type receiveChange struct {
 
 func (a *API) updateDevice(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
 	b := in.Body
-	return answer(a.gateway.ChangeDevice(ctx, q.caller, in.ID, gateway.DeviceChange{
+	return answer(a.gateway.Devices.Change(ctx, q.caller, in.ID, gateway.DeviceChange{
 		Name: b.Name, ProxyURL: b.ProxyURL.change(), Metadata: changed(b.Metadata, labelChanges),
 		Pace: changed(b.Pace, func(p paceChange) gateway.PaceChange {
 			return gateway.PaceChange{PerMinute: p.PerMinute.change(), NewChatsPerMinute: p.NewChatsPerMinute.change()}
@@ -80,15 +80,15 @@ func labelChanges(labels map[string]member[string]) map[string]gateway.Change[st
 }
 
 func (a *API) deleteDevice(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
-	return nil, a.gateway.DeleteDevice(ctx, q.caller, in.ID)
+	return nil, a.gateway.Devices.Delete(ctx, q.caller, in.ID)
 }
 
 func (a *API) pauseDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Pause(ctx, q.caller, in.ID))
+	return answer(a.gateway.Devices.Pause(ctx, q.caller, in.ID))
 }
 
 func (a *API) resumeDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Resume(ctx, q.caller, in.ID))
+	return answer(a.gateway.Devices.Resume(ctx, q.caller, in.ID))
 }
 
 type unlinkInput struct {
@@ -97,5 +97,5 @@ type unlinkInput struct {
 }
 
 func (a *API) unlinkDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Unlink(ctx, q.caller, in.ID))
+	return answer(a.gateway.Devices.Unlink(ctx, q.caller, in.ID))
 }

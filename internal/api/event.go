@@ -28,7 +28,7 @@ type eventsInput struct {
 }
 
 func (a *API) listEvents(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
-	l, err := a.gateway.Events(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
+	l, err := a.gateway.Events.List(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
 	shown := gateway.List[loggedEvent]{Next: l.Next}
 	for _, e := range l.Data {
 		shown.Data = append(shown.Data, loggedEvent{e.Body})
@@ -45,7 +45,7 @@ type streamEventsInput struct {
 // does not read on. A reader that names no event is told first where it is: cut
 // off before its first event it can go on from there and miss nothing.
 func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
-	log, err := a.gateway.FollowEvents(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
+	log, err := a.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInpu
 // that is slow holds one page in memory and no more; one that takes nothing
 // for [streamWrite] is dropped.
 func (a *API) followEvents(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
-	logged, key := a.gateway.WatchEvents(q.caller), a.watchKey(q, "streamEvents")
+	logged, key := a.gateway.Events.Watch(q.caller), a.watchKey(q, "streamEvents")
 	defer logged.Close()
 	defer key.changed.Close()
 	for {

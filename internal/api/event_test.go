@@ -22,7 +22,7 @@ func (t *tenant) receive(device postern.DeviceID, body string) {
 		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567",
 		Body: body, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
-	if err := t.g.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 		t.t.Error(err)
 	}
 }

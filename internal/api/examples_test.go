@@ -152,7 +152,7 @@ func (t *tenant) followed(target string) *answerT {
 	}
 	device := postern.DeviceID(target[strings.Index(target, "dev_"):])
 	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hello", NetworkID: "n", Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
-	if err := t.g.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 		t.t.Fatal(err)
 	}
 	return t.do("GET", target, "", "Last-Event-ID", list.Data[0].EventID)

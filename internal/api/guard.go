@@ -40,7 +40,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 	if values := r.Header["Authorization"]; len(values) == 1 {
 		q.authorization = values[0]
 	}
-	caller, err := a.gateway.Authenticate(r.Context(), q.authorization)
+	caller, err := a.gateway.Keys.Authenticate(r.Context(), q.authorization)
 	if err != nil {
 		if strings.Contains(r.URL.RawQuery, "pst_") {
 			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)

@@ -161,7 +161,7 @@ type tenant struct {
 
 func (s *server) tenant(plan string) *tenant {
 	s.t.Helper()
-	ws, err := s.g.CreateWorkspace(s.t.Context(), "test", plan)
+	ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), "test", plan)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func (s *server) tenant(plan string) *tenant {
 func (t *tenant) newKey(k gateway.NewKey) string {
 	t.t.Helper()
 	k.Name = "test"
-	_, secret, err := t.g.CreateKey(t.t.Context(), gateway.Operator(), t.ws, k)
+	_, secret, err := t.g.Keys.Create(t.t.Context(), gateway.Operator(), t.ws, k)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func (t *tenant) device(name string, status postern.Status) postern.DeviceID {
 func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	t.t.Helper()
 	ctx := t.t.Context()
-	d, err := t.g.Device(ctx, t.caller(), id)
+	d, err := t.g.Devices.Get(ctx, t.caller(), id)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 
 func (t *tenant) caller() gateway.Caller {
 	t.t.Helper()
-	c, err := t.g.Authenticate(t.t.Context(), "Bearer "+t.key)
+	c, err := t.g.Keys.Authenticate(t.t.Context(), "Bearer "+t.key)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -222,11 +222,11 @@ func (t *tenant) caller() gateway.Caller {
 func (t *tenant) link(d postern.Device) {
 	t.t.Helper()
 	ctx := t.t.Context()
-	if _, err := t.g.OpenLink(ctx, t.caller(), d.ID, gateway.NewLink{}, nil); err != nil {
+	if _, err := t.g.Links.Open(ctx, t.caller(), d.ID, gateway.NewLink{}, nil); err != nil {
 		t.t.Fatal(err)
 	}
 	row := t.openLink(d.ID)
-	if err := t.g.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := t.g.Links.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -234,11 +234,11 @@ func (t *tenant) link(d postern.Device) {
 // openLink is the open attempt as the session engine sees it.
 func (t *tenant) openLink(id postern.DeviceID) store.LinkRow {
 	t.t.Helper()
-	d, err := t.g.Device(t.t.Context(), t.caller(), id)
+	d, err := t.g.Devices.Get(t.t.Context(), t.caller(), id)
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	row, ok, err := t.g.OpenLinkOf(t.t.Context(), d)
+	row, ok, err := t.g.Links.OpenOf(t.t.Context(), d)
 	if err != nil || !ok {
 		t.t.Fatalf("open link of %s: %v %v", id, ok, err)
 	}

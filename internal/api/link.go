@@ -26,11 +26,11 @@ func (a *API) openLink(ctx context.Context, q *request, in *linkInput) (*created
 	if in.Body != nil {
 		b = *in.Body
 	}
-	return answerCreated(a.gateway.OpenLink(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
+	return answerCreated(a.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
 }
 
 func (a *API) getLink(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
-	return answer(a.gateway.Link(ctx, q.caller, in.ID))
+	return answer(a.gateway.Links.Get(ctx, q.caller, in.ID))
 }
 
 type emptyInput struct {
@@ -39,11 +39,11 @@ type emptyInput struct {
 }
 
 func (a *API) answerPasskey(ctx context.Context, q *request, in *emptyInput) (*nothing, error) {
-	return nil, a.gateway.AnswerPasskey(ctx, q.caller, in.ID)
+	return nil, a.gateway.Links.AnswerPasskey(ctx, q.caller, in.ID)
 }
 
 func (a *API) cancelLink(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
-	return nil, a.gateway.CancelLink(ctx, q.caller, in.ID)
+	return nil, a.gateway.Links.Cancel(ctx, q.caller, in.ID)
 }
 
 type image struct {
@@ -64,7 +64,7 @@ func (a *API) getLinkPNG(ctx context.Context, q *request, in *deviceInput) (*ima
 
 // picture draws the code to show now.
 func (a *API) picture(ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error)) ([]byte, error) {
-	l, err := a.gateway.Link(ctx, q.caller, id)
+	l, err := a.gateway.Links.Get(ctx, q.caller, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -85,6 +85,6 @@ type LinkPage struct {
 }
 
 func (a *API) openLinkPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
-	p, err := a.gateway.OpenLinkPage(ctx, q.caller, in.ID, q.idem)
+	p, err := a.gateway.LinkPages.Open(ctx, q.caller, in.ID, q.idem)
 	return answerCreated(gateway.Created[LinkPage]{Value: LinkPage{a.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}, Replayed: p.Replayed}, err)
 }

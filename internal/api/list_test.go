@@ -122,7 +122,7 @@ func TestQuota(t *testing.T) {
 	for range 30 {
 		wg.Go(func() {
 			for range 100 {
-				if _, err := s.g.Send(t.Context(), caller, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567", Body: "x"}, nil); err != nil {
+				if _, err := s.g.Messages.Send(t.Context(), caller, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567", Body: "x"}, nil); err != nil {
 					t.Error(err)
 					return
 				}
@@ -136,7 +136,7 @@ func TestQuota(t *testing.T) {
 	}
 	// What is wrong with a request is told before the quota.
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"x","body":"x"}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
-	if err := s.g.SetPlan(t.Context(), gateway.Operator(), mine.ws, "growth"); err != nil {
+	if err := s.g.Operators.SetPlan(t.Context(), gateway.Operator(), mine.ws, "growth"); err != nil {
 		t.Fatal(err)
 	}
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key", "k").want(http.StatusAccepted, "")

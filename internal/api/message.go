@@ -21,7 +21,7 @@ type newMessage struct {
 
 func (a *API) sendMessage(ctx context.Context, q *request, in *struct{ Body newMessage }) (*created[postern.Message], error) {
 	b := in.Body
-	return answerCreated(a.gateway.Send(ctx, q.caller, gateway.NewMessage{
+	return answerCreated(a.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Body: b.Body, Metadata: b.Metadata,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
@@ -32,7 +32,7 @@ type messageInput struct {
 }
 
 func (a *API) getMessage(ctx context.Context, q *request, in *messageInput) (*output[postern.Message], error) {
-	return answer(a.gateway.Message(ctx, q.caller, in.ID))
+	return answer(a.gateway.Messages.Get(ctx, q.caller, in.ID))
 }
 
 type messagesInput struct {
@@ -51,7 +51,7 @@ func (a *API) listMessages(ctx context.Context, q *request, in *messagesInput) (
 	if err != nil {
 		return nil, err
 	}
-	return answerList(a.gateway.Messages(ctx, q.caller, gateway.MessageQuery{
+	return answerList(a.gateway.Messages.List(ctx, q.caller, gateway.MessageQuery{
 		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status, Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
 }

@@ -29,7 +29,7 @@ func (a *API) createReplay(ctx context.Context, q *request, in *replayInput) (*c
 			return nil, err
 		}
 	}
-	return answerCreated(a.gateway.CreateReplay(ctx, q.caller, in.ID, n, q.idem))
+	return answerCreated(a.gateway.Replays.Create(ctx, q.caller, in.ID, n, q.idem))
 }
 
 type oneReplay struct {
@@ -37,9 +37,9 @@ type oneReplay struct {
 }
 
 func (a *API) getReplay(ctx context.Context, q *request, in *oneReplay) (*output[postern.Replay], error) {
-	return answer(a.gateway.Replay(ctx, q.caller, in.ID))
+	return answer(a.gateway.Replays.Get(ctx, q.caller, in.ID))
 }
 
 func (a *API) stopReplay(ctx context.Context, q *request, in *oneReplay) (*nothing, error) {
-	return nil, a.gateway.StopReplay(ctx, q.caller, in.ID)
+	return nil, a.gateway.Replays.Stop(ctx, q.caller, in.ID)
 }

@@ -28,7 +28,7 @@ func (a *API) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan
 	if in.Body != nil {
 		b = *in.Body
 	}
-	number, err := a.gateway.SandboxScan(ctx, q.caller, in.ID, b.PhoneNumber, b.Code)
+	number, err := a.gateway.SandboxPhones.Scan(ctx, q.caller, in.ID, b.PhoneNumber, b.Code)
 	return answer(Scan{number}, err)
 }
 
@@ -50,7 +50,7 @@ type Inbound struct {
 }
 
 func (a *API) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
-	id, err := a.gateway.SandboxInbound(ctx, q.caller, in.ID, in.Body.From, in.Body.Body)
+	id, err := a.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From, in.Body.Body)
 	return answer(Inbound{id}, err)
 }
 
@@ -66,7 +66,7 @@ type newReceipt struct {
 }
 
 func (a *API) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {
-	return nil, a.gateway.SandboxReceipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.Status)
+	return nil, a.gateway.SandboxPhones.Receipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.Status)
 }
 
 type faultInput struct {
@@ -80,7 +80,7 @@ type newFault struct {
 }
 
 func (a *API) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {
-	return nil, a.gateway.SandboxFault(ctx, q.caller, in.ID, in.Body.Kind)
+	return nil, a.gateway.SandboxPhones.Fault(ctx, q.caller, in.ID, in.Body.Kind)
 }
 
 // Phone is what a simulated phone shows.
@@ -89,7 +89,7 @@ type Phone struct {
 }
 
 func (a *API) phone(ctx context.Context, q *request, in *deviceInput) (*output[Phone], error) {
-	list, err := a.gateway.SandboxPhone(ctx, q.caller, in.ID)
+	list, err := a.gateway.SandboxPhones.List(ctx, q.caller, in.ID)
 	if list == nil {
 		list = []gateway.PhoneMessage{}
 	}

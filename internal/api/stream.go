@@ -16,7 +16,7 @@ import (
 // streamLink follows a link attempt until it ends or the caller goes away. An
 // attempt lasts some minutes, and so does a stream at most.
 func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*huma.StreamResponse, error) {
-	first, err := a.gateway.Link(ctx, q.caller, in.ID)
+	first, err := a.gateway.Links.Get(ctx, q.caller, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*hum
 
 // followLink sends what the attempt shows whenever it changed.
 func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes, key := a.gateway.WatchLink(last.DeviceID), a.watchKey(q, "streamLink")
+	changes, key := a.gateway.Links.Watch(last.DeviceID), a.watchKey(q, "streamLink")
 	defer changes.Close()
 	defer key.changed.Close()
 	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
@@ -43,7 +43,7 @@ func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *
 
 // linkNow reads the attempt again. A device that was deleted ended it.
 func (a *API) linkNow(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
-	l, err := a.gateway.Link(ctx, q.caller, last.DeviceID)
+	l, err := a.gateway.Links.Get(ctx, q.caller, last.DeviceID)
 	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
 		last.Status, last.Reason, last.QR, last.PairingCode, last.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
 		return last, nil

@@ -95,11 +95,11 @@ func TestStreamOfCodes(t *testing.T) {
 	late := follow(t, mine, srv, id)
 	late.wants("code", "2@<third>", postern.LinkPending, "")
 
-	d, err := mine.g.Device(t.Context(), mine.caller(), id)
+	d, err := mine.g.Devices.Get(t.Context(), mine.caller(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mine.g.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := mine.g.Links.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []*follower{f, late} {
@@ -150,7 +150,7 @@ func TestStreamEnds(t *testing.T) {
 		srv, mine, id := serveTest(t)
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		f := follow(t, other, srv, id)
-		if err := mine.g.RevokeKey(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
+		if err := mine.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
 		f.wantsEnd()

@@ -144,7 +144,7 @@ func TestStrictInput(t *testing.T) {
 			t.Errorf("%s: the answer repeats the input: %s", tt.name, a.Body)
 		}
 	}
-	rows, err := s.g.Messages(t.Context(), mine.caller(), gateway.MessageQuery{})
+	rows, err := s.g.Messages.List(t.Context(), mine.caller(), gateway.MessageQuery{})
 	if err != nil || len(rows.Data) != 0 {
 		t.Errorf("bad bodies made %d messages, %v", len(rows.Data), err)
 	}

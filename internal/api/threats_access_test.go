@@ -248,7 +248,7 @@ func (s *server) welch(a, b []string) float64 {
 		for i, keys := range [][]string{a, b} {
 			header := "Bearer " + keys[n%len(keys)]
 			start := time.Now()
-			if _, err := s.g.Authenticate(s.t.Context(), header); err == nil {
+			if _, err := s.g.Keys.Authenticate(s.t.Context(), header); err == nil {
 				s.t.Error("a wrong key is good")
 			}
 			times[i] = append(times[i], float64(time.Since(start)))
@@ -293,7 +293,7 @@ func TestT4RevokedKeysEndAtOnce(t *testing.T) {
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		id := other.caller().Key.ID
 		other.do("GET", "/v1/usage", "").want(http.StatusOK, "")
-		if err := s.g.RevokeKey(t.Context(), gateway.Operator(), mine.ws, id); err != nil {
+		if err := s.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, id); err != nil {
 			t.Fatal(err)
 		}
 		other.do("GET", "/v1/usage", "").want(http.StatusUnauthorized, postern.Unauthorized)

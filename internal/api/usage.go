@@ -7,5 +7,5 @@ import (
 )
 
 func (a *API) getUsage(ctx context.Context, q *request, _ *nothing) (*output[gateway.Usage], error) {
-	return answer(a.gateway.Usage(ctx, q.caller))
+	return answer(a.gateway.Statistics.Usage(ctx, q.caller))
 }

@@ -55,12 +55,12 @@ func pages() map[string]func(t *tenant) (target string) {
 		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
 		"listDeliveries": func(t *tenant) string {
 			id := delivery(t)
-			e, err := t.g.Endpoint(t.t.Context(), t.caller(), postern.EndpointID(id))
+			e, err := t.g.Webhooks.Get(t.t.Context(), t.caller(), postern.EndpointID(id))
 			if err != nil {
 				t.t.Fatal(err)
 			}
 			m := postern.Message{WorkspaceID: t.ws, DeviceID: e.DeviceIDs[0], Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hi", NetworkID: "n2", Source: postern.FromContact}
-			if err := t.g.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
+			if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 				t.t.Fatal(err)
 			}
 			return "/v1/webhooks/" + id + "/deliveries"
@@ -123,9 +123,9 @@ func actorsAt(owner, stranger *tenant, id string, want statuses) []actor {
 	}
 	revoked := owner.newKey(gateway.NewKey{})
 	limited := owner.newKey(gateway.NewKey{Devices: []postern.DeviceID{owner.device("another", postern.Unlinked)}})
-	caller, err := owner.g.Authenticate(owner.t.Context(), "Bearer "+revoked)
+	caller, err := owner.g.Keys.Authenticate(owner.t.Context(), "Bearer "+revoked)
 	if err == nil {
-		err = owner.g.RevokeKey(owner.t.Context(), gateway.Operator(), owner.ws, caller.Key.ID)
+		err = owner.g.Keys.Revoke(owner.t.Context(), gateway.Operator(), owner.ws, caller.Key.ID)
 	}
 	if err != nil {
 		owner.t.Fatal(err)

@@ -26,7 +26,7 @@ type keyWatch struct {
 }
 
 func (a *API) watchKey(q *request, operation string) keyWatch {
-	return keyWatch{a, q, operation, a.gateway.WatchKeys(q.caller)}
+	return keyWatch{a, q, operation, a.gateway.Keys.Watch(q.caller)}
 }
 
 // wait returns when something changed, to look again, or after a heartbeat; it
@@ -57,7 +57,7 @@ func (k keyWatch) untilPulse() time.Duration {
 // good looks whether the key may still do what it does. The caller is read
 // anew: its plan may have changed.
 func (k keyWatch) good(ctx context.Context) bool {
-	caller, err := k.api.gateway.Authenticate(ctx, k.request.authorization)
+	caller, err := k.api.gateway.Keys.Authenticate(ctx, k.request.authorization)
 	if err != nil || caller.Permit(k.api.scopes[k.operation]...) != nil {
 		return false
 	}

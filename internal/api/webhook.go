@@ -23,13 +23,13 @@ type newWebhook struct {
 
 func (a *API) createWebhook(ctx context.Context, q *request, in *struct{ Body newWebhook }) (*created[gateway.EndpointWithSecret], error) {
 	b := in.Body
-	return answerCreated(a.gateway.CreateEndpoint(ctx, q.caller, gateway.NewEndpoint{
+	return answerCreated(a.gateway.Webhooks.Create(ctx, q.caller, gateway.NewEndpoint{
 		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers, Secret: b.Secret, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}, q.idem))
 }
 
 func (a *API) listWebhooks(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Endpoint]], error) {
-	return answerList(a.gateway.Endpoints(ctx, q.caller, in.page()))
+	return answerList(a.gateway.Webhooks.List(ctx, q.caller, in.page()))
 }
 
 type webhookInput struct {
@@ -37,7 +37,7 @@ type webhookInput struct {
 }
 
 func (a *API) getWebhook(ctx context.Context, q *request, in *webhookInput) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.Endpoint(ctx, q.caller, in.ID))
+	return answer(a.gateway.Webhooks.Get(ctx, q.caller, in.ID))
 }
 
 type webhookChange struct {
@@ -59,7 +59,7 @@ type updateWebhookInput struct {
 
 func (a *API) updateWebhook(ctx context.Context, q *request, in *updateWebhookInput) (*output[postern.Endpoint], error) {
 	b := in.Body
-	return answer(a.gateway.ChangeEndpoint(ctx, q.caller, in.ID, gateway.EndpointChange{
+	return answer(a.gateway.Webhooks.Change(ctx, q.caller, in.ID, gateway.EndpointChange{
 		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.change(), Headers: b.Headers, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}))
 }
@@ -70,15 +70,15 @@ type webhookCommand struct {
 }
 
 func (a *API) verifyWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.VerifyEndpoint(ctx, q.caller, in.ID))
+	return answer(a.gateway.Webhooks.Verify(ctx, q.caller, in.ID))
 }
 
 func (a *API) pauseWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.PauseEndpoint(ctx, q.caller, in.ID))
+	return answer(a.gateway.Webhooks.Pause(ctx, q.caller, in.ID))
 }
 
 func (a *API) resumeWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.ResumeEndpoint(ctx, q.caller, in.ID))
+	return answer(a.gateway.Webhooks.Resume(ctx, q.caller, in.ID))
 }
 
 type rotateInput struct {
@@ -101,13 +101,13 @@ func (a *API) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*c
 			n.Overlap = &overlap
 		}
 	}
-	return answerCreated(a.gateway.RotateSecret(ctx, q.caller, in.ID, n, q.idem))
+	return answerCreated(a.gateway.Webhooks.RotateSecret(ctx, q.caller, in.ID, n, q.idem))
 }
 
 func (a *API) deleteWebhook(ctx context.Context, q *request, in *webhookInput) (*nothing, error) {
-	return nil, a.gateway.DeleteEndpoint(ctx, q.caller, in.ID)
+	return nil, a.gateway.Webhooks.Delete(ctx, q.caller, in.ID)
 }
 
 func (a *API) testWebhook(ctx context.Context, q *request, in *webhookCommand) (*created[postern.Delivery], error) {
-	return answerCreated(a.gateway.TestEndpoint(ctx, q.caller, in.ID, q.idem))
+	return answerCreated(a.gateway.Webhooks.Test(ctx, q.caller, in.ID, q.idem))
 }

@@ -46,54 +46,54 @@ func adminHandler(g *gateway.Gateway, base string) http.Handler {
 	mux := http.NewServeMux()
 	userCommands(mux, g, base)
 	mux.HandleFunc("POST /workspaces", admin(func(r *http.Request, in newWorkspace) (any, error) {
-		return g.CreateWorkspace(r.Context(), in.Name, in.Plan)
+		return g.Operators.CreateWorkspace(r.Context(), in.Name, in.Plan)
 	}))
 	mux.HandleFunc("GET /workspaces", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Workspaces(r.Context())
+		return g.Operators.Workspaces(r.Context())
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/plan", admin(func(r *http.Request, in newPlan) (any, error) {
-		return none{}, g.SetPlan(r.Context(), gateway.Operator(), workspaceOf(r), in.Plan)
+		return none{}, g.Operators.SetPlan(r.Context(), gateway.Operator(), workspaceOf(r), in.Plan)
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/limits", admin(func(r *http.Request, in postern.Limits) (any, error) {
-		return g.ChangeLimits(r.Context(), gateway.Operator(), workspaceOf(r), in)
+		return g.Operators.ChangeLimits(r.Context(), gateway.Operator(), workspaceOf(r), in)
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(func(r *http.Request, in gateway.Rotation) (any, error) {
-		key, secret, err := g.RotateKey(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
+		key, secret, err := g.Keys.Rotate(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
-		key, secret, err := g.CreateKey(r.Context(), gateway.Operator(), workspaceOf(r), in)
+		key, secret, err := g.Keys.Create(r.Context(), gateway.Operator(), workspaceOf(r), in)
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/keys", admin(func(r *http.Request, _ none) (any, error) {
-		return g.WorkspaceKeys(r.Context(), workspaceOf(r))
+		return g.Keys.ListForOperator(r.Context(), workspaceOf(r))
 	}))
 	mux.HandleFunc("DELETE /workspaces/{ws}/keys/{key}", admin(func(r *http.Request, _ none) (any, error) {
-		return none{}, g.RevokeKey(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
+		return none{}, g.Keys.Revoke(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
-		return g.WorkspaceDevices(r.Context(), workspaceOf(r))
+		return g.Devices.ListForOperator(r.Context(), workspaceOf(r))
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, func(r *http.Request, c gateway.Caller, in newDevice) (any, error) {
-		made, err := g.CreateDevice(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
+		made, err := g.Devices.Create(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
 		return made.Value, err
 	})))
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
-		return g.Device(r.Context(), c, deviceOf(r))
+		return g.Devices.Get(r.Context(), c, deviceOf(r))
 	})))
 	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, in gateway.NewLink) (any, error) {
-		made, err := g.OpenLink(r.Context(), c, deviceOf(r), in, nil)
+		made, err := g.Links.Open(r.Context(), c, deviceOf(r), in, nil)
 		return made.Value, err
 	})))
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
-		return g.Link(r.Context(), c, deviceOf(r))
+		return g.Links.Get(r.Context(), c, deviceOf(r))
 	})))
 	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c gateway.Caller, in gateway.NewEndpoint) (any, error) {
-		made, err := g.CreateEndpoint(r.Context(), c, in, nil)
+		made, err := g.Webhooks.Create(r.Context(), c, in, nil)
 		return made.Value, err
 	})))
 	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
-		list, err := g.Endpoints(r.Context(), c, gateway.Page{Limit: maxEndpointsShown})
+		list, err := g.Webhooks.List(r.Context(), c, gateway.Page{Limit: maxEndpointsShown})
 		return list.Data, err
 	})))
 	return mux
@@ -108,16 +108,16 @@ func userCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
 		return made, err
 	}
 	mux.HandleFunc("POST /workspaces/{ws}/users", admin(func(r *http.Request, in gateway.NewUser) (any, error) {
-		return answer(g.CreateUser(r.Context(), workspaceOf(r), in))
+		return answer(g.Users.Create(r.Context(), workspaceOf(r), in))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Members(r.Context(), gateway.Operator(), workspaceOf(r))
+		return g.Members.List(r.Context(), gateway.Operator(), workspaceOf(r))
 	}))
 	mux.HandleFunc("PUT /users/operator", admin(func(r *http.Request, in gateway.OperatorChange) (any, error) {
-		return g.SetOperator(r.Context(), in)
+		return g.Operators.Set(r.Context(), in)
 	}))
 	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in gateway.Reset) (any, error) {
-		return answer(g.ResetPassword(r.Context(), gateway.Operator(), in))
+		return answer(g.PasswordLinks.Reset(r.Context(), gateway.Operator(), in))
 	}))
 }
 

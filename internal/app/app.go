@@ -264,7 +264,7 @@ func (a *App) signOn() (*oidc.Provider, error) {
 // has. Whoever knows it owns the server: it belongs to the operator's terminal and
 // not into a log.
 func (a *App) SetUpURL(ctx context.Context) (string, error) {
-	token, err := a.gateway.OpenSetUp(ctx)
+	token, err := a.gateway.Users.OpenSetUp(ctx)
 	if err != nil || token == "" {
 		return "", err
 	}
@@ -325,7 +325,7 @@ func (a *App) Run(ctx context.Context) error {
 	group.Go(func() error { return a.keepDatabase(work) })
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
-	group.Go(func() error { return a.gateway.RunRetention(work, a.retention()) })
+	group.Go(func() error { return a.gateway.Maintenance.Run(work, a.retention()) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}

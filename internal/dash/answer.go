@@ -77,7 +77,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
 // need none: they are led to their pages.
 func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-	switch _, err := d.g.AsOperator(r.Context(), user, d.address(r)); {
+	switch _, err := d.g.Operators.Actor(r.Context(), user, d.address(r)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
 	case postern.ReasonOf(err) != postern.NotFound:
@@ -100,16 +100,16 @@ func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) er
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
 func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
-	if v.list, err = d.g.Memberships(r.Context(), user); err != nil {
+	if v.list, err = d.g.Members.Memberships(r.Context(), user); err != nil {
 		return v, err
 	}
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
-	v.caller, err = d.g.AsMember(r.Context(), user, chosen)
+	v.caller, err = d.g.Members.Caller(r.Context(), user, chosen)
 	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
-		v.caller, err = d.g.AsMember(r.Context(), user, v.list[0].WorkspaceID)
+		v.caller, err = d.g.Members.Caller(r.Context(), user, v.list[0].WorkspaceID)
 	}
 	v.caller.Address, v.caller.Sure = d.address(r), d.isSure(r)
 	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}

@@ -21,7 +21,7 @@ func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 		view.Kind = kind
 	}
 	q := gateway.ActQuery{Page: gateway.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
-	list, err := d.g.Acts(r.Context(), v.actor, v.workspace(), q)
+	list, err := d.g.Audit.List(r.Context(), v.actor, v.workspace(), q)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // acts are what the log holds of a kind, the oldest first: what and to what.
 func (s *site) acts(kind string) (list []string) {
 	s.t.Helper()
-	found, err := s.g.Acts(s.t.Context(), gateway.Operator(), s.workspace(), gateway.ActQuery{Kind: kind})
+	found, err := s.g.Audit.List(s.t.Context(), gateway.Operator(), s.workspace(), gateway.ActQuery{Kind: kind})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 
 	key, err := s.g.Operator(t.Context(), s.workspace())
 	if err == nil {
-		_, err = s.g.CreateDevice(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
+		_, err = s.g.Devices.Create(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
 	}
 	if got := s.acts("device"); err != nil || len(got) != 8 {
 		t.Errorf("what a key does is written down: %v, %v", got, err)
@@ -138,7 +138,7 @@ func TestKeysComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for range 51 {
-		if _, _, err := s.g.CreateKey(t.Context(), gateway.Operator(), s.workspace(), gateway.NewKey{Name: "ci"}); err != nil {
+		if _, _, err := s.g.Keys.Create(t.Context(), gateway.Operator(), s.workspace(), gateway.NewKey{Name: "ci"}); err != nil {
 			t.Fatal(err)
 		}
 	}

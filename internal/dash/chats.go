@@ -31,7 +31,7 @@ func (d *dash) chats(w http.ResponseWriter, r *http.Request, v visit) error {
 // listChats adds the chats of the chosen device.
 func (d *dash) listChats(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
 	after := r.FormValue("after")
-	list, err := d.g.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), gateway.Page{Cursor: after})
+	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), gateway.Page{Cursor: after})
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (d *dash) chat(w http.ResponseWriter, r *http.Request, v visit) error {
 // showChat shows a conversation, with what a form has come to.
 func (d *dash) showChat(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ChatView) error {
 	device, chat := chatIn(r)
-	one, err := d.g.Device(r.Context(), v.caller, device)
+	one, err := d.g.Devices.Get(r.Context(), v.caller, device)
 	if err != nil {
 		return err
 	}
 	after := r.FormValue("after")
-	list, err := d.g.SearchMessages(r.Context(), v.caller, gateway.MessageSearch{DeviceID: device, ChatID: chat, Page: gateway.Page{Cursor: after}})
+	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{DeviceID: device, ChatID: chat, Page: gateway.Page{Cursor: after}})
 	if err != nil {
 		return err
 	}

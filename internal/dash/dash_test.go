@@ -140,7 +140,7 @@ func (c *client) token() string {
 // setUp makes the first user in a browser.
 func (s *site) setUp() *client {
 	s.t.Helper()
-	token, err := s.g.OpenSetUp(s.t.Context())
+	token, err := s.g.Users.OpenSetUp(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 	}
 	p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"24h"}})
 	secret := regexp.MustCompile(`pst_[0-9A-Za-z]{38}`).FindString(p.body)
-	caller, err := s.g.Authenticate(t.Context(), "Bearer "+secret)
+	caller, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret)
 	if p.status != http.StatusCreated || err != nil || caller.Permit(postern.DevicesRead) != nil || caller.Permit(postern.DevicesWrite) == nil {
 		t.Fatalf("status %d, the key has %v, %v", p.status, caller.Key.Scopes, err)
 	}
@@ -174,7 +174,7 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 		t.Error("the list shows the whole secret, or not its end")
 	}
 	c.want(c.post("/keys/"+string(caller.Key.ID)+"/revoke", nil), http.StatusSeeOther, "/keys")
-	if _, err := s.g.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
+	if _, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
 		t.Errorf("the revoked key is answered %v", err)
 	}
 	if p := c.get("/keys"); !strings.Contains(p.body, "The key is revoked") {
@@ -278,7 +278,7 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 // device makes a device of another workspace, and gives the path of its page.
 func (s *site) device() string {
 	s.t.Helper()
-	ws, err := s.g.CreateWorkspace(s.t.Context(), "other", "growth")
+	ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), "other", "growth")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -345,18 +345,18 @@ func TestPollsDoNotProlongASession(t *testing.T) {
 	sum := sha256.Sum256([]byte(c.token()))
 	hash := base64.RawURLEncoding.EncodeToString(sum[:])
 	ends := func() postern.Time {
-		in, ok, err := s.g.Session(t.Context(), hash)
+		in, ok, err := s.g.SignIns.Get(t.Context(), hash)
 		if err != nil || !ok {
 			t.Fatalf("there is no session: %v", err)
 		}
 		return in.ExpiresAt
 	}
-	in, _, err := s.g.Session(t.Context(), hash)
+	in, _, err := s.g.SignIns.Get(t.Context(), hash)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.ExpiresAt = in.ExpiresAt.Add(-time.Hour)
-	if err := s.g.UpdateSession(t.Context(), in); err != nil {
+	if err := s.g.SignIns.Update(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")

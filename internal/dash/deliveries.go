@@ -18,7 +18,7 @@ func deliveryPath(of postern.Delivery) string {
 }
 
 func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error
 	if view.Type != "" {
 		q.Types = []string{view.Type}
 	}
-	list, err := d.g.Deliveries(r.Context(), v.caller, e.ID, q)
+	list, err := d.g.Deliveries.List(r.Context(), v.caller, e.ID, q)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func outcome(one postern.Delivery) string {
 
 // theDelivery is that of the path, if it is one to the endpoint of the path.
 func (d *dash) theDelivery(r *http.Request, v visit) (gateway.DeliveryLog, error) {
-	l, err := d.g.Delivery(r.Context(), v.caller, postern.DeliveryID(r.PathValue("delivery")))
+	l, err := d.g.Deliveries.Get(r.Context(), v.caller, postern.DeliveryID(r.PathValue("delivery")))
 	if err == nil && l.EndpointID != hookID(r) {
 		err = postern.Errorf(postern.NotFound, "there is no such delivery")
 	}
@@ -80,7 +80,7 @@ func (d *dash) delivery(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	e, err := d.g.Endpoint(r.Context(), v.caller, l.EndpointID)
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, l.EndpointID)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (d *dash) retryDelivery(w http.ResponseWriter, r *http.Request, v visit) er
 	if err != nil {
 		return err
 	}
-	if _, err := d.g.RetryDelivery(r.Context(), v.caller, l.ID, nil); err != nil {
+	if _, err := d.g.Deliveries.Retry(r.Context(), v.caller, l.ID, nil); err != nil {
 		return err
 	}
 	return d.done(w, r, "It is tried again.", deliveryPath(l.Delivery))

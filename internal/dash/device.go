@@ -22,7 +22,7 @@ func (d *dash) newDevice(w http.ResponseWriter, r *http.Request, v visit) error 
 
 func (d *dash) createDevice(w http.ResponseWriter, r *http.Request, v visit) error {
 	name := r.PostFormValue("name")
-	made, err := d.g.CreateDevice(r.Context(), v.caller, gateway.NewDevice{Name: name}, nil)
+	made, err := d.g.Devices.Create(r.Context(), v.caller, gateway.NewDevice{Name: name}, nil)
 	if wrong, ok := faults(err); ok {
 		return d.show(w, r, http.StatusUnprocessableEntity, page.DeviceForm(d.frame(r, v, "Add a device", "/devices"), page.DeviceFormView{
 			Name: page.Field{Value: name, Error: wrong["name"]}, Problem: "The device was not added.",
@@ -40,7 +40,7 @@ func (d *dash) device(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // showDevice is the page of a device; edit adds what a form has come to.
 func (d *dash) showDevice(w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.DeviceView)) error {
-	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func timeOf(t postern.Time) time.Time {
 
 // link is the newest attempt to link a phone, as long as it says something.
 func (d *dash) link(ctx context.Context, c gateway.Caller, one postern.Device) (v page.LinkView, err error) {
-	l, err := d.g.Link(ctx, c, one.ID)
+	l, err := d.g.Links.Get(ctx, c, one.ID)
 	if postern.ReasonOf(err) == postern.NotFound || err == nil && isPast(l, one) {
 		return v, nil
 	}
@@ -146,7 +146,7 @@ func (d *dash) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
 	if r.PostForm.Has("number") {
 		in.Method = postern.ByCode
 	}
-	_, err := d.g.OpenLink(r.Context(), v.caller, deviceIn(r), in, nil)
+	_, err := d.g.Links.Open(r.Context(), v.caller, deviceIn(r), in, nil)
 	if wrong, ok := faults(err); ok {
 		return d.showDevice(w, r, v, http.StatusUnprocessableEntity, func(p *page.DeviceView) {
 			p.Enter = page.Field{Value: in.PhoneNumber, Error: wrong["phoneNumber"]}
@@ -167,12 +167,12 @@ func (d *dash) after(w http.ResponseWriter, r *http.Request, err error, notice s
 }
 
 func (d *dash) cancelLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.after(w, r, d.g.CancelLink(r.Context(), v.caller, deviceIn(r)), "")
+	return d.after(w, r, d.g.Links.Cancel(r.Context(), v.caller, deviceIn(r)), "")
 }
 
 // shareLink makes a page for whoever holds the phone, and shows its address once.
 func (d *dash) shareLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	made, err := d.g.OpenLinkPage(r.Context(), v.caller, deviceIn(r), nil)
+	made, err := d.g.LinkPages.Open(r.Context(), v.caller, deviceIn(r), nil)
 	if err != nil {
 		return err
 	}
@@ -180,16 +180,16 @@ func (d *dash) shareLink(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d *dash) pauseDevice(w http.ResponseWriter, r *http.Request, v visit) error {
-	_, err := d.g.Pause(r.Context(), v.caller, deviceIn(r))
+	_, err := d.g.Devices.Pause(r.Context(), v.caller, deviceIn(r))
 	return d.after(w, r, err, "The device is paused. It sends and receives nothing until it is resumed.")
 }
 
 func (d *dash) resumeDevice(w http.ResponseWriter, r *http.Request, v visit) error {
-	_, err := d.g.Resume(r.Context(), v.caller, deviceIn(r))
+	_, err := d.g.Devices.Resume(r.Context(), v.caller, deviceIn(r))
 	return d.after(w, r, err, "The device is resumed.")
 }
 
 func (d *dash) unlinkDevice(w http.ResponseWriter, r *http.Request, v visit) error {
-	_, err := d.g.Unlink(r.Context(), v.caller, deviceIn(r))
+	_, err := d.g.Devices.Unlink(r.Context(), v.caller, deviceIn(r))
 	return d.after(w, r, err, "The phone is being unlinked.")
 }

@@ -42,7 +42,7 @@ func eventsPath(r *http.Request, path, after string) string {
 }
 
 func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.RecentEvents(r.Context(), v.caller, eventQuery(r))
+	list, err := d.g.Events.Recent(r.Context(), v.caller, eventQuery(r))
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // newEvents are those behind a place, newest first, for a page that shows others.
 func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, place, more, err := d.g.NewEvents(r.Context(), v.caller, eventQuery(r))
+	list, place, more, err := d.g.Events.New(r.Context(), v.caller, eventQuery(r))
 	if postern.ReasonOf(err) == postern.EventsExpired { // the page was away for longer than events are kept
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusOK)

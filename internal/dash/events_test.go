@@ -139,7 +139,7 @@ func TestWhatAsksForNoEventsIsRefused(t *testing.T) {
 		}
 	}
 	next := link(t, c.get("/events"), newer)
-	ws, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,11 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 		return err
 	}
 	q.Page.Limit = exportPage
-	list, err := d.g.SearchMessages(r.Context(), v.caller, q)
+	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
-	if err := d.g.Exported(r.Context(), v.caller); err != nil {
+	if err := d.g.Messages.RecordExport(r.Context(), v.caller); err != nil {
 		return err
 	}
 	h := w.Header()
@@ -71,14 +71,14 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 // nextExport reads on, as long as the member may and the browser is signed in: a file
 // that is taken slowly keeps no rights.
 func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
-	_, signedIn, err := d.g.Session(r.Context(), d.tokenHash(r))
+	_, signedIn, err := d.g.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
 		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
 	}
 	if err != nil {
 		return gateway.List[postern.Message]{}, err
 	}
-	caller, err := d.g.AsMember(r.Context(), v.user(), v.workspace())
+	caller, err := d.g.Members.Caller(r.Context(), v.user(), v.workspace())
 	if err == nil {
 		err = caller.Permit(postern.MessagesRead)
 	}
@@ -88,7 +88,7 @@ func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (ga
 	if err != nil {
 		return gateway.List[postern.Message]{}, err
 	}
-	return d.g.SearchMessages(r.Context(), caller, q)
+	return d.g.Messages.Search(r.Context(), caller, q)
 }
 
 // exported is a file that is being written.

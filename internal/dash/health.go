@@ -18,7 +18,7 @@ func (d *dash) health(r *http.Request, v visit, id postern.DeviceID, p gateway.P
 	if !v.may(postern.DevicesRead, postern.EventsRead) {
 		return h, nil
 	}
-	list, err := d.g.DeviceHealth(r.Context(), v.caller, id, p)
+	list, err := d.g.Devices.Health(r.Context(), v.caller, id, p)
 	for _, one := range list.Data {
 		status := strings.TrimPrefix(string(one.Type), "device.")
 		h.Changes = append(h.Changes, page.HealthChange{Status: status, Text: healthWords(one), Reason: one.Reason, At: one.At.Std()})
@@ -55,7 +55,7 @@ func healthWords(h gateway.Health) string {
 }
 
 func (d *dash) deviceHealth(w http.ResponseWriter, r *http.Request, v visit) error {
-	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestWhatBecameOfADevice(t *testing.T) {
 	id := s.link(path)
 	for n := range 30 {
 		for _, state := range []gateway.SessionState{{Status: postern.Disconnected, Reason: "socket-closed-" + strconv.Itoa(n)}, {Status: postern.Connected}} {
-			if err := s.g.SetSession(t.Context(), id, state); err != nil {
+			if err := s.g.Sessions.SetState(t.Context(), id, state); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -18,9 +18,9 @@ func (s *site) code(path string) {
 	if err != nil || !ok {
 		s.t.Fatal(ok, err)
 	}
-	changes := s.g.WatchLink(id)
+	changes := s.g.Links.Watch(id)
 	defer changes.Close()
-	s.g.ShowCode(l, "2@code,of,the,attempt", postern.TimeOf(time.Now().Add(time.Minute)))
+	s.g.Links.ShowCode(l, "2@code,of,the,attempt", postern.TimeOf(time.Now().Add(time.Minute)))
 	<-changes.C()
 }
 

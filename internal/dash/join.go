@@ -10,7 +10,7 @@ import (
 
 // showJoin shows what a link at /join opens.
 func (d *dash) showJoin(w http.ResponseWriter, r *http.Request) error {
-	l, err := d.g.JoinLink(r.Context(), r.PathValue("token"))
+	l, err := d.g.Invitations.Get(r.Context(), r.PathValue("token"))
 	if err != nil {
 		return err
 	}
@@ -52,14 +52,14 @@ func (d *dash) present(r *http.Request) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	return d.g.Email(r.Context(), id)
+	return d.g.Users.Email(r.Context(), id)
 }
 
 // join uses a link: by the account that is signed in, or with a password for the
 // link's address. Of the form only the password counts; the rest is the link's.
 func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	token := r.PathValue("token")
-	l, err := d.g.JoinLink(r.Context(), token)
+	l, err := d.g.Invitations.Get(r.Context(), token)
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !l.ChoosesPassword() {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
-		ws, err := d.g.JoinAs(r.Context(), token, d.address(r), user)
+		ws, err := d.g.Invitations.JoinAs(r.Context(), token, d.address(r), user)
 		if err != nil {
 			return err
 		}
 		return d.joined(w, r, ws)
 	}
-	u, ws, err := d.g.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
+	u, ws, err := d.g.Invitations.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		view := d.joinView(r, l)
 		view.Step, view.Password = "password", page.Field{Error: wrong["password"]}

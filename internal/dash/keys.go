@@ -12,7 +12,7 @@ import (
 )
 
 func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Keys(r.Context(), v.actor, v.workspace(), gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Keys.List(r.Context(), v.actor, v.workspace(), gateway.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func statusOf(k postern.Key, now postern.Time) string {
 }
 
 func (d *dash) newKey(w http.ResponseWriter, r *http.Request, v visit) error {
-	if _, err := d.g.HasKey(r.Context(), v.actor, v.workspace()); err != nil {
+	if _, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace()); err != nil {
 		return err
 	}
 	return d.showKeyForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
@@ -93,7 +93,7 @@ func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err != nil {
 		return err
 	}
-	_, secret, err := d.g.CreateKey(r.Context(), v.actor, v.workspace(), in)
+	_, secret, err := d.g.Keys.Create(r.Context(), v.actor, v.workspace(), in)
 	if wrong, ok := faults(err); ok {
 		return d.showKeyForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
 			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
@@ -138,7 +138,7 @@ func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err != nil {
 		return err
 	}
-	key, secret, err := d.g.RotateKey(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap})
+	key, secret, err := d.g.Keys.Rotate(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap})
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d *dash) revokeKey(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.RevokeKey(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
+	if err := d.g.Keys.Revoke(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
 		return err
 	}
 	return d.done(w, r, "The key is revoked. Requests with it are refused from now on.", "/keys")

@@ -11,11 +11,11 @@ import (
 )
 
 func (d *dash) message(w http.ResponseWriter, r *http.Request, v visit) error {
-	m, err := d.g.Message(r.Context(), v.caller, postern.MessageID(r.PathValue("id")))
+	m, err := d.g.Messages.Get(r.Context(), v.caller, postern.MessageID(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
-	one, err := d.g.Device(r.Context(), v.caller, m.DeviceID)
+	one, err := d.g.Devices.Get(r.Context(), v.caller, m.DeviceID)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
 		Send: v.may(postern.MessagesWrite),
 	}
 	if id, is := messageID(view.Find.Value); is {
-		m, missing := d.g.Message(r.Context(), v.caller, id)
+		m, missing := d.g.Messages.Get(r.Context(), v.caller, id)
 		switch reason := postern.ReasonOf(missing); {
 		case missing == nil:
 			return seeOther(w, r, messagePath(m.ID))
@@ -77,7 +77,7 @@ func (d *dash) showMessages(w http.ResponseWriter, r *http.Request, v visit, q g
 		view.Find.Error = wrong["q"]
 		return d.show(w, r, http.StatusUnprocessableEntity, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
 	}
-	list, err := d.g.SearchMessages(r.Context(), v.caller, q)
+	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (d *dash) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]s
 	if !v.may(postern.DevicesRead) {
 		return names, nil
 	}
-	list, err := d.g.Devices(ctx, v.caller, gateway.Page{Limit: devicesShown})
+	list, err := d.g.Devices.List(ctx, v.caller, gateway.Page{Limit: devicesShown})
 	for _, one := range list.Data {
 		names[one.ID] = one.Name
 	}

@@ -238,7 +238,7 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if usage, err := s.g.Usage(t.Context(), owner); err != nil || usage.Messages.Used != 1 {
+	if usage, err := s.g.Statistics.Usage(t.Context(), owner); err != nil || usage.Messages.Used != 1 {
 		t.Errorf("%d units are spent, want 1 (%v)", usage.Messages.Used, err)
 	}
 	form.Set("body", "another text under the same key")
@@ -339,7 +339,7 @@ func TestMessagesOfOthersAreNotThere(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	mine := s.connected(s.workspace(), "Support")
-	ws, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +449,7 @@ func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	for name, end := range map[string]func(*site){
 		"left the workspace": func(s *site) { s.as("") },
 		"signed out everywhere": func(s *site) {
-			if err := s.g.EndSessions(s.t.Context(), "", s.member(email), ""); err != nil {
+			if err := s.g.SignIns.EndAll(s.t.Context(), "", s.member(email), ""); err != nil {
 				s.t.Fatal(err)
 			}
 		},

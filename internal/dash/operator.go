@@ -37,7 +37,7 @@ func (d *dash) operatorRoutes() {
 // there is no such page.
 func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-		actor, err := d.g.AsOperator(r.Context(), user, d.address(r))
+		actor, err := d.g.Operators.Actor(r.Context(), user, d.address(r))
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Re
 
 // system is how the whole server is doing.
 func (d *dash) system(w http.ResponseWriter, r *http.Request, v visit) error {
-	s, err := d.g.System(r.Context(), v.actor)
+	s, err := d.g.Operators.System(r.Context(), v.actor)
 	if err != nil {
 		return err
 	}

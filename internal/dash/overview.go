@@ -20,7 +20,7 @@ func (d *dash) overviewRoutes() {
 // overview is the first page: what to do next, what is used of the plan, and what
 // happened lately.
 func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
-	usage, err := d.g.Usage(r.Context(), v.caller)
+	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
 		return err
 	}
@@ -45,14 +45,14 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 // steps lead into a new workspace: those who may not see its keys may take none of
 // them. One that the plan does not allow leads nowhere.
 func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
-	hasKey, err := d.g.HasKey(r.Context(), v.actor, v.workspace())
+	hasKey, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace())
 	if postern.ReasonOf(err) == postern.MissingScope {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	sent, err := d.g.EverSent(r.Context(), v.caller)
+	sent, err := d.g.Statistics.EverSent(r.Context(), v.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error 
 		p, spans, view.Span = lastDays(), gateway.LastMonth(), "/?span=month"
 	}
 	if v.may(postern.MessagesRead) {
-		list, err := d.g.MessageSpans(r.Context(), v.caller, spans)
+		list, err := d.g.Statistics.MessageSpans(r.Context(), v.caller, spans)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error 
 		view.Charts = append(view.Charts, messagesChart(list, p), deliveredChart(list, p))
 	}
 	if v.may(postern.WebhooksRead) {
-		list, err := d.g.AttemptSpans(r.Context(), v.caller, spans)
+		list, err := d.g.Statistics.AttemptSpans(r.Context(), v.caller, spans)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (d *dash) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 	if !v.may(postern.WebhooksRead) {
 		return gateway.Used{}, nil
 	}
-	return d.g.EndpointsUsed(r.Context(), v.caller)
+	return d.g.Statistics.Endpoints(r.Context(), v.caller)
 }
 
 // metersOf are what is used of the plan.
@@ -147,7 +147,7 @@ func number(n int) string {
 
 // usage is what the plan allows, what is used of it, and what happens at its end.
 func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
-	usage, err := d.g.Usage(r.Context(), v.caller)
+	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	kept, err := d.g.Kept(r.Context(), v.caller, d.kept)
+	kept, err := d.g.Statistics.Kept(r.Context(), v.caller, d.kept)
 	if err != nil {
 		return err
 	}

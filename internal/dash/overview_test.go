@@ -55,7 +55,7 @@ func (s *site) received(d postern.Device, body string) {
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567", Body: body,
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
-	if err := s.g.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {
+	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	s.attempted(e, 503, "status", "no")
 	s.attempted(e, 200, "", "ok")
 	s.attempted(e, 200, "", "ok")
-	other, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	other, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +131,9 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		"some devices": {postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed},
 	} {
 		caller := gateway.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
-		_, err1 := s.g.MessageSpans(t.Context(), caller, gateway.LastDay())
-		_, err2 := s.g.AttemptSpans(t.Context(), caller, gateway.LastDay())
-		_, err3 := s.g.EndpointsUsed(t.Context(), caller)
+		_, err1 := s.g.Statistics.MessageSpans(t.Context(), caller, gateway.LastDay())
+		_, err2 := s.g.Statistics.AttemptSpans(t.Context(), caller, gateway.LastDay())
+		_, err3 := s.g.Statistics.Endpoints(t.Context(), caller)
 		for _, err := range []error{err1, err2, err3} {
 			if postern.ReasonOf(err) != tt.want {
 				t.Errorf("%s: %v, want %s", name, err, tt.want)
@@ -157,7 +157,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	seven, hundred := 7, 4
-	if _, err := s.g.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
+	if _, err := s.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
 		t.Fatal(err)
 	}
 	month := time.Now().UTC()
@@ -167,7 +167,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 		s.sent(d, postern.Sent)
 	}
 	c.says("/usage", "4 of 4", "All of it is used.", `value="4"`)
-	if err := s.g.SetPlan(t.Context(), gateway.Operator(), s.workspace(), "free"); err != nil {
+	if err := s.g.Operators.SetPlan(t.Context(), gateway.Operator(), s.workspace(), "free"); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.says("/usage", "Free", "Not in this plan"); strings.Contains(p.body, "Requests a minute") {

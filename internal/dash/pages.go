@@ -10,7 +10,7 @@ import (
 )
 
 func (d *dash) devices(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Devices(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Devices.List(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}

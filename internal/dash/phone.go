@@ -15,11 +15,11 @@ func (d *dash) phone(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PhoneView) error {
-	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
 		return err
 	}
-	list, err := d.g.SandboxPhone(r.Context(), v.caller, one.ID)
+	list, err := d.g.SandboxPhones.List(r.Context(), v.caller, one.ID)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
 		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: m.Body, At: m.At.Std()})
 	}
-	sent, err := d.g.Messages(r.Context(), v.caller, gateway.MessageQuery{Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
+	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
 	if err != nil {
 		return err
 	}
@@ -46,13 +46,13 @@ const (
 )
 
 func (d *dash) phoneScans(w http.ResponseWriter, r *http.Request, v visit) error {
-	_, err := d.g.SandboxScan(r.Context(), v.caller, deviceIn(r), "", "")
+	_, err := d.g.SandboxPhones.Scan(r.Context(), v.caller, deviceIn(r), "", "")
 	return d.after(w, r, err, "")
 }
 
 func (d *dash) contactWrites(w http.ResponseWriter, r *http.Request, v visit) error {
 	from, body := r.PostFormValue("from"), r.PostFormValue("body")
-	_, err := d.g.SandboxInbound(r.Context(), v.caller, deviceIn(r), from, body)
+	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
 	if wrong, ok := faults(err); ok {
 		return d.showPhone(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
 			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "Nothing was sent.",
@@ -78,12 +78,12 @@ func (d *dash) contactReads(w http.ResponseWriter, r *http.Request, v visit) err
 
 // confirms lets the recipient of a message confirm it.
 func (d *dash) confirms(w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string) error {
-	err := d.g.SandboxReceipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), status)
+	err := d.g.SandboxPhones.Receipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), status)
 	return d.toPhone(w, r, err, said)
 }
 
 func (d *dash) phoneFails(w http.ResponseWriter, r *http.Request, v visit) error {
-	err := d.g.SandboxFault(r.Context(), v.caller, deviceIn(r), r.PostFormValue("kind"))
+	err := d.g.SandboxPhones.Fault(r.Context(), v.caller, deviceIn(r), r.PostFormValue("kind"))
 	return d.toPhone(w, r, err, "It went wrong. The device shows what follows.")
 }
 
@@ -103,5 +103,5 @@ func (d *dash) phoneLeaves(w http.ResponseWriter, r *http.Request, v visit) erro
 	if seconds == 0 {
 		said = "The device may come back: its next try succeeds."
 	}
-	return d.toPhone(w, r, d.g.SandboxOffline(r.Context(), v.caller, deviceIn(r), seconds), said)
+	return d.toPhone(w, r, d.g.SandboxPhones.Offline(r.Context(), v.caller, deviceIn(r), seconds), said)
 }

@@ -21,7 +21,7 @@ func (d *dash) askDelete(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d *dash) showRemoval(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
-	one, err := d.g.Device(r.Context(), v.caller, deviceIn(r))
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (d *dash) showRemoval(w http.ResponseWriter, r *http.Request, v visit, stat
 }
 
 func (d *dash) deleteDevice(w http.ResponseWriter, r *http.Request, v visit) error {
-	err := d.g.DeleteDeviceByPassword(r.Context(), v.caller, deviceIn(r), r.PostFormValue("password"))
+	err := d.g.Devices.DeleteByPassword(r.Context(), v.caller, deviceIn(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.showRemoval(w, r, v, http.StatusUnprocessableEntity, wrong["password"])
 	}

@@ -19,7 +19,7 @@ func (d *dash) newReplay(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d *dash) showReplayForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) err
 	in, err := replayForm(r)
 	var made gateway.Created[postern.Replay]
 	if err == nil {
-		made, err = d.g.CreateReplay(r.Context(), v.caller, hookID(r), in, nil)
+		made, err = d.g.Replays.Create(r.Context(), v.caller, hookID(r), in, nil)
 	}
 	wrong, ok := faults(err)
 	if reason := postern.ReasonOf(err); ok || reason == postern.ReplayLimit || reason == postern.EndpointNotActive {
@@ -78,7 +78,7 @@ func replayPath(of postern.Replay) string {
 
 // theReplay is that of the path, if it is one to the endpoint of the path.
 func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
-	one, err := d.g.Replay(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
+	one, err := d.g.Replays.Get(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
 	if err == nil && one.EndpointID != hookID(r) {
 		err = postern.Errorf(postern.NotFound, "there is no such replay")
 	}
@@ -90,7 +90,7 @@ func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	e, err := d.g.Endpoint(r.Context(), v.caller, one.EndpointID)
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, one.EndpointID)
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,11 @@ func replayOf(one postern.Replay) page.ReplayView {
 }
 
 func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
-	list, err := d.g.Replays(r.Context(), v.caller, e.ID, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Replays.List(r.Context(), v.caller, e.ID, gateway.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error
 	if err != nil {
 		return err
 	}
-	if err := d.g.StopReplay(r.Context(), v.caller, one.ID); err != nil {
+	if err := d.g.Replays.Stop(r.Context(), v.caller, one.ID); err != nil {
 		return err
 	}
 	return d.done(w, r, "The replay is stopped. What it has queued is still delivered.", replayPath(one))

@@ -80,7 +80,7 @@ func (d *dash) sendOnce(ctx context.Context, v visit, key string, in gateway.New
 	}
 	idem := &gateway.Idempotency{Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body))}
 	for range sendTries {
-		made, err := d.g.Send(ctx, v.caller, in, idem)
+		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)
 		if postern.ReasonOf(err) != postern.IdempotencyRunning {
 			return made.Value, err
 		}

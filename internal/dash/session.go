@@ -128,12 +128,12 @@ func (sessionStore) Commit(string, []byte, time.Time) error { return errNoContex
 
 // DeleteCtx ends a session.
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.g.EndSession(ctx, token)
+	return s.g.SignIns.End(ctx, token)
 }
 
 // FindCtx finds a session.
 func (s sessionStore) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
-	in, found, err := s.g.Session(ctx, token)
+	in, found, err := s.g.SignIns.Get(ctx, token)
 	if found {
 		knownIn(ctx).SignIn = in
 	}
@@ -151,9 +151,9 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 	k := knownIn(ctx)
 	switch {
 	case k.TokenHash != token:
-		err = s.g.CreateSession(ctx, in)
+		err = s.g.SignIns.Create(ctx, in)
 	case !k.keeps(in):
-		err = s.g.UpdateSession(ctx, in)
+		err = s.g.SignIns.Update(ctx, in)
 	default:
 		return nil
 	}

@@ -101,7 +101,7 @@ func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
 		return seeOther(w, r, next)
 	}
-	if err := d.g.TakeSignOn(r.Context(), d.address(r)); err != nil {
+	if err := d.g.Identities.TakeSignOn(r.Context(), d.address(r)); err != nil {
 		return err
 	}
 	return d.send(w, r, errand{For: toEnter, Next: next})
@@ -109,14 +109,14 @@ func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 
 func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
 	e := errand{For: toJoin, Token: r.PathValue("token")}
-	l, err := d.g.JoinLink(r.Context(), e.Token)
+	l, err := d.g.Invitations.Get(r.Context(), e.Token)
 	if err != nil {
 		return err
 	}
 	if l.Known || d.sessions.GetString(r.Context(), keyUser) != "" || !fromHere(r) {
 		return seeOther(w, r, e.back())
 	}
-	if err := d.g.TakeSignOn(r.Context(), d.address(r)); err != nil {
+	if err := d.g.Identities.TakeSignOn(r.Context(), d.address(r)); err != nil {
 		return err
 	}
 	return d.send(w, r, e)
@@ -174,7 +174,7 @@ func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i gatewa
 	case e.For == toJoin:
 		return d.joinBy(w, r, e.Token, i)
 	case e.For == toEnter:
-		u, err := d.g.SignInBy(r.Context(), i)
+		u, err := d.g.Identities.SignIn(r.Context(), i)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i gatewa
 }
 
 func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i gateway.Identity) error {
-	u, ws, err := d.g.JoinBy(r.Context(), token, d.address(r), i)
+	u, ws, err := d.g.Invitations.JoinByIdentity(r.Context(), token, d.address(r), i)
 	if err != nil {
 		return err
 	}
@@ -199,14 +199,14 @@ func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i ga
 }
 
 func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i gateway.Identity) error {
-	if err := d.g.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
+	if err := d.g.Identities.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
 		return err
 	}
 	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
 }
 
 func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity) error {
-	if err := d.g.ReenterBy(r.Context(), user, i); err != nil {
+	if err := d.g.Identities.Reenter(r.Context(), user, i); err != nil {
 		return err
 	}
 	d.sessions.Put(r.Context(), keySure, now())
@@ -245,11 +245,11 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 	if !d.isSure(r) {
 		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/identities"})
 	}
-	list, err := d.g.Identities(r.Context(), v.user())
+	list, err := d.g.Identities.List(r.Context(), v.user())
 	if err != nil {
 		return err
 	}
-	has, err := d.g.HasPassword(r.Context(), v.user())
+	has, err := d.g.Users.HasPassword(r.Context(), v.user())
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 }
 
 func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+	if err := d.g.Identities.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
 		return err
 	}
 	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
@@ -269,7 +269,7 @@ func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error
 
 // again is how a person shows again who it is, before the next page.
 func (d *dash) again(r *http.Request, v visit, next string) (page.Again, error) {
-	has, err := d.g.HasPassword(r.Context(), v.user())
+	has, err := d.g.Users.HasPassword(r.Context(), v.user())
 	if err != nil || has {
 		return page.Again{}, err
 	}

@@ -22,12 +22,12 @@ func hookID(r *http.Request) postern.EndpointID { return postern.EndpointID(r.Pa
 func hookPath(id postern.EndpointID) string { return "/webhooks/" + string(id) }
 
 func (d *dash) webhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	hours, err := d.g.EndpointHours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-healthTime)), 0)
+	hours, err := d.g.Webhooks.Hours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-healthTime)), 0)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func lastDay(hours []postern.EndpointHour, now time.Time) (list []postern.Endpoi
 }
 
 func (d *dash) editWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *dash) editWebhook(w http.ResponseWriter, r *http.Request, v visit) erro
 func wantedURL(e postern.Endpoint) string { return cmp.Or(string(e.PendingURL), e.URL) }
 
 func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 		err = postern.Invalid("/url", "write the address")
 	}
 	if err == nil {
-		_, err = d.g.ChangeEndpoint(r.Context(), v.caller, e.ID, in)
+		_, err = d.g.Webhooks.Change(r.Context(), v.caller, e.ID, in)
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "Nothing was changed.")
@@ -109,19 +109,19 @@ func (d *dash) command(w http.ResponseWriter, r *http.Request, v visit, do func(
 }
 
 func (d *dash) verifyWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.VerifyEndpoint, "The challenge is sent again.")
+	return d.command(w, r, v, d.g.Webhooks.Verify, "The challenge is sent again.")
 }
 
 func (d *dash) pauseWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.PauseEndpoint, "The webhook is paused. What is recorded meanwhile it gets when it is resumed, up to 72 hours back.")
+	return d.command(w, r, v, d.g.Webhooks.Pause, "The webhook is paused. What is recorded meanwhile it gets when it is resumed, up to 72 hours back.")
 }
 
 func (d *dash) resumeWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.ResumeEndpoint, "The webhook is sent a challenge, and then what it has missed.")
+	return d.command(w, r, v, d.g.Webhooks.Resume, "The webhook is sent a challenge, and then what it has missed.")
 }
 
 func (d *dash) testWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	made, err := d.g.TestEndpoint(r.Context(), v.caller, hookID(r), nil)
+	made, err := d.g.Webhooks.Test(r.Context(), v.caller, hookID(r), nil)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (d *dash) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	made, err := d.g.RotateSecret(r.Context(), v.caller, hookID(r), gateway.NewSecret{Overlap: &overlap}, nil)
+	made, err := d.g.Webhooks.RotateSecret(r.Context(), v.caller, hookID(r), gateway.NewSecret{Overlap: &overlap}, nil)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (d *dash) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) err
 }
 
 func (d *dash) askSecret(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.Endpoint(r.Context(), v.caller, hookID(r))
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (d *dash) askSecretAs(w http.ResponseWriter, r *http.Request, v visit, stat
 }
 
 func (d *dash) revealSecret(w http.ResponseWriter, r *http.Request, v visit) error {
-	e, err := d.g.RevealSecret(r.Context(), v.caller, hookID(r), r.PostFormValue("password"))
+	e, err := d.g.Webhooks.RevealSecret(r.Context(), v.caller, hookID(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.askSecretAs(w, r, v, http.StatusUnprocessableEntity, page.WebhookRevealView{ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]}})
 	}
@@ -171,7 +171,7 @@ func (d *dash) revealSecret(w http.ResponseWriter, r *http.Request, v visit) err
 }
 
 func (d *dash) deleteWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.DeleteEndpoint(r.Context(), v.caller, hookID(r)); err != nil {
+	if err := d.g.Webhooks.Delete(r.Context(), v.caller, hookID(r)); err != nil {
 		return err
 	}
 	return d.done(w, r, "The webhook is deleted.", "/webhooks")

@@ -59,7 +59,7 @@ func (d *dash) hook(pattern string, serve func(http.ResponseWriter, *http.Reques
 }
 
 func (d *dash) webhooks(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Endpoints(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
+	list, err := d.g.Webhooks.List(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (v visit) may(scopes ...postern.Scope) bool { return v.caller.Permit(scopes
 func (d *dash) webhookOf(r *http.Request, v visit, e postern.Endpoint) (page.Webhook, error) {
 	one := page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events}
 	now := time.Now()
-	hours, err := d.g.EndpointHours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-lastTime)), 0)
+	hours, err := d.g.Webhooks.Hours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-lastTime)), 0)
 	if err != nil {
 		return one, err
 	}
@@ -149,7 +149,7 @@ func (d *dash) createWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 	in, err := hookForm(r)
 	var made gateway.Created[gateway.EndpointWithSecret]
 	if err == nil {
-		made, err = d.g.CreateEndpoint(r.Context(), v.caller, in, nil)
+		made, err = d.g.Webhooks.Create(r.Context(), v.caller, in, nil)
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.Problem = cmp.Or(view.Problem, "The webhook was not added.")

@@ -210,7 +210,7 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	c := s.setUp()
 	mine, _ := c.addWebhook(hookURL)
 	s.activate(mine)
-	ws, err := s.g.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,16 +218,16 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := s.g.CreateEndpoint(t.Context(), other, gateway.NewEndpoint{URL: hookURL}, nil)
+	made, err := s.g.Webhooks.Create(t.Context(), other, gateway.NewEndpoint{URL: hookURL}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.activate(made.Value.Endpoint)
-	test, err := s.g.TestEndpoint(t.Context(), other, made.Value.ID, nil)
+	test, err := s.g.Webhooks.Test(t.Context(), other, made.Value.ID, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	replay, err := s.g.CreateReplay(t.Context(), other, made.Value.ID, gateway.NewReplay{}, nil)
+	replay, err := s.g.Replays.Create(t.Context(), other, made.Value.ID, gateway.NewReplay{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.g.Endpoint(t.Context(), other, made.Value.ID); err != nil {
+	if _, err := s.g.Webhooks.Get(t.Context(), other, made.Value.ID); err != nil {
 		t.Errorf("the other workspace's endpoint: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func (d *dash) workspaces(w http.ResponseWriter, r *http.Request, user postern.U
 }
 
 func (d *dash) showWorkspaces(w http.ResponseWriter, r *http.Request, user postern.UserID, status int, view page.WorkspacesView) error {
-	list, err := d.g.AllMemberships(r.Context(), user, gateway.Page{Cursor: r.URL.Query().Get("after")})
+	list, err := d.g.Members.AllMemberships(r.Context(), user, gateway.Page{Cursor: r.URL.Query().Get("after")})
 	if err != nil {
 		return err
 	}

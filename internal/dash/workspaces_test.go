@@ -16,11 +16,11 @@ import (
 func (s *site) belongs(n int) (list []postern.Workspace) {
 	s.t.Helper()
 	for i := range n {
-		ws, err := s.g.CreateWorkspace(s.t.Context(), fmt.Sprintf("team %03d", i), "growth")
+		ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), fmt.Sprintf("team %03d", i), "growth")
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if _, _, err := s.g.CreateUser(s.t.Context(), ws.ID, gateway.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
+		if _, _, err := s.g.Users.Create(s.t.Context(), ws.ID, gateway.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
 			s.t.Fatal(err)
 		}
 		list = append(list, ws)

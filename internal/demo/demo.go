@@ -111,25 +111,25 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	keys, err := d.gateway.WorkspaceKeys(ctx, ws.ID)
+	keys, err := d.gateway.Keys.ListForOperator(ctx, ws.ID)
 	if err != nil {
 		return err
 	}
 	for _, k := range keys { // of earlier showings: their secrets are gone
 		if k.RevokedAt == 0 {
-			if err := d.gateway.RevokeKey(ctx, gateway.Operator(), ws.ID, k.ID); err != nil {
+			if err := d.gateway.Keys.Revoke(ctx, gateway.Operator(), ws.ID, k.ID); err != nil {
 				return err
 			}
 		}
 	}
-	_, secret, err := d.gateway.CreateKey(ctx, gateway.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
+	_, secret, err := d.gateway.Keys.Create(ctx, gateway.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
 	d.client = &client{base: a.URL(), key: secret}
 	d.say("\n1. A workspace on the plan %s, and an API key:\n   %s", ws.Plan, secret)
 	return err
 }
 
 func (d *demo) workspace(ctx context.Context) (postern.Workspace, error) {
-	list, err := d.gateway.Workspaces(ctx)
+	list, err := d.gateway.Operators.Workspaces(ctx)
 	if err != nil {
 		return postern.Workspace{}, err
 	}
@@ -138,7 +138,7 @@ func (d *demo) workspace(ctx context.Context) (postern.Workspace, error) {
 			return ws, nil
 		}
 	}
-	return d.gateway.CreateWorkspace(ctx, name, "growth")
+	return d.gateway.Operators.CreateWorkspace(ctx, name, "growth")
 }
 
 // listen starts a webhook receiver and registers it.

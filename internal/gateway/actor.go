@@ -78,9 +78,9 @@ func ActKinds() []string {
 	return []string{"device", "webhook", "message", "key", "member", "invitation", "user", "workspace"}
 }
 
-// Acts lists the acts in a workspace, the newest first. A member needs the role of
+// List lists the acts in a workspace, the newest first. A member needs the role of
 // an admin.
-func (g *Gateway) Acts(ctx context.Context, by Actor, ws postern.WorkspaceID, q ActQuery) (List[store.Act], error) {
+func (g Audit) List(ctx context.Context, by Actor, ws postern.WorkspaceID, q ActQuery) (List[store.Act], error) {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return List[store.Act]{}, err
 	}
@@ -93,5 +93,5 @@ func (g *Gateway) Acts(ctx context.Context, by Actor, ws postern.WorkspaceID, q 
 		return List[store.Act]{}, err
 	}
 	rows, err := g.db.Audit.List(ctx, ws, store.ActFilter{Email: strings.ToLower(strings.TrimSpace(q.Email)), Kind: q.Kind, Before: before, Limit: sp.Limit})
-	return page(g, ws, "acts", rows, sp.Limit, func(a store.Act) string { return strconv.FormatInt(a.N, 10) }), err
+	return page(g.core, ws, "acts", rows, sp.Limit, func(a store.Act) string { return strconv.FormatInt(a.N, 10) }), err
 }

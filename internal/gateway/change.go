@@ -42,9 +42,9 @@ type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 // ReceiveChange is the part of a [DeviceChange] about what it takes.
 type ReceiveChange struct{ Direct, Groups, Channels, Status Change[bool] }
 
-// ChangeDevice changes what was named of a device and nothing else.
-func (g *Gateway) ChangeDevice(ctx context.Context, c Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+// Change changes what was named of a device and nothing else.
+func (g Devices) Change(ctx context.Context, c Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
+	if _, err := g.Get(ctx, c, id); err != nil {
 		return postern.Device{}, err
 	}
 	if in.Name != "" {
@@ -69,7 +69,7 @@ func (g *Gateway) ChangeDevice(ctx context.Context, c Caller, id postern.DeviceI
 }
 
 // sealProxy checks and seals a proxy: its credentials are the owner's secret.
-func (g *Gateway) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byte], error) {
+func (g Devices) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byte], error) {
 	if c.Value == nil {
 		return Change[[]byte]{Given: c.Given}, nil
 	}
@@ -82,7 +82,7 @@ func (g *Gateway) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byt
 // ProxyOf is the URL of the proxy through which the device's network is
 // dialled; "" dials directly. One that cannot be read is an error: the device
 // must not show its own address instead.
-func (g *Gateway) ProxyOf(d postern.Device) (string, error) {
+func (g Devices) ProxyOf(d postern.Device) (string, error) {
 	if len(d.Proxy) == 0 {
 		return "", nil
 	}

@@ -18,13 +18,13 @@ type DeliveryQuery struct {
 	Page   Page
 }
 
-// Deliveries lists an endpoint's deliveries, newest first.
-func (g *Gateway) Deliveries(ctx context.Context, c Caller, id postern.EndpointID, q DeliveryQuery) (List[postern.Delivery], error) {
+// List lists an endpoint's deliveries, newest first.
+func (g Deliveries) List(ctx context.Context, c Caller, id postern.EndpointID, q DeliveryQuery) (List[postern.Delivery], error) {
 	types, err := deliveryTypes(q.Types)
 	if err != nil {
 		return List[postern.Delivery]{}, err
 	}
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
+	if _, err := g.webhooks().Get(ctx, c, id); err != nil {
 		return List[postern.Delivery]{}, err
 	}
 	kind := "deliveries " + string(id)
@@ -62,13 +62,13 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 	return append(list, notices...), err
 }
 
-// TestEndpoint sends a webhook.test to an active endpoint, like any event.
-func (g *Gateway) TestEndpoint(ctx context.Context, c Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
-	e, err := g.Endpoint(ctx, c, id)
+// Test sends a webhook.test to an active endpoint, like any event.
+func (g Webhooks) Test(ctx context.Context, c Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
+	e, err := g.Get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Delivery]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
 		now := g.time()
 		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
 		return d, func(once *store.Once) error {
@@ -84,9 +84,9 @@ type DeliveryLog struct {
 	Body     []byte            // the bytes that are posted; nil when the caller may not read them or they are kept no more
 }
 
-// Delivery finds one delivery.
-func (g *Gateway) Delivery(ctx context.Context, c Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
-	l.Delivery, l.Body, err = g.delivery(ctx, c, id)
+// Get finds one delivery.
+func (g Deliveries) Get(ctx context.Context, c Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
+	l.Delivery, l.Body, err = g.get(ctx, c, id)
 	if err != nil {
 		return DeliveryLog{}, err
 	}
@@ -97,14 +97,14 @@ func (g *Gateway) Delivery(ctx context.Context, c Caller, id postern.DeliveryID)
 	return l, err
 }
 
-// delivery finds a delivery to an endpoint that the caller may use. The endpoint
+// get finds a delivery to an endpoint that the caller may use. The endpoint
 // may have had more devices when it was made.
-func (g *Gateway) delivery(ctx context.Context, c Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
+func (g Deliveries) get(ctx context.Context, c Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
 	d, body, err := g.db.Deliveries.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Delivery{}, nil, err
 	}
-	if _, err := g.Endpoint(ctx, c, d.EndpointID); err != nil {
+	if _, err := g.webhooks().Get(ctx, c, d.EndpointID); err != nil {
 		return postern.Delivery{}, nil, err
 	}
 	if d.DeviceID == "" { // a notice
@@ -113,15 +113,15 @@ func (g *Gateway) delivery(ctx context.Context, c Caller, id postern.DeliveryID)
 	return d, body, c.allow(d.DeviceID)
 }
 
-// RetryDelivery delivers an event again, with its id and its bytes. One that is
+// Retry delivers an event again, with its id and its bytes. One that is
 // on its way already is tried at once.
-func (g *Gateway) RetryDelivery(ctx context.Context, c Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
-	if _, _, err := g.delivery(ctx, c, id); err != nil {
+func (g Deliveries) Retry(ctx context.Context, c Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
+	if _, _, err := g.get(ctx, c, id); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
 		now := g.time()
-		d, _, err := g.delivery(ctx, c, id)
+		d, _, err := g.get(ctx, c, id)
 		d.Status, d.NextAttemptAt, d.CompletedAt = postern.DeliveryPending, now, 0
 		return d, func(once *store.Once) error {
 			_, err := g.db.Deliveries.Retry(ctx, c.Workspace(), id, now, once, c.did(now, "webhook.delivery-retried", string(id), "")...)
@@ -130,10 +130,10 @@ func (g *Gateway) RetryDelivery(ctx context.Context, c Caller, id postern.Delive
 	})
 }
 
-// EndpointHours gives what an endpoint's attempts came to, hour by hour: in the
+// Hours gives what an endpoint's attempts came to, hour by hour: in the
 // hours that begin from since until before until; 0 is a day ago, and now.
-func (g *Gateway) EndpointHours(ctx context.Context, c Caller, id postern.EndpointID, since, until postern.Time) (List[postern.EndpointHour], error) {
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
+func (g Webhooks) Hours(ctx context.Context, c Caller, id postern.EndpointID, since, until postern.Time) (List[postern.EndpointHour], error) {
+	if _, err := g.Get(ctx, c, id); err != nil {
 		return List[postern.EndpointHour]{}, err
 	}
 	until = cmp.Or(until, g.time())

@@ -8,18 +8,18 @@ import (
 	"postern/internal/store"
 )
 
-// Devices lists the devices the caller may see, newest first.
-func (g *Gateway) Devices(ctx context.Context, c Caller, p Page) (List[postern.Device], error) {
+// List lists the devices the caller may see, newest first.
+func (g Devices) List(ctx context.Context, c Caller, p Page) (List[postern.Device], error) {
 	sp, err := g.open(c.Workspace(), "devices", p)
 	if err != nil {
 		return List[postern.Device]{}, err
 	}
 	rows, err := g.db.Devices.List(ctx, c.Workspace(), c.Key.Devices, sp)
-	return page(g, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+	return page(g.core, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
 }
 
-// WorkspaceDevices lists a workspace's devices for the operator.
-func (g *Gateway) WorkspaceDevices(ctx context.Context, ws postern.WorkspaceID) ([]postern.Device, error) {
+// ListForOperator lists a workspace's devices for the operator.
+func (g Devices) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]postern.Device, error) {
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
@@ -33,12 +33,12 @@ type NewDevice struct {
 	Metadata map[string]string
 }
 
-// CreateDevice makes a device that waits to be linked. It takes no slot yet.
-func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+// Create makes a device that waits to be linked. It takes no slot yet.
+func (g Devices) Create(ctx context.Context, c Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
 	if c.Key.Devices != nil {
 		return Created[postern.Device]{}, postern.Errorf(postern.ResourceNotAllowed, "a key limited to devices cannot create one")
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
 		if err := errors.Join(checkName("/name", in.Name), checkMetadata(in.Metadata)); err != nil {
 			return postern.Device{}, nil, err
 		}
@@ -52,8 +52,8 @@ func (g *Gateway) CreateDevice(ctx context.Context, c Caller, in NewDevice, idem
 	})
 }
 
-// Device finds one device.
-func (g *Gateway) Device(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+// Get finds one device.
+func (g Devices) Get(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
 	d, err := g.db.Devices.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Device{}, err
@@ -61,11 +61,11 @@ func (g *Gateway) Device(ctx context.Context, c Caller, id postern.DeviceID) (po
 	return d, c.allow(id)
 }
 
-// DeleteDevice hides a device at once; its link, its keys and all it holds are
+// Delete hides a device at once; its link, its keys and all it holds are
 // removed by the session engine. It waits a moment for the network's answer to
 // the unlink, which otherwise comes later.
-func (g *Gateway) DeleteDevice(ctx context.Context, c Caller, id postern.DeviceID) error {
-	d, err := g.Device(ctx, c, id)
+func (g Devices) Delete(ctx context.Context, c Caller, id postern.DeviceID) error {
+	d, err := g.Get(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -78,23 +78,23 @@ func (g *Gateway) DeleteDevice(ctx context.Context, c Caller, id postern.DeviceI
 	return nil
 }
 
-// DeleteDeviceByPassword is DeleteDevice for a member who has entered the password
+// DeleteByPassword is DeleteDevice for a member who has entered the password
 // again. It does not wait for the network.
-func (g *Gateway) DeleteDeviceByPassword(ctx context.Context, c Caller, id postern.DeviceID, password string) error {
+func (g Devices) DeleteByPassword(ctx context.Context, c Caller, id postern.DeviceID, password string) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
 	}
-	d, err := g.Device(ctx, c, id)
+	d, err := g.Get(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	if err := g.again(ctx, c, password); err != nil {
+	if err := g.users().confirm(ctx, c, password); err != nil {
 		return err
 	}
 	return g.requestDelete(ctx, c, d)
 }
 
-func (g *Gateway) requestDelete(ctx context.Context, c Caller, d postern.Device) error {
+func (g Devices) requestDelete(ctx context.Context, c Caller, d postern.Device) error {
 	event, err := deletion(d)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func deletion(d postern.Device) (*postern.Event, error) {
 }
 
 // awaitGoodbye waits until nothing is left of a device's account.
-func (g *Gateway) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes *store.Listener) {
+func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes *store.Listener) {
 	ctx, cancel := context.WithTimeout(ctx, g.goodbye)
 	defer cancel()
 	for {
@@ -134,8 +134,8 @@ func (g *Gateway) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes
 
 // Unlink removes a device's link and keeps the device. The vendor is told by
 // the session engine, as soon as it can be.
-func (g *Gateway) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Device(ctx, c, id)
+func (g Devices) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.Get(ctx, c, id)
 	if err != nil {
 		return d, err
 	}

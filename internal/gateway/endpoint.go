@@ -19,9 +19,9 @@ type EndpointChange struct {
 	Signatures  []string
 }
 
-// ChangeEndpoint changes an endpoint. A new URL takes the place of the old one
+// Change changes an endpoint. A new URL takes the place of the old one
 // once it has answered the handshake.
-func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
+func (g Webhooks) Change(ctx context.Context, c Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
 	if in.URL != "" { // it gives the key's reach to another receiver, like making an endpoint
 		if err := c.Permit(postern.MessagesRead, postern.EventsRead); err != nil {
 			return postern.Endpoint{}, err
@@ -52,8 +52,8 @@ func (g *Gateway) ChangeEndpoint(ctx context.Context, c Caller, id postern.Endpo
 
 // change is for an endpoint that the caller may use, also after the change. It is
 // written down as an act.
-func (g *Gateway) change(ctx context.Context, c Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
-	e, err := g.Endpoint(ctx, c, id)
+func (g Webhooks) change(ctx context.Context, c Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
+	e, err := g.Get(ctx, c, id)
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
@@ -69,7 +69,7 @@ func notThisEndpoint() error {
 	return postern.Errorf(postern.ResourceNotAllowed, "this key may not use that webhook endpoint")
 }
 
-func (g *Gateway) checkChange(in EndpointChange) error {
+func (g Webhooks) checkChange(in EndpointChange) error {
 	if in.URL != "" {
 		if err := g.checkURL(in.URL); err != nil {
 			return postern.Invalid("/url", "%s", err)
@@ -85,7 +85,7 @@ func (g *Gateway) checkChange(in EndpointChange) error {
 
 // devicesFor are the devices of an endpoint that the caller asks for; each that
 // is named must exist.
-func (g *Gateway) devicesFor(ctx context.Context, c Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
+func (g Webhooks) devicesFor(ctx context.Context, c Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
 	ids, err := c.endpointDevices(named)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (g *Gateway) devicesFor(ctx context.Context, c Caller, named []postern.Devi
 	return ids, g.devicesExist(ctx, c, named)
 }
 
-func (g *Gateway) devicesExist(ctx context.Context, c Caller, ids []postern.DeviceID) error {
+func (g Webhooks) devicesExist(ctx context.Context, c Caller, ids []postern.DeviceID) error {
 	for _, id := range ids {
 		if _, err := g.db.Devices.Get(ctx, c.Workspace(), id); err != nil {
 			return err
@@ -146,9 +146,9 @@ func ask(e *postern.Endpoint, now postern.Time) {
 	e.Status, e.StatusReason, e.Attempts, e.DueAt = postern.EndpointPending, "", 0, now
 }
 
-// VerifyEndpoint starts the handshake anew: that of the new URL if there is
+// Verify starts the handshake anew: that of the new URL if there is
 // one, and otherwise the endpoint's own, until which it gets nothing.
-func (g *Gateway) VerifyEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+func (g Webhooks) Verify(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
@@ -163,9 +163,9 @@ func (g *Gateway) VerifyEndpoint(ctx context.Context, c Caller, id postern.Endpo
 	})
 }
 
-// PauseEndpoint stops deliveries to an endpoint. What is recorded meanwhile it
+// Pause stops deliveries to an endpoint. What is recorded meanwhile it
 // gets when it is resumed.
-func (g *Gateway) PauseEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+func (g Webhooks) Pause(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	return g.change(ctx, c, id, "webhook.paused", func(e *postern.Endpoint) error {
 		switch e.Status {
 		case postern.EndpointPaused:
@@ -178,9 +178,9 @@ func (g *Gateway) PauseEndpoint(ctx context.Context, c Caller, id postern.Endpoi
 	})
 }
 
-// ResumeEndpoint starts deliveries again after a pause or a failure: the
+// Resume starts deliveries again after a pause or a failure: the
 // endpoint is verified and then catches up.
-func (g *Gateway) ResumeEndpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+func (g Webhooks) Resume(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.resumed", func(e *postern.Endpoint) error {
 		if e.Status != postern.EndpointActive && e.Status != postern.EndpointPending {

@@ -27,9 +27,9 @@ type LoggedEvent struct {
 	Body []byte // the envelope, the very bytes that webhooks carry
 }
 
-// Events reads the log of what the caller may see, oldest first. Behind a
+// List reads the log of what the caller may see, oldest first. Behind a
 // place whose next event was removed it gives EventsExpired.
-func (g *Gateway) Events(ctx context.Context, c Caller, q EventQuery) (List[LoggedEvent], error) {
+func (g Events) List(ctx context.Context, c Caller, q EventQuery) (List[LoggedEvent], error) {
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return List[LoggedEvent]{}, err
@@ -55,7 +55,7 @@ func (r *LogReader) cursor(kind string, place int64) string {
 
 // LogReader reads a log page by page. It is not for many goroutines at once.
 type LogReader struct {
-	g      *Gateway
+	g      *core
 	ws     postern.WorkspaceID
 	filter store.EventFilter
 	at     int64           // read up to here
@@ -66,9 +66,9 @@ type LogReader struct {
 // the end of the log; "" when there was none.
 func (r *LogReader) Start() postern.EventID { return r.start }
 
-// FollowEvents reads the log from behind an event, or, without one, what is
+// Follow reads the log from behind an event, or, without one, what is
 // recorded from now on.
-func (g *Gateway) FollowEvents(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
+func (g Events) Follow(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return nil, err
@@ -97,23 +97,23 @@ func (r *LogReader) Next(ctx context.Context) (list []LoggedEvent, more bool, er
 	return r.next(ctx, defaultPage)
 }
 
-// WatchEvents tells of every event of the caller's workspace until the
+// Watch tells of every event of the caller's workspace until the
 // listener is closed.
-func (g *Gateway) WatchEvents(c Caller) *store.Listener {
+func (g Events) Watch(c Caller) *store.Listener {
 	return g.db.Listen(store.EventLogged, string(c.Workspace()))
 }
 
 // openLog checks the filters. The device is looked up, so that a wrong one is
 // an error and not an empty list.
-func (g *Gateway) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
+func (g Events) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
 	types, err := eventTypes("/query/type", q.Types)
 	if err != nil {
 		return nil, err
 	}
-	r := &LogReader{g: g, ws: c.Workspace(), filter: store.EventFilter{Types: types, Devices: c.Key.Devices}}
+	r := &LogReader{g: g.core, ws: c.Workspace(), filter: store.EventFilter{Types: types, Devices: c.Key.Devices}}
 	if q.DeviceID != "" {
 		r.filter.Devices = []postern.DeviceID{q.DeviceID}
-		_, err = g.Device(ctx, c, q.DeviceID)
+		_, err = g.devices().Get(ctx, c, q.DeviceID)
 	}
 	return r, err
 }
@@ -143,7 +143,7 @@ func eventTypes(place string, patterns []string) (list []postern.EventType, err 
 }
 
 // placeOf finds where a list begins.
-func (g *Gateway) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogReader) (err error) {
+func (g Events) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogReader) (err error) {
 	switch {
 	case q.After != "" && q.Page.Cursor != "":
 		return postern.Invalid("/query/after", "give after or cursor, not both")
@@ -158,7 +158,7 @@ func (g *Gateway) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogRea
 }
 
 // positionOf is the place of an event that the caller may see.
-func (g *Gateway) positionOf(ctx context.Context, c Caller, id postern.EventID) (int64, error) {
+func (g Events) positionOf(ctx context.Context, c Caller, id postern.EventID) (int64, error) {
 	position, device, err := g.db.Events.Place(ctx, c.Workspace(), id)
 	if postern.ReasonOf(err) == postern.NotFound && g.mayBeRemoved(ctx, c, id) {
 		return 0, expired()
@@ -175,7 +175,7 @@ const clockMargin = time.Minute
 // mayBeRemoved tells whether an id that is nowhere may be that of a removed
 // event: ids tell when they were made. In doubt it says yes, since a gap that
 // nobody is told of is worse than a wrong word.
-func (g *Gateway) mayBeRemoved(ctx context.Context, c Caller, id postern.EventID) bool {
+func (g Events) mayBeRemoved(ctx context.Context, c Caller, id postern.EventID) bool {
 	floor, newest, err := g.db.Events.Floor(ctx, c.Workspace())
 	if err != nil || floor == 0 {
 		return false

@@ -20,8 +20,8 @@ type Factors struct {
 // Any tells whether there is one.
 func (f Factors) Any() bool { return f.App || len(f.Passkeys) > 0 }
 
-// Factors lists what a user proves beside the password.
-func (g *Gateway) Factors(ctx context.Context, id postern.UserID) (f Factors, err error) {
+// List lists what a user proves beside the password.
+func (g SecondFactors) List(ctx context.Context, id postern.UserID) (f Factors, err error) {
 	app, _, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil {
 		return f, err
@@ -36,14 +36,14 @@ func (g *Gateway) Factors(ctx context.Context, id postern.UserID) (f Factors, er
 
 // Reenter checks the password of a user who is signed in, before what only the
 // user may do.
-func (g *Gateway) Reenter(ctx context.Context, address string, id postern.UserID, password string) error {
-	_, _, err := g.reenter(ctx, address, id, "/password", password)
+func (g SecondFactors) Reenter(ctx context.Context, address string, id postern.UserID, password string) error {
+	_, _, err := g.users().reenter(ctx, address, id, "/password", password)
 	return err
 }
 
 // BeginApp makes the secret of an authenticator app. It counts when ConfirmApp has
 // seen a code of it.
-func (g *Gateway) BeginApp(ctx context.Context, id postern.UserID) error {
+func (g SecondFactors) BeginApp(ctx context.Context, id postern.UserID) error {
 	return g.db.Factors.BeginTOTP(ctx, id, g.box.Seal(factor.NewSecret(), appPlace(id)))
 }
 
@@ -54,7 +54,7 @@ type AppSecret struct{ Text, URI string }
 
 // AppSecret is the secret of an app that waits for its first code; empty when none
 // does.
-func (g *Gateway) AppSecret(ctx context.Context, id postern.UserID) (s AppSecret, err error) {
+func (g SecondFactors) AppSecret(ctx context.Context, id postern.UserID) (s AppSecret, err error) {
 	secret, err := g.unconfirmed(ctx, id)
 	if err != nil || secret == nil {
 		return s, err
@@ -63,7 +63,7 @@ func (g *Gateway) AppSecret(ctx context.Context, id postern.UserID) (s AppSecret
 	return AppSecret{factor.SecretText(secret), factor.SecretURI("Postern", u.Email, secret)}, err
 }
 
-func (g *Gateway) unconfirmed(ctx context.Context, id postern.UserID) ([]byte, error) {
+func (g SecondFactors) unconfirmed(ctx context.Context, id postern.UserID) ([]byte, error) {
 	app, ok, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil || !ok || app.Confirmed {
 		return nil, err
@@ -80,7 +80,7 @@ type Self struct {
 
 // ConfirmApp makes an authenticator app count, by its first code. All other
 // sessions of the user end. The recovery codes are nil when the user has some.
-func (g *Gateway) ConfirmApp(ctx context.Context, self Self, code string) (recovery []string, err error) {
+func (g SecondFactors) ConfirmApp(ctx context.Context, self Self, code string) (recovery []string, err error) {
 	secret, err := g.unconfirmed(ctx, self.ID)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (g *Gateway) ConfirmApp(ctx context.Context, self Self, code string) (recov
 }
 
 // added adds a factor with recovery codes, which it gives if they are kept.
-func (g *Gateway) added(self Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
+func (g SecondFactors) added(self Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
 	kept, err := add(store.NewFactor{UserID: self.ID, Recovery: g.recoveryHashes(self.ID, codes), But: self.Token, Act: userAct(g.time(), self.Address, self.ID, act)})
 	if err != nil || !kept {
@@ -105,7 +105,7 @@ func (g *Gateway) added(self Self, act string, add func(store.NewFactor) (bool, 
 	return codes, nil
 }
 
-func (g *Gateway) recoveryHashes(id postern.UserID, codes []string) []string {
+func (g SecondFactors) recoveryHashes(id postern.UserID, codes []string) []string {
 	list := make([]string, len(codes))
 	for i, code := range codes {
 		list[i] = hex.EncodeToString(g.box.MAC("recovery "+string(id), factor.TypedCode(code)))
@@ -114,14 +114,14 @@ func (g *Gateway) recoveryHashes(id postern.UserID, codes []string) []string {
 }
 
 // NewRecoveryCodes replaces the recovery codes of a user.
-func (g *Gateway) NewRecoveryCodes(ctx context.Context, address string, id postern.UserID) ([]string, error) {
+func (g SecondFactors) NewRecoveryCodes(ctx context.Context, address string, id postern.UserID) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
 	return codes, g.db.Factors.SetRecoveryCodes(ctx, id, g.recoveryHashes(id, codes), userAct(g.time(), address, id, "user.recovery-codes-made"))
 }
 
-// RemoveFactor removes a passkey of a user, or the authenticator app when passkey
+// Remove removes a passkey of a user, or the authenticator app when passkey
 // is "".
-func (g *Gateway) RemoveFactor(ctx context.Context, address string, id postern.UserID, passkey string) error {
+func (g SecondFactors) Remove(ctx context.Context, address string, id postern.UserID, passkey string) error {
 	act := "user.app-removed"
 	if passkey != "" {
 		act = "user.passkey-removed"
@@ -131,7 +131,7 @@ func (g *Gateway) RemoveFactor(ctx context.Context, address string, id postern.U
 
 // UseCode checks what a user typed: the code of the app, or a recovery code, each
 // of which opens once. Guesses are as few as those of passwords.
-func (g *Gateway) UseCode(ctx context.Context, address string, id postern.UserID, code string) error {
+func (g SecondFactors) UseCode(ctx context.Context, address string, id postern.UserID, code string) error {
 	if err := g.guesses.take(ctx, address, "second "+string(id)); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (g *Gateway) UseCode(ctx context.Context, address string, id postern.UserID
 	return err
 }
 
-func (g *Gateway) useAppCode(ctx context.Context, id postern.UserID, code string) (bool, error) {
+func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, code string) (bool, error) {
 	app, ok, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil || !ok || !app.Confirmed {
 		return false, err
@@ -163,10 +163,10 @@ func (g *Gateway) useAppCode(ctx context.Context, id postern.UserID, code string
 }
 
 // PasskeysOff says why this server can have no passkeys; nil when it can.
-func (g *Gateway) PasskeysOff() error { return g.noPasskeys }
+func (g SecondFactors) PasskeysOff() error { return g.noPasskeys }
 
 // BeginPasskey asks a user's browser for a new passkey, or for one that is there.
-func (g *Gateway) BeginPasskey(ctx context.Context, id postern.UserID, add bool) (c factor.Ceremony, err error) {
+func (g SecondFactors) BeginPasskey(ctx context.Context, id postern.UserID, add bool) (c factor.Ceremony, err error) {
 	p, err := g.person(ctx, id)
 	if err != nil {
 		return c, err
@@ -178,7 +178,7 @@ func (g *Gateway) BeginPasskey(ctx context.Context, id postern.UserID, add bool)
 }
 
 // person is a user with the passkeys.
-func (g *Gateway) person(ctx context.Context, id postern.UserID) (p factor.Person, err error) {
+func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.Person, err error) {
 	if g.passkeys == nil {
 		return p, postern.Errorf(postern.NotFound, "%s", g.noPasskeys)
 	}
@@ -206,7 +206,7 @@ func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
 // AddPasskey takes a browser's new passkey, in answer to the question whose state
 // is given. All other sessions of the user end. The recovery codes are nil when the
 // user has some.
-func (g *Gateway) AddPasskey(ctx context.Context, self Self, name string, state, answer []byte) (recovery []string, err error) {
+func (g SecondFactors) AddPasskey(ctx context.Context, self Self, name string, state, answer []byte) (recovery []string, err error) {
 	if err := checkName("/name", name); err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (g *Gateway) AddPasskey(ctx context.Context, self Self, name string, state,
 
 // UsePasskey takes a browser's proof that it has one of the user's passkeys, in
 // answer to the question whose state is given.
-func (g *Gateway) UsePasskey(ctx context.Context, address string, id postern.UserID, state, answer []byte) error {
+func (g SecondFactors) UsePasskey(ctx context.Context, address string, id postern.UserID, state, answer []byte) error {
 	if err := g.guesses.take(ctx, address, "second "+string(id)); err != nil {
 		return err
 	}

@@ -20,9 +20,63 @@ import (
 	"github.com/throttled/throttled/v2"
 )
 
-// Gateway applies the rules over one store. Its methods may be called from
-// many goroutines.
+// Gateway applies the rules over one store, one member for each noun. Its
+// methods may be called from many goroutines.
 type Gateway struct {
+	*core
+
+	Audit         Audit
+	Deliveries    Deliveries
+	Devices       Devices
+	Events        Events
+	Identities    Identities
+	Invitations   Invitations
+	Keys          Keys
+	LinkPages     LinkPages
+	Links         Links
+	Maintenance   Maintenance
+	Members       Members
+	Messages      Messages
+	Operators     Operators
+	PasswordLinks PasswordLinks
+	Replays       Replays
+	SandboxPhones SandboxPhones
+	SecondFactors SecondFactors
+	Sessions      Sessions
+	SignIns       SignIns
+	Statistics    Statistics
+	Users         Users
+	Webhooks      Webhooks
+}
+
+// The nouns. Each has the rules for one kind of thing.
+type (
+	Audit         struct{ *core }
+	Deliveries    struct{ *core }
+	Devices       struct{ *core }
+	Events        struct{ *core }
+	Identities    struct{ *core }
+	Invitations   struct{ *core }
+	Keys          struct{ *core }
+	LinkPages     struct{ *core }
+	Links         struct{ *core }
+	Maintenance   struct{ *core }
+	Members       struct{ *core }
+	Messages      struct{ *core }
+	Operators     struct{ *core }
+	PasswordLinks struct{ *core }
+	Replays       struct{ *core }
+	SandboxPhones struct{ *core }
+	SecondFactors struct{ *core }
+	Sessions      struct{ *core }
+	SignIns       struct{ *core }
+	Statistics    struct{ *core }
+	Users         struct{ *core }
+	Webhooks      struct{ *core }
+)
+
+// core is what all nouns share.
+type core struct {
 	db       *store.Store
 	box      *seal.Box
 	log      *slog.Logger
@@ -32,13 +86,13 @@ type Gateway struct {
 	now      func() time.Time
 	goodbye  time.Duration
 
-	keys    keyCache
-	running inProgress
-	hashing *hashing
-	guesses *guesses
-	links   *throttled.GCRARateLimiterCtx // attempts of each device
-	signOns *throttled.GCRARateLimiterCtx // of each network
-	mails   mails
+	keys     keyCache
+	running  inProgress
+	hashing  *hashing
+	guesses  *guesses
+	linkRate *throttled.GCRARateLimiterCtx // attempts of each device
+	signOns  *throttled.GCRARateLimiterCtx // of each network
+	mails    mails
 
 	passkeys   *factor.Passkeys // nil on a server that can have none
 	noPasskeys error            // why
@@ -70,18 +124,50 @@ func New(opts Options) *Gateway {
 		opts.CheckProxy = func(string) error { return errors.New("this server takes no proxies") }
 	}
 	passkeys, noPasskeys := factor.NewPasskeys(opts.BaseURL)
-	return &Gateway{
+	c := &core{
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), links: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
+		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), linkRate: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
+	}
+	return &Gateway{
+		core:          c,
+		Audit:         Audit{c},
+		Deliveries:    Deliveries{c},
+		Devices:       Devices{c},
+		Events:        Events{c},
+		Identities:    Identities{c},
+		Invitations:   Invitations{c},
+		Keys:          Keys{c},
+		LinkPages:     LinkPages{c},
+		Links:         Links{c},
+		Maintenance:   Maintenance{c},
+		Members:       Members{c},
+		Messages:      Messages{c},
+		Operators:     Operators{c},
+		PasswordLinks: PasswordLinks{c},
+		Replays:       Replays{c},
+		SandboxPhones: SandboxPhones{c},
+		SecondFactors: SecondFactors{c},
+		Sessions:      Sessions{c},
+		SignIns:       SignIns{c},
+		Statistics:    Statistics{c},
+		Users:         Users{c},
+		Webhooks:      Webhooks{c},
 	}
 }
 
-func (g *Gateway) time() postern.Time { return postern.TimeOf(g.now()) }
+func (g *core) devices() Devices         { return Devices{g} }
+func (g *core) invitations() Invitations { return Invitations{g} }
+func (g *core) links() Links             { return Links{g} }
+func (g *core) messages() Messages       { return Messages{g} }
+func (g *core) users() Users             { return Users{g} }
+func (g *core) webhooks() Webhooks       { return Webhooks{g} }
+
+func (g *core) time() postern.Time { return postern.TimeOf(g.now()) }
 
 // mode of the devices made here.
-func (g *Gateway) mode() string {
+func (g *core) mode() string {
 	if g.sandbox != nil {
 		return "sandbox"
 	}
@@ -90,13 +176,13 @@ func (g *Gateway) mode() string {
 
 // CreateWorkspace adds a workspace to which nobody belongs yet. For whoever can reach
 // the server's own socket.
-func (g *Gateway) CreateWorkspace(ctx context.Context, name, plan string) (postern.Workspace, error) {
+func (g Operators) CreateWorkspace(ctx context.Context, name, plan string) (postern.Workspace, error) {
 	ws, _, err := g.OpenWorkspace(ctx, Operator(), NewWorkspace{Name: name, Plan: plan})
 	return ws, err
 }
 
 // Workspaces lists all workspaces. For the operator.
-func (g *Gateway) Workspaces(ctx context.Context) ([]postern.Workspace, error) {
+func (g Operators) Workspaces(ctx context.Context) ([]postern.Workspace, error) {
 	return g.db.Workspaces.List(ctx)
 }
 

@@ -17,10 +17,10 @@ type Health struct {
 	Number string // of the account then
 }
 
-// DeviceHealth lists what became of a device, the newest first, as far back as
+// Health lists what became of a device, the newest first, as far back as
 // events are kept.
-func (g *Gateway) DeviceHealth(ctx context.Context, c Caller, id postern.DeviceID, p Page) (List[Health], error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+func (g Devices) Health(ctx context.Context, c Caller, id postern.DeviceID, p Page) (List[Health], error) {
+	if _, err := g.Get(ctx, c, id); err != nil {
 		return List[Health]{}, err
 	}
 	kind := "health " + string(id)
@@ -36,7 +36,7 @@ func (g *Gateway) DeviceHealth(ctx context.Context, c Caller, id postern.DeviceI
 	if err != nil {
 		return List[Health]{}, err
 	}
-	found := page(g, c.Workspace(), kind, rows, sp.Limit, func(e store.LogEntry) string { return strconv.FormatInt(e.Position, 10) })
+	found := page(g.core, c.Workspace(), kind, rows, sp.Limit, func(e store.LogEntry) string { return strconv.FormatInt(e.Position, 10) })
 	list := List[Health]{Next: found.Next}
 	for _, e := range found.Data {
 		list.Data = append(list.Data, healthIn(e))

@@ -33,7 +33,7 @@ type scopedKey struct {
 // create runs build and its commit at most once for an idempotency key. The
 // commit writes the sealed answer in the transaction of the effect; a refusal
 // leaves nothing.
-func create[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
+func create[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
 	if idem == nil {
 		v, commit, err := build()
 		if err != nil {
@@ -49,7 +49,7 @@ func create[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, idem
 	return createOnce(ctx, g, ws, idem, build)
 }
 
-func createOnce[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
+func createOnce[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
 	once := store.Once{WorkspaceID: ws, Method: idem.Method, Path: idem.Path, Key: idem.Key, RequestHash: idem.Hash, At: g.time()}
 	if v, ok, err := replay[T](ctx, g, once); ok || err != nil {
 		return Created[T]{v, true}, err
@@ -71,7 +71,7 @@ func createOnce[T any](ctx context.Context, g *Gateway, ws postern.WorkspaceID, 
 	return Created[T]{Value: v}, err
 }
 
-func replay[T any](ctx context.Context, g *Gateway, once store.Once) (v T, ok bool, err error) {
+func replay[T any](ctx context.Context, g *core, once store.Once) (v T, ok bool, err error) {
 	hash, sealed, ok, err := g.db.Idempotency.Answered(ctx, once)
 	if err != nil || !ok {
 		return v, false, err

@@ -18,16 +18,16 @@ type Identity struct {
 
 // TakeSignOn counts a browser that is sent to the provider: for each one something
 // is kept.
-func (g *Gateway) TakeSignOn(ctx context.Context, address string) error {
+func (g Identities) TakeSignOn(ctx context.Context, address string) error {
 	return takeOf(ctx, g.signOns, network(address), "too many sign-ins; wait a few minutes")
 }
 
 var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
 
-// SignInBy finds the user who is somebody at the provider, and who may have to prove
+// SignIn finds the user who is somebody at the provider, and who may have to prove
 // more: see Factors. An e-mail address alone finds nobody: a provider may let people
 // write any into their profile.
-func (g *Gateway) SignInBy(ctx context.Context, i Identity) (postern.User, error) {
+func (g Identities) SignIn(ctx context.Context, i Identity) (postern.User, error) {
 	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
 	if err == nil && !ok {
 		err = errIdentity
@@ -35,10 +35,10 @@ func (g *Gateway) SignInBy(ctx context.Context, i Identity) (postern.User, error
 	return u, err
 }
 
-// ReenterBy checks that an identity is the user's who is signed in: it stands for the
+// Reenter checks that an identity is the user's who is signed in: it stands for the
 // password that others enter again, and not beside one.
-func (g *Gateway) ReenterBy(ctx context.Context, id postern.UserID, i Identity) error {
-	has, err := g.HasPassword(ctx, id)
+func (g Identities) Reenter(ctx context.Context, id postern.UserID, i Identity) error {
+	has, err := g.users().HasPassword(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (g *Gateway) ReenterBy(ctx context.Context, id postern.UserID, i Identity) 
 	return nil
 }
 
-// again refuses a member who has not entered the password again. One without a
+// confirm refuses a member who has not entered the password again. One without a
 // password has signed in at the provider again instead.
-func (g *Gateway) again(ctx context.Context, c Caller, password string) error {
+func (g Users) confirm(ctx context.Context, c Caller, password string) error {
 	if c.Sure {
 		has, err := g.HasPassword(ctx, c.Member.UserID)
 		if err != nil || !has {
@@ -68,7 +68,7 @@ func (g *Gateway) again(ctx context.Context, c Caller, password string) error {
 }
 
 // HasPassword tells whether a user can sign in with a password.
-func (g *Gateway) HasPassword(ctx context.Context, id postern.UserID) (bool, error) {
+func (g Users) HasPassword(ctx context.Context, id postern.UserID) (bool, error) {
 	_, hash, _, err := g.db.Users.Get(ctx, id)
 	return hash != "", err
 }
@@ -76,7 +76,7 @@ func (g *Gateway) HasPassword(ctx context.Context, id postern.UserID) (bool, err
 // ChoosePassword gives a user without a password one, and ends all sessions of the
 // user, whom it gives as the user is then. Whoever calls it has made sure that it is
 // the user.
-func (g *Gateway) ChoosePassword(ctx context.Context, address string, id postern.UserID, password string) (postern.User, error) {
+func (g Users) ChoosePassword(ctx context.Context, address string, id postern.UserID, password string) (postern.User, error) {
 	u, hash, ok, err := g.db.Users.Get(ctx, id)
 	if err == nil && (!ok || hash != "") {
 		err = postern.Invalid("/current", "this is not your password")
@@ -87,13 +87,13 @@ func (g *Gateway) ChoosePassword(ctx context.Context, address string, id postern
 	return g.setPassword(ctx, u, "", password, address)
 }
 
-// Identities lists who a user is at providers.
-func (g *Gateway) Identities(ctx context.Context, id postern.UserID) ([]store.Identity, error) {
+// List lists who a user is at providers.
+func (g Identities) List(ctx context.Context, id postern.UserID) ([]store.Identity, error) {
 	return g.db.Identities.List(ctx, id, maxIdentities)
 }
 
 // Connect lets an identity sign a user in.
-func (g *Gateway) Connect(ctx context.Context, self Self, i Identity) error {
+func (g Identities) Connect(ctx context.Context, self Self, i Identity) error {
 	now := g.time()
 	return g.db.Identities.Add(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self.Address, self.ID, "user.identity-connected"))
 }
@@ -104,16 +104,16 @@ func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
 
 // Disconnect ends that an identity signs a user in, who must have a password. All
 // other sessions end, since it may have opened them.
-func (g *Gateway) Disconnect(ctx context.Context, self Self, issuer, subject string) error {
+func (g Identities) Disconnect(ctx context.Context, self Self, issuer, subject string) error {
 	now := g.time()
 	return g.db.Identities.Remove(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self.Address, self.ID, "user.identity-disconnected"))
 }
 
-// JoinBy uses an invitation of an address without an account: it makes a user
+// JoinByIdentity uses an invitation of an address without an account: it makes a user
 // without a password, whom the identity signs in. The provider must have verified
 // the address of the invitation.
-func (g *Gateway) JoinBy(ctx context.Context, token, address string, i Identity) (postern.User, postern.WorkspaceID, error) {
-	l, err := g.JoinLink(ctx, token)
+func (g Invitations) JoinByIdentity(ctx context.Context, token, address string, i Identity) (postern.User, postern.WorkspaceID, error) {
+	l, err := g.Get(ctx, token)
 	switch {
 	case err != nil:
 		return postern.User{}, "", err

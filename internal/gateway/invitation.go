@@ -16,11 +16,11 @@ type NewInvitation struct {
 	ByMail bool
 }
 
-// Invite makes an invitation in place of an open one for the same address. The
+// Create makes an invitation in place of an open one for the same address. The
 // token of its link is in the answer and nowhere else. Whoever loses the right to
 // give the role, or leaves, takes the open invitations along: they are revoked
 // with it.
-func (g *Gateway) Invite(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewInvitation) (i postern.Invitation, token string, err error) {
+func (g Invitations) Create(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewInvitation) (i postern.Invitation, token string, err error) {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return i, "", err
 	}
@@ -31,7 +31,7 @@ func (g *Gateway) Invite(ctx context.Context, by Actor, ws postern.WorkspaceID, 
 	if err := checkRole(in.Role); err != nil {
 		return i, "", err
 	}
-	if err := g.mailed(ctx, ws, in, email); err != nil {
+	if err := g.countMail(ctx, ws, in, email); err != nil {
 		return i, "", err
 	}
 	token, now := randomToken(), g.time()
@@ -42,18 +42,18 @@ func (g *Gateway) Invite(ctx context.Context, by Actor, ws postern.WorkspaceID, 
 	return i, token, g.db.Invitations.Create(ctx, i, hashToken(token), maxInvitations, by.gives(in.Role), by.act(now, ws, "invitation.created", string(i.ID)))
 }
 
-// Invitations lists the open invitations to a workspace. A member needs the role
+// List lists the open invitations to a workspace. A member needs the role
 // of an admin.
-func (g *Gateway) Invitations(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Invitation, error) {
+func (g Invitations) List(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Invitation, error) {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return nil, err
 	}
 	return g.db.Invitations.List(ctx, ws, g.time(), maxInvitations)
 }
 
-// RevokeInvitation ends an open invitation. Nobody revokes one to a mightier role than
+// Revoke ends an open invitation. Nobody revokes one to a mightier role than
 // the own.
-func (g *Gateway) RevokeInvitation(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.InvitationID) error {
+func (g Invitations) Revoke(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.InvitationID) error {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ type JoinLink struct {
 // there keeps its own: whoever invites an address must not get into its account.
 func (l JoinLink) ChoosesPassword() bool { return !l.Known || l.Invitation.ID == "" }
 
-// JoinLink finds what a token opens.
-func (g *Gateway) JoinLink(ctx context.Context, token string) (l JoinLink, err error) {
+// Get finds what a token opens.
+func (g Invitations) Get(ctx context.Context, token string) (l JoinLink, err error) {
 	hash, now := hashToken(token), g.time()
 	u, ok, err := g.db.PasswordLinks.Get(ctx, hash, now)
 	if err != nil || ok {
@@ -98,8 +98,8 @@ func (g *Gateway) JoinLink(ctx context.Context, token string) (l JoinLink, err e
 
 // Join uses a link by which a password is chosen: whoever has the link gets an
 // account and joins, or gets into the account that the operator made the link for.
-func (g *Gateway) Join(ctx context.Context, token, address, password string) (postern.User, postern.WorkspaceID, error) {
-	l, err := g.JoinLink(ctx, token)
+func (g Invitations) Join(ctx context.Context, token, address, password string) (postern.User, postern.WorkspaceID, error) {
+	l, err := g.Get(ctx, token)
 	if err != nil {
 		return postern.User{}, "", err
 	}
@@ -126,8 +126,8 @@ func (g *Gateway) Join(ctx context.Context, token, address, password string) (po
 }
 
 // JoinAs uses an invitation as a user who is signed in: the one with its address.
-func (g *Gateway) JoinAs(ctx context.Context, token, address string, id postern.UserID) (postern.WorkspaceID, error) {
-	l, err := g.JoinLink(ctx, token)
+func (g Invitations) JoinAs(ctx context.Context, token, address string, id postern.UserID) (postern.WorkspaceID, error) {
+	l, err := g.Get(ctx, token)
 	if err != nil {
 		return "", err
 	}

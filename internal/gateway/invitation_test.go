@@ -28,7 +28,7 @@ func newOffice(t *testing.T, g *Gateway) office {
 // invite makes an invitation and gives its token.
 func (o office) invite(by Actor, email string, role postern.Role) string {
 	o.t.Helper()
-	_, token, err := o.Invite(o.t.Context(), by, o.ws, NewInvitation{Email: email, Role: role})
+	_, token, err := o.Invitations.Create(o.t.Context(), by, o.ws, NewInvitation{Email: email, Role: role})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func (o office) invite(by Actor, email string, role postern.Role) string {
 // joins lets somebody join by a link.
 func (o office) joins(token string) postern.User {
 	o.t.Helper()
-	u, ws, err := o.Join(o.t.Context(), token, "192.0.2.2", goodPassword)
+	u, ws, err := o.Invitations.Join(o.t.Context(), token, "192.0.2.2", goodPassword)
 	if err != nil || ws != o.ws {
 		o.t.Fatalf("joined %q: %v", ws, err)
 	}
@@ -63,7 +63,7 @@ func (o office) as(u postern.User) Actor {
 // refused fails when a link lets somebody in.
 func (o office) refused(why, token string, want postern.Reason) {
 	o.t.Helper()
-	if _, _, err := o.Join(o.t.Context(), token, "", goodPassword); reasonOrNone(err) != want {
+	if _, _, err := o.Invitations.Join(o.t.Context(), token, "", goodPassword); reasonOrNone(err) != want {
 		o.t.Errorf("%s: %v, want %q", why, err, want)
 	}
 }
@@ -71,7 +71,7 @@ func (o office) refused(why, token string, want postern.Reason) {
 // members are the roles by address.
 func (o office) members() map[string]postern.Role {
 	o.t.Helper()
-	list, err := o.Members(o.t.Context(), Operator(), o.ws)
+	list, err := o.Members.List(o.t.Context(), Operator(), o.ws)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -98,13 +98,13 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		o.refused("again", token, postern.NotFound)
 		o.refused("the hash of it", hashToken(token), postern.NotFound)
 		o.refused("none", "", postern.NotFound)
-		if _, err := g.JoinAs(t.Context(), token, "", bob.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
-		if u, err := g.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil || u.ID != bob.ID {
+		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil || u.ID != bob.ID {
 			t.Errorf("sign in = %v, %v", u, err)
 		}
-		acts, err := g.Acts(t.Context(), o.owner, o.ws, ActQuery{})
+		acts, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{})
 		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "invitation.accepted" || acts.Data[0].Email != "bob@example.com" || acts.Data[1].Act != "invitation.created" || acts.Data[1].Name != "bob@example.com as viewer" || acts.Data[1].Email != "ada@example.com" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
@@ -131,13 +131,13 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 			all.Wait()
 		}
 		race(func() error {
-			_, _, err := g.Join(t.Context(), token, "", goodPassword)
+			_, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword)
 			return err
 		})
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
 			t.Errorf("%d have joined, the members are %v", in.Load(), got)
 		}
-		other, err := g.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
+		if _, _, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
 			t.Fatal(err)
 		}
 		eve, _, _, err := g.db.Users.ByEmail(t.Context(), "eve@example.com")
@@ -156,7 +156,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		token = o.invite(o.as(eve), "bob@example.com", postern.Viewer)
 		in.Store(0)
 		race(func() error {
-			_, err := g.JoinAs(t.Context(), token, "", bob.ID)
+			_, err := g.Invitations.JoinAs(t.Context(), token, "", bob.ID)
 			return err
 		})
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
@@ -169,19 +169,19 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Admin)
-		if err := g.RemoveMember(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
-		if _, err := g.JoinAs(t.Context(), token, "", bob.Member.UserID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.Member.UserID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("the link of another: %v", err)
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
 		o.refused("a new password for an account that is there", token, postern.ResourceNotAllowed)
-		if _, err := g.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
+		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
-		if _, err := g.JoinAs(t.Context(), token, "", bob.Member.UserID); err != nil || o.members()["bob@example.com"] != postern.Viewer {
+		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.Member.UserID); err != nil || o.members()["bob@example.com"] != postern.Viewer {
 			t.Errorf("with the account: %v, %v", err, o.members())
 		}
 	})
@@ -203,15 +203,15 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			{developer, postern.Viewer, postern.MissingScope},
 			{Actor{}, postern.Viewer, postern.NotFound},
 		} {
-			if _, _, err := g.Invite(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(err) != tt.want {
+			if _, _, err := g.Invitations.Create(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(err) != tt.want {
 				t.Errorf("%s invites as %q: %v, want %q", tt.by.Member.Role, tt.role, err, tt.want)
 			}
 		}
-		if err := g.ChangeRole(t.Context(), o.owner, o.ws, admin.Member.UserID, postern.Viewer); err != nil {
+		if err := g.Members.ChangeRole(t.Context(), o.owner, o.ws, admin.Member.UserID, postern.Viewer); err != nil {
 			t.Fatal(err)
 		}
 		// A request that was under way when the role was taken away.
-		if _, _, err := g.Invite(t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, _, err := g.Invitations.Create(t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("an admin of before invites: %v", err)
 		}
 	})
@@ -222,35 +222,35 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Owner)
 		asOwner, asViewer := o.invite(bob, "a@example.com", postern.Owner), o.invite(bob, "b@example.com", postern.Viewer)
-		if err := g.ChangeRole(t.Context(), o.owner, o.ws, bob.Member.UserID, postern.Admin); err != nil {
+		if err := g.Members.ChangeRole(t.Context(), o.owner, o.ws, bob.Member.UserID, postern.Admin); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of an owner who is an admin now", asOwner, postern.NotFound)
 		second := o.invite(o.owner, "c@example.com", postern.Viewer)
 		third := o.invite(o.owner, "c@example.com", postern.Viewer)
 		o.refused("one that another has followed", second, postern.NotFound)
-		if _, _, err := g.CreateUser(t.Context(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
+		if _, _, err := g.Users.Create(t.Context(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)
-		if err := g.RemoveMember(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who was removed", asViewer, postern.NotFound)
 
 		late := o.invite(o.owner, "d@example.com", postern.Viewer)
-		gone, token, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "e@example.com", Role: postern.Viewer})
+		gone, token, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "e@example.com", Role: postern.Viewer})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.RevokeInvitation(t.Context(), o.owner, o.ws, gone.ID); err != nil {
+		if err := g.Invitations.Revoke(t.Context(), o.owner, o.ws, gone.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.RevokeInvitation(t.Context(), o.owner, o.ws, gone.ID); postern.ReasonOf(err) != postern.NotFound {
+		if err := g.Invitations.Revoke(t.Context(), o.owner, o.ws, gone.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("revoked twice: %v", err)
 		}
 		o.refused("a revoked one", token, postern.NotFound)
-		if list, err := g.Invitations(t.Context(), o.owner, o.ws); err != nil || len(list) != 1 || list[0].Email != "d@example.com" || list[0].Inviter != "ada@example.com" {
+		if list, err := g.Invitations.List(t.Context(), o.owner, o.ws); err != nil || len(list) != 1 || list[0].Email != "d@example.com" || list[0].Inviter != "ada@example.com" {
 			t.Errorf("open are %+v, %v", list, err)
 		}
 		g.now = func() time.Time { return time.Now().Add(joinTime + time.Second) }
@@ -267,19 +267,19 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		token := o.invite(o.owner, "bob@example.com", postern.Admin)
 		u := o.joins(token)
 		bob := o.as(u)
-		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a member is invited: %v", err)
 		}
-		if err := g.RemoveMember(t.Context(), o.owner, o.ws, u.ID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("by the link of before: %v", err)
 		}
-		if _, err := g.AsMember(t.Context(), u.ID, o.ws); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), u.ID, o.ws); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("as a caller: %v", err)
 		}
-		if _, _, err := g.Invite(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, _, err := g.Invitations.Create(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("invites from a request under way: %v", err)
 		}
 		if got := o.members(); len(got) != 1 {
@@ -294,7 +294,7 @@ func TestInvitationsAreNotEndless(t *testing.T) {
 	for i := range maxInvitations {
 		o.invite(o.owner, fmt.Sprintf("u%d@example.com", i), postern.Viewer)
 	}
-	if _, _, err := o.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+	if _, _, err := o.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 		t.Errorf("one more: %v", err)
 	}
 	o.invite(o.owner, "u7@example.com", postern.Developer)

@@ -86,10 +86,10 @@ func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
 	return true
 }
 
-// WatchKeys tells of every change of the workspace's keys and of its plan
+// Watch tells of every change of the workspace's keys and of its plan
 // until the listener is closed. Authenticate knows of a change before it is
 // told here.
-func (g *Gateway) WatchKeys(c Caller) *store.Listener {
+func (g Keys) Watch(c Caller) *store.Listener {
 	return g.db.Listen(store.KeyChanged, string(c.Workspace()))
 }
 
@@ -100,7 +100,7 @@ func unauthorized() error {
 // Authenticate finds the caller behind the value of an Authorization header. A
 // missing, malformed, unknown, expired and revoked key give one and the same
 // error.
-func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Caller, error) {
+func (g Keys) Authenticate(ctx context.Context, authorization string) (Caller, error) {
 	scheme, secret, ok := strings.Cut(authorization, " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") || !postern.WellFormedKey(secret) {
 		return Caller{}, unauthorized()
@@ -109,7 +109,7 @@ func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Calle
 	c, version, known := g.keys.find(hash)
 	if !known {
 		var err error
-		if c, err = g.loadKey(ctx, hash, version); err != nil {
+		if c, err = g.load(ctx, hash, version); err != nil {
 			return Caller{}, err
 		}
 	}
@@ -123,7 +123,7 @@ func (g *Gateway) Authenticate(ctx context.Context, authorization string) (Calle
 	return c, nil
 }
 
-func (g *Gateway) loadKey(ctx context.Context, hash [32]byte, version int) (Caller, error) {
+func (g Keys) load(ctx context.Context, hash [32]byte, version int) (Caller, error) {
 	key, ws, ok, err := g.db.Keys.ByHash(ctx, hash)
 	if err != nil {
 		return Caller{}, err
@@ -175,13 +175,13 @@ type NewKey struct {
 	ExpiresAt   postern.Time       `json:"expiresAt"`
 }
 
-// CreateKey makes a key and returns its secret, which is kept nowhere. A member
+// Create makes a key and returns its secret, which is kept nowhere. A member
 // needs the role of a developer.
-func (g *Gateway) CreateKey(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
+func (g Keys) Create(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
 	if err := by.needs(ws, postern.Developer); err != nil {
 		return postern.Key{}, "", err
 	}
-	if err := g.checkKey(ctx, ws, in); err != nil {
+	if err := g.check(ctx, ws, in); err != nil {
 		return postern.Key{}, "", err
 	}
 	scopes := in.Scopes
@@ -209,9 +209,9 @@ type Rotation struct {
 	ExpiresAt postern.Time  `json:"expiresAt"` // of the successor; 0: never
 }
 
-// RotateKey makes a successor with the same name, environment, scopes and
+// Rotate makes a successor with the same name, environment, scopes and
 // devices and returns its secret. A member needs the role of a developer.
-func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
+func (g Keys) Rotate(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
 	if err := by.needs(ws, postern.Developer); err != nil {
 		return key, "", err
 	}
@@ -238,7 +238,7 @@ func (g *Gateway) RotateKey(ctx context.Context, by Actor, ws postern.WorkspaceI
 	return key, secret, nil
 }
 
-func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKey) error {
+func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) error {
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return err
 	}
@@ -269,9 +269,9 @@ func (g *Gateway) checkKey(ctx context.Context, ws postern.WorkspaceID, in NewKe
 	return nil
 }
 
-// Keys lists a workspace's keys, the newest first. A member needs the role of a
+// List lists a workspace's keys, the newest first. A member needs the role of a
 // developer.
-func (g *Gateway) Keys(ctx context.Context, by Actor, ws postern.WorkspaceID, p Page) (List[postern.Key], error) {
+func (g Keys) List(ctx context.Context, by Actor, ws postern.WorkspaceID, p Page) (List[postern.Key], error) {
 	if err := by.needs(ws, postern.Developer); err != nil {
 		return List[postern.Key]{}, err
 	}
@@ -280,18 +280,18 @@ func (g *Gateway) Keys(ctx context.Context, by Actor, ws postern.WorkspaceID, p 
 		return List[postern.Key]{}, err
 	}
 	rows, err := g.db.Keys.List(ctx, ws, sp)
-	return page(g, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
+	return page(g.core, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
 }
 
-// HasKey tells whether a workspace has a key, revoked ones too. A member needs the
+// Any tells whether a workspace has a key, revoked ones too. A member needs the
 // role of a developer.
-func (g *Gateway) HasKey(ctx context.Context, by Actor, ws postern.WorkspaceID) (bool, error) {
-	list, err := g.Keys(ctx, by, ws, Page{Limit: 1})
+func (g Keys) Any(ctx context.Context, by Actor, ws postern.WorkspaceID) (bool, error) {
+	list, err := g.List(ctx, by, ws, Page{Limit: 1})
 	return len(list.Data) > 0, err
 }
 
-// WorkspaceKeys lists all keys of a workspace for the operator.
-func (g *Gateway) WorkspaceKeys(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
+// ListForOperator lists all keys of a workspace for the operator.
+func (g Keys) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
@@ -299,8 +299,8 @@ func (g *Gateway) WorkspaceKeys(ctx context.Context, ws postern.WorkspaceID) ([]
 	return g.db.Keys.List(ctx, ws, store.Page{Limit: all})
 }
 
-// RevokeKey ends a key at once. A member needs the role of a developer.
-func (g *Gateway) RevokeKey(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID) error {
+// Revoke ends a key at once. A member needs the role of a developer.
+func (g Keys) Revoke(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID) error {
 	if err := by.needs(ws, postern.Developer); err != nil {
 		return err
 	}

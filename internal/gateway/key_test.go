@@ -47,12 +47,12 @@ func open(t *testing.T, url string) *Gateway {
 
 func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
 	t.Helper()
-	ws, err := g.CreateWorkspace(t.Context(), "acme", "growth")
+	ws, err := g.Operators.CreateWorkspace(t.Context(), "acme", "growth")
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Name = "k"
-	key, secret, err := g.CreateKey(t.Context(), Operator(), ws.ID, in)
+	key, secret, err := g.Keys.Create(t.Context(), Operator(), ws.ID, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,15 +64,15 @@ func TestRevokedKeyIsRefusedAtOnceAlsoWhenItWasJustRead(t *testing.T) {
 		key, secret := newKey(t, g, NewKey{})
 		hash := postern.HashKey(secret)
 		_, version, _ := g.keys.find(hash)
-		stale, err := g.loadKey(t.Context(), hash, version)
+		stale, err := g.Keys.load(t.Context(), hash, version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.RevokeKey(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
+		if err := g.Keys.Revoke(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
 		g.keys.put(hash, stale, version) // a request that had read the key before it was revoked
-		if _, err := g.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.Keys.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("a revoked key = %v, want unauthorized", err)
 		}
 	})
@@ -86,12 +86,12 @@ func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
 		for _, header := range []string{
 			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ", "Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
 		} {
-			if _, err := g.Authenticate(t.Context(), header); err == nil || err.Error() != want {
+			if _, err := g.Keys.Authenticate(t.Context(), header); err == nil || err.Error() != want {
 				t.Errorf("a broken header = %v, want %v", err, want)
 			}
 		}
 		for _, header := range []string{"Bearer " + good, "bearer " + good} {
-			c, err := g.Authenticate(t.Context(), header)
+			c, err := g.Keys.Authenticate(t.Context(), header)
 			if err != nil || c.Plan.Name != "growth" {
 				t.Errorf("a good key = %+v, %v", c.Plan, err)
 			}
@@ -102,7 +102,7 @@ func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
 func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		ctx := context.Background()
-		ws, err := g.CreateWorkspace(ctx, "acme", "growth")
+		ws, err := g.Operators.CreateWorkspace(ctx, "acme", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		}
 		var ids []postern.DeviceID
 		for range 2 {
-			d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
+			d, err := g.Devices.Create(ctx, all, NewDevice{Name: "d"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,28 +120,28 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		}
 		one := all
 		one.Key.Devices = ids[:1]
-		if list, err := g.Devices(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
+		if list, err := g.Devices.List(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
 			t.Errorf("list = %+v, %v", list, err)
 		}
-		everything, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
+		everything, err := g.Webhooks.Create(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		frozen, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, nil)
+		frozen, err := g.Webhooks.Create(ctx, one, NewEndpoint{URL: "https://example.com"}, nil)
 		if err != nil || len(frozen.Value.DeviceIDs) != 1 || frozen.Value.DeviceIDs[0] != ids[0] {
 			t.Errorf("endpoint without devices = %+v, %v, want the key's list", frozen.Value.DeviceIDs, err)
 		}
-		if list, err := g.Endpoints(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
+		if list, err := g.Webhooks.List(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
 			t.Errorf("endpoints = %+v, %v", list, err)
 		}
 		for what, err := range map[string]error{
-			"another device":             second(g.Device(ctx, one, ids[1])),
-			"a send from another device": second(g.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Body: "x"}, nil)),
-			"a new device":               second(g.CreateDevice(ctx, one, NewDevice{Name: "x"}, nil)),
-			"an endpoint beyond":         second(g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
-			"an endpoint of all":         second(g.Endpoint(ctx, one, everything.Value.ID)),
-			"messages of another device": second(g.Messages(ctx, one, MessageQuery{DeviceID: ids[1]})),
-			"linking another device":     second(g.OpenLink(ctx, one, ids[1], NewLink{}, nil)),
+			"another device":             second(g.Devices.Get(ctx, one, ids[1])),
+			"a send from another device": second(g.Messages.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Body: "x"}, nil)),
+			"a new device":               second(g.Devices.Create(ctx, one, NewDevice{Name: "x"}, nil)),
+			"an endpoint beyond":         second(g.Webhooks.Create(ctx, one, NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
+			"an endpoint of all":         second(g.Webhooks.Get(ctx, one, everything.Value.ID)),
+			"messages of another device": second(g.Messages.List(ctx, one, MessageQuery{DeviceID: ids[1]})),
+			"linking another device":     second(g.Links.Open(ctx, one, ids[1], NewLink{}, nil)),
 		} {
 			if postern.ReasonOf(err) != postern.ResourceNotAllowed {
 				t.Errorf("%s = %v, want resource-not-allowed", what, err)
@@ -155,7 +155,7 @@ func second[T any](_ T, err error) error { return err }
 func TestReplayShowsNoSecretToAKeyThatMayNotSeeTheEndpoint(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		ctx := t.Context()
-		ws, err := g.CreateWorkspace(ctx, "acme", "growth")
+		ws, err := g.Operators.CreateWorkspace(ctx, "acme", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,22 +163,22 @@ func TestReplayShowsNoSecretToAKeyThatMayNotSeeTheEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := g.CreateDevice(ctx, all, NewDevice{Name: "d"}, nil)
+		d, err := g.Devices.Create(ctx, all, NewDevice{Name: "d"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		once := &Idempotency{Method: "POST", Path: "/v1/webhooks", Key: "k"}
-		made, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
+		made, err := g.Webhooks.Create(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := g.CreateEndpoint(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
+		again, err := g.Webhooks.Create(ctx, all, NewEndpoint{URL: "https://example.com"}, once)
 		if err != nil || !again.Replayed || again.Value.Secret != made.Value.Secret || again.Value.ID != made.Value.ID {
 			t.Errorf("the same key again = %+v, %v, want the first answer", again, err)
 		}
 		one := all
 		one.Key.Devices = []postern.DeviceID{d.Value.ID}
-		got, err := g.CreateEndpoint(ctx, one, NewEndpoint{URL: "https://example.com"}, once)
+		got, err := g.Webhooks.Create(ctx, one, NewEndpoint{URL: "https://example.com"}, once)
 		if postern.ReasonOf(err) != postern.ResourceNotAllowed || got.Value.Secret != "" {
 			t.Errorf("a limited key = %+v, %v, want resource-not-allowed", got, err)
 		}

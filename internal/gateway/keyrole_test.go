@@ -12,29 +12,29 @@ func TestKeysAreChangedByThoseWhoStillHaveTheRole(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		o := newOffice(t, g)
 		removed, lowered := o.hire("bob@example.com", postern.Developer), o.hire("carl@example.com", postern.Developer)
-		kept, _, err := g.CreateKey(t.Context(), lowered, o.ws, NewKey{Name: "kept"})
+		kept, _, err := g.Keys.Create(t.Context(), lowered, o.ws, NewKey{Name: "kept"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.RemoveMember(t.Context(), o.owner, o.ws, removed.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, removed.Member.UserID); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.ChangeRole(t.Context(), o.owner, o.ws, lowered.Member.UserID, postern.Viewer); err != nil {
+		if err := g.Members.ChangeRole(t.Context(), o.owner, o.ws, lowered.Member.UserID, postern.Viewer); err != nil {
 			t.Fatal(err)
 		}
 		for _, by := range []Actor{removed, lowered} { // as the request found them before
-			key, _, err := g.CreateKey(t.Context(), by, o.ws, NewKey{Name: "late"})
+			key, _, err := g.Keys.Create(t.Context(), by, o.ws, NewKey{Name: "late"})
 			if postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("%s makes %s: %v", by.Member.Email, key.ID, err)
 			}
-			if _, _, err := g.RotateKey(t.Context(), by, o.ws, kept.ID, Rotation{}); postern.ReasonOf(err) != postern.MissingScope {
+			if _, _, err := g.Keys.Rotate(t.Context(), by, o.ws, kept.ID, Rotation{}); postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("%s rotates: %v", by.Member.Email, err)
 			}
-			if err := g.RevokeKey(t.Context(), by, o.ws, kept.ID); postern.ReasonOf(err) != postern.MissingScope {
+			if err := g.Keys.Revoke(t.Context(), by, o.ws, kept.ID); postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("%s revokes: %v", by.Member.Email, err)
 			}
 		}
-		list, err := g.WorkspaceKeys(t.Context(), o.ws)
+		list, err := g.Keys.ListForOperator(t.Context(), o.ws)
 		if err != nil || len(list) != 1 || list[0].RevokedAt != 0 || list[0].ExpiresAt != 0 {
 			t.Errorf("the keys are %+v, %v", list, err)
 		}
@@ -44,24 +44,24 @@ func TestKeysAreChangedByThoseWhoStillHaveTheRole(t *testing.T) {
 func TestRevokingTwiceIsWrittenDownOnce(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		o := newOffice(t, g)
-		key, _, err := g.CreateKey(t.Context(), o.owner, o.ws, NewKey{Name: "k"})
+		key, _, err := g.Keys.Create(t.Context(), o.owner, o.ws, NewKey{Name: "k"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		i, _, err := g.Invite(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Viewer})
+		i, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Viewer})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for n, want := range []postern.Reason{"", postern.NotFound} {
-			if err := g.RevokeKey(t.Context(), o.owner, o.ws, key.ID); err != nil {
+			if err := g.Keys.Revoke(t.Context(), o.owner, o.ws, key.ID); err != nil {
 				t.Errorf("time %d: %v", n, err)
 			}
-			if err := g.RevokeInvitation(t.Context(), o.owner, o.ws, i.ID); reasonOrNone(err) != want {
+			if err := g.Invitations.Revoke(t.Context(), o.owner, o.ws, i.ID); reasonOrNone(err) != want {
 				t.Errorf("time %d: %v", n, err)
 			}
 		}
 		for kind, want := range map[string]int{"key": 2, "invitation": 2} {
-			acts, err := g.Acts(t.Context(), o.owner, o.ws, ActQuery{Kind: kind})
+			acts, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{Kind: kind})
 			if err != nil || len(acts.Data) != want {
 				t.Errorf("of the kind %s: %+v, %v", kind, acts.Data, err)
 			}
@@ -74,14 +74,14 @@ func TestKeysAndActsComeInPages(t *testing.T) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Developer)
 		for range 5 {
-			if _, _, err := g.CreateKey(t.Context(), bob, o.ws, NewKey{Name: "k"}); err != nil {
+			if _, _, err := g.Keys.Create(t.Context(), bob, o.ws, NewKey{Name: "k"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		seen := map[postern.KeyID]bool{}
 		p := Page{Limit: 2}
 		for range 3 {
-			list, err := g.Keys(t.Context(), bob, o.ws, p)
+			list, err := g.Keys.List(t.Context(), bob, o.ws, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestKeysAndActsComeInPages(t *testing.T) {
 		}
 		q, found := ActQuery{Page: Page{Limit: 2}, Email: " Bob@example.com", Kind: "key"}, 0
 		for range 3 {
-			list, err := g.Acts(t.Context(), o.owner, o.ws, q)
+			list, err := g.Audit.List(t.Context(), o.owner, o.ws, q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,11 +106,11 @@ func TestKeysAndActsComeInPages(t *testing.T) {
 			t.Errorf("%d acts, and the rest at %q", found, q.Cursor)
 		}
 		for _, q := range []ActQuery{{Email: "nobody@example.com"}, {Kind: "none"}} {
-			if list, err := g.Acts(t.Context(), o.owner, o.ws, q); err != nil || len(list.Data) != 0 {
+			if list, err := g.Audit.List(t.Context(), o.owner, o.ws, q); err != nil || len(list.Data) != 0 {
 				t.Errorf("%+v gives %+v, %v", q, list.Data, err)
 			}
 		}
-		if _, err := g.Acts(t.Context(), o.owner, o.ws, ActQuery{Page: Page{Cursor: "x"}}); postern.ReasonOf(err) != postern.MalformedRequest {
+		if _, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{Page: Page{Cursor: "x"}}); postern.ReasonOf(err) != postern.MalformedRequest {
 			t.Errorf("a cursor that is none: %v", err)
 		}
 	})

@@ -17,18 +17,18 @@ type NewLink struct {
 	AllowNewNumber bool   `json:"allowNewNumber"`      // a device may change its number
 }
 
-// OpenLink opens a link attempt and takes a slot of the plan. Codes follow
+// Open opens a link attempt and takes a slot of the plan. Codes follow
 // from the session engine.
-func (g *Gateway) OpenLink(ctx context.Context, c Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
-	d, err := g.Device(ctx, c, id)
+func (g Links) Open(ctx context.Context, c Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
+	d, err := g.devices().Get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Link]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (postern.Link, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Link, func(*store.Once) error, error) {
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
-		if err := takeOf(ctx, g.links, string(id), "too many link attempts of this device; wait a moment"); err != nil {
+		if err := takeOf(ctx, g.linkRate, string(id), "too many link attempts of this device; wait a moment"); err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
@@ -66,15 +66,15 @@ func (in *NewLink) check() error {
 	return nil
 }
 
-// Link finds the newest link attempt of a device, with the code to show now.
-func (g *Gateway) Link(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
-	if _, err := g.Device(ctx, c, id); err != nil {
+// Get finds the newest link attempt of a device, with the code to show now.
+func (g Links) Get(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
+	if _, err := g.devices().Get(ctx, c, id); err != nil {
 		return postern.Link{}, err
 	}
-	return g.link(ctx, c.Workspace(), id)
+	return g.get(ctx, c.Workspace(), id)
 }
 
-func (g *Gateway) link(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Link, error) {
+func (g Links) get(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Link, error) {
 	row, ok, err := g.db.Links.Latest(ctx, ws, id)
 	if err != nil {
 		return postern.Link{}, err
@@ -86,7 +86,7 @@ func (g *Gateway) link(ctx context.Context, ws postern.WorkspaceID, id postern.D
 }
 
 // shown is an attempt with the code to show now.
-func (g *Gateway) shown(row store.LinkRow) (postern.Link, error) {
+func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 	l := row.Link
 	if row.Passkey && l.Status == postern.LinkPending {
 		l.Status = postern.LinkPasskey
@@ -106,17 +106,17 @@ func (g *Gateway) shown(row store.LinkRow) (postern.Link, error) {
 
 func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 
-// WatchLink tells of every change of a device's link attempts until the
+// Watch tells of every change of a device's link attempts until the
 // listener is closed.
-func (g *Gateway) WatchLink(id postern.DeviceID) *store.Listener {
+func (g Links) Watch(id postern.DeviceID) *store.Listener {
 	return g.db.Listen(store.LinkChanged, string(id))
 }
 
 // AnswerPasskey would hand the owner's passkey to the network. No page of ours
 // can ask a browser for a passkey of the network's own domain, so an attempt that
 // wants one cannot go on.
-func (g *Gateway) AnswerPasskey(ctx context.Context, c Caller, id postern.DeviceID) error {
-	l, err := g.Link(ctx, c, id)
+func (g Links) AnswerPasskey(ctx context.Context, c Caller, id postern.DeviceID) error {
+	l, err := g.Get(ctx, c, id)
 	switch {
 	case err != nil:
 		return err
@@ -128,9 +128,9 @@ func (g *Gateway) AnswerPasskey(ctx context.Context, c Caller, id postern.Device
 	return postern.Errorf(postern.PasskeyNotSupported, "a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt")
 }
 
-// CancelLink ends the open attempt and gives the slot back.
-func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID) error {
-	d, err := g.Device(ctx, c, id)
+// Cancel ends the open attempt and gives the slot back.
+func (g Links) Cancel(ctx context.Context, c Caller, id postern.DeviceID) error {
+	d, err := g.devices().Get(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -144,16 +144,16 @@ func (g *Gateway) CancelLink(ctx context.Context, c Caller, id postern.DeviceID)
 	return err
 }
 
-// OpenLinkOf finds the attempt the engine has to serve; ok is false when none
+// OpenOf finds the attempt the engine has to serve; ok is false when none
 // is open.
-func (g *Gateway) OpenLinkOf(ctx context.Context, d postern.Device) (l store.LinkRow, ok bool, err error) {
+func (g Links) OpenOf(ctx context.Context, d postern.Device) (l store.LinkRow, ok bool, err error) {
 	l, ok, err = g.db.Links.Latest(ctx, d.WorkspaceID, d.ID)
 	return l, ok && l.Status == postern.LinkPending, err
 }
 
 // ShowCode puts a new code on the attempt. The code is sealed: whoever reads
 // it in its minute can take the account over.
-func (g *Gateway) ShowCode(l store.LinkRow, text string, expires postern.Time) {
+func (g Links) ShowCode(l store.LinkRow, text string, expires postern.Time) {
 	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
 }
 
@@ -165,7 +165,7 @@ func (e RefusedError) Error() string { return string(e) }
 
 // Scanned decides whether an account may be linked to the device, before any
 // key of it is kept.
-func (g *Gateway) Scanned(ctx context.Context, d postern.Device, l store.LinkRow, account, number string) error {
+func (g Links) Scanned(ctx context.Context, d postern.Device, l store.LinkRow, account, number string) error {
 	switch {
 	case l.ExpectedNumber != "" && l.ExpectedNumber != number, l.PhoneNumber != "" && l.PhoneNumber != number:
 		return RefusedError("unexpected-number")
@@ -185,7 +185,7 @@ func (g *Gateway) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 }
 
 // Linked makes the device linked: the account's keys are durable.
-func (g *Gateway) Linked(ctx context.Context, d postern.Device, l store.LinkRow, account, number, displayName string) error {
+func (g Links) Linked(ctx context.Context, d postern.Device, l store.LinkRow, account, number, displayName string) error {
 	now := g.time()
 	d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, d.LinkedAt = postern.Connecting, "", postern.Maybe(number), postern.Maybe(displayName), now
 	e, err := d.Event(postern.DeviceLinked)
@@ -197,8 +197,8 @@ func (g *Gateway) Linked(ctx context.Context, d postern.Device, l store.LinkRow,
 	})
 }
 
-// EndLink ends an attempt without a link.
-func (g *Gateway) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
+// End ends an attempt without a link.
+func (g Links) End(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
 	_, err := g.db.Links.End(ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()})
 	return err
 }

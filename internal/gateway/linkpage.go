@@ -17,14 +17,14 @@ type LinkPage struct {
 	ExpiresAt postern.Time `json:"expiresAt"`
 }
 
-// OpenLinkPage makes the page of a device's open link attempt, in place of an
+// Open makes the page of a device's open link attempt, in place of an
 // earlier one. The attempt stays open as long as its page.
-func (g *Gateway) OpenLinkPage(ctx context.Context, c Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
-	d, err := g.Device(ctx, c, id)
+func (g LinkPages) Open(ctx context.Context, c Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
+	d, err := g.devices().Get(ctx, c, id)
 	if err != nil {
 		return Created[LinkPage]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (LinkPage, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (LinkPage, func(*store.Once) error, error) {
 		now := g.time()
 		p := LinkPage{Token: randomToken(), ExpiresAt: now.Add(pageTime)}
 		return p, func(once *store.Once) error {
@@ -53,8 +53,8 @@ type PageView struct {
 // ErrPageGone means that a page's time is over, or that another browser has it.
 var ErrPageGone = postern.Errorf(postern.NoOpenLink, "the page is not for this browser, or its time is over")
 
-// LinkPage is what the browser that holds a secret may see of a page.
-func (g *Gateway) LinkPage(ctx context.Context, token, browser string) (PageView, error) {
+// Get is what the browser that holds a secret may see of a page.
+func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, error) {
 	p, err := g.db.LinkPages.Get(ctx, sha256.Sum256([]byte(token)))
 	if err != nil {
 		return PageView{}, err
@@ -68,13 +68,13 @@ func (g *Gateway) LinkPage(ctx context.Context, token, browser string) (PageView
 		v.Link.Method = p.Link.Method
 		return v, nil
 	}
-	v.Link, err = g.shown(p.Link)
+	v.Link, err = g.links().shown(p.Link)
 	return v, err
 }
 
-// BindLinkPage gives a page to a browser that nobody has it before, and returns
+// Bind gives a page to a browser that nobody has it before, and returns
 // the browser's secret.
-func (g *Gateway) BindLinkPage(ctx context.Context, token string) (browser string, err error) {
+func (g LinkPages) Bind(ctx context.Context, token string) (browser string, err error) {
 	browser = randomToken()
 	ok, err := g.db.LinkPages.Bind(ctx, sha256.Sum256([]byte(token)), sha256.Sum256([]byte(browser)), g.time())
 	if err == nil && !ok {

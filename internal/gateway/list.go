@@ -27,7 +27,7 @@ type List[T any] struct {
 // open turns a page into what the store asks for: one row more than wanted, to
 // see whether there is a next page. Cursors are signed for the workspace and
 // the kind of list.
-func (g *Gateway) open(ws postern.WorkspaceID, kind string, p Page) (store.Page, error) {
+func (g *core) open(ws postern.WorkspaceID, kind string, p Page) (store.Page, error) {
 	limit := p.Limit
 	if limit == 0 {
 		limit = defaultPage
@@ -39,12 +39,12 @@ func (g *Gateway) open(ws postern.WorkspaceID, kind string, p Page) (store.Page,
 	return store.Page{After: after, Limit: limit + 1}, err
 }
 
-func (g *Gateway) cursor(ws postern.WorkspaceID, kind, place string) string {
+func (g *core) cursor(ws postern.WorkspaceID, kind, place string) string {
 	mac := g.box.MAC("cursor "+kind+" "+string(ws), place)
 	return base64.RawURLEncoding.EncodeToString(append([]byte(place+"."), mac...))
 }
 
-func (g *Gateway) openCursor(ws postern.WorkspaceID, kind, cursor string) (place string, err error) {
+func (g *core) openCursor(ws postern.WorkspaceID, kind, cursor string) (place string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	place, mac, ok := strings.Cut(string(raw), ".")
 	if err != nil || !ok || !hmac.Equal([]byte(mac), g.box.MAC("cursor "+kind+" "+string(ws), place)) {
@@ -54,7 +54,7 @@ func (g *Gateway) openCursor(ws postern.WorkspaceID, kind, cursor string) (place
 }
 
 // openPlace is the place that a cursor holds as a number; 0 without one.
-func (g *Gateway) openPlace(ws postern.WorkspaceID, kind, cursor string) (int64, error) {
+func (g *core) openPlace(ws postern.WorkspaceID, kind, cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
 	}
@@ -66,7 +66,7 @@ func (g *Gateway) openPlace(ws postern.WorkspaceID, kind, cursor string) (int64,
 }
 
 // page cuts the extra row off and makes the cursor from the last one shown.
-func page[T any](g *Gateway, ws postern.WorkspaceID, kind string, rows []T, limit int, id func(T) string) List[T] {
+func page[T any](g *core, ws postern.WorkspaceID, kind string, rows []T, limit int, id func(T) string) List[T] {
 	if len(rows) < limit {
 		return List[T]{Data: rows}
 	}

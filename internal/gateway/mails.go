@@ -25,10 +25,10 @@ func (m mails) take(ctx context.Context, by, to string) error {
 	return takeOf(ctx, m.to, to, wait)
 }
 
-// ForgotPassword counts that somebody at an address asks for a mail by which a
+// Forgot counts that somebody at an address asks for a mail by which a
 // password is chosen, and gives the e-mail address as it is kept. Its answer is the
 // same whether there is such an account.
-func (g *Gateway) ForgotPassword(ctx context.Context, address, email string) (string, error) {
+func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (string, error) {
 	email, err := checkEmail(email)
 	if err != nil {
 		return "", err
@@ -36,11 +36,11 @@ func (g *Gateway) ForgotPassword(ctx context.Context, address, email string) (st
 	return email, g.mails.take(ctx, network(address), email)
 }
 
-// PasswordByMail gives the token of a link, for the mailbox alone, by which its
+// ByMail gives the token of a link, for the mailbox alone, by which its
 // owner chooses a new password, within an hour; "" when nobody has the e-mail
 // address, or when an operator has made a link that also removes the second step:
 // that one stays. The caller tells nobody which.
-func (g *Gateway) PasswordByMail(ctx context.Context, address, email string) (token string, err error) {
+func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token string, err error) {
 	token, now := randomToken(), g.time()
 	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
 	made, err := g.db.PasswordLinks.Ask(ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address})
@@ -50,9 +50,9 @@ func (g *Gateway) PasswordByMail(ctx context.Context, address, email string) (to
 	return token, nil
 }
 
-// mailed counts an invitation that goes by mail, to its address apart from those by
+// countMail counts an invitation that goes by mail, to its address apart from those by
 // which passwords are chosen: anybody may ask for these, and must not keep others out.
-func (g *Gateway) mailed(ctx context.Context, ws postern.WorkspaceID, in NewInvitation, email string) error {
+func (g Invitations) countMail(ctx context.Context, ws postern.WorkspaceID, in NewInvitation, email string) error {
 	if !in.ByMail {
 		return nil
 	}

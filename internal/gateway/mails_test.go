@@ -12,17 +12,17 @@ func TestPasswordByMailLeavesALinkThatDoesMore(t *testing.T) {
 		u, _ := first(t, g)
 		const address = "192.0.2.1"
 		opens := func(token string) bool {
-			l, err := g.JoinLink(t.Context(), token)
+			l, err := g.Invitations.Get(t.Context(), token)
 			return err == nil && l.Email == u.Email
 		}
 		mailed := func() string {
-			token, err := g.PasswordByMail(t.Context(), address, u.Email)
+			token, err := g.PasswordLinks.ByMail(t.Context(), address, u.Email)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return token
 		}
-		_, operators, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
+		_, operators, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestPasswordByMailLeavesALinkThatDoesMore(t *testing.T) {
 		if two := mailed(); !opens(two) || opens(one) || opens(operators) {
 			t.Error("the newest link is not the one that opens")
 		}
-		_, more, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email, Alone: true})
+		_, more, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email, Alone: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,16 +46,16 @@ func TestPasswordByMailLeavesALinkThatDoesMore(t *testing.T) {
 		if opens(token) {
 			t.Error("a link by mail is good for longer than its hour")
 		}
-		if token, err := g.PasswordByMail(t.Context(), address, "nobody@example.com"); token != "" || err != nil {
+		if token, err := g.PasswordLinks.ByMail(t.Context(), address, "nobody@example.com"); token != "" || err != nil {
 			t.Errorf("nobody's address gives %q, %v", token, err)
 		}
 	})
 }
 
 func TestMailsAreCountedByWhoAsksAndByMailbox(t *testing.T) {
-	g := &Gateway{mails: newMails()}
+	g := PasswordLinks{&core{mails: newMails()}}
 	limited := func(address, email string) bool {
-		_, err := g.ForgotPassword(t.Context(), address, email)
+		_, err := g.Forgot(t.Context(), address, email)
 		return postern.ReasonOf(err) == postern.RateLimited
 	}
 	for i := range mailsTo / 2 {
@@ -85,16 +85,16 @@ func TestStrangersDoNotUseUpTheMailOfInvitations(t *testing.T) {
 		o := newOffice(t, g)
 		const guest = "guest@example.com"
 		for range mailsTo {
-			_, _ = g.ForgotPassword(t.Context(), "192.0.2.1", guest)
+			_, _ = g.PasswordLinks.Forgot(t.Context(), "192.0.2.1", guest)
 		}
 		in := NewInvitation{Email: guest, Role: postern.Viewer, ByMail: true}
-		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, in); err != nil {
+		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, in); err != nil {
 			t.Errorf("an address that strangers ask for is invited: %v", err)
 		}
 		for range mailsTo {
-			_, _, _ = g.Invite(t.Context(), o.owner, o.ws, in)
+			_, _, _ = g.Invitations.Create(t.Context(), o.owner, o.ws, in)
 		}
-		if _, _, err := g.Invite(t.Context(), o.owner, o.ws, in); postern.ReasonOf(err) != postern.RateLimited {
+		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, in); postern.ReasonOf(err) != postern.RateLimited {
 			t.Errorf("one address is invited without end: %v", err)
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"postern/internal/store"
 )
 
-// Members lists who belongs to a workspace. A member needs the role of an admin.
-func (g *Gateway) Members(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Member, error) {
+// List lists who belongs to a workspace. A member needs the role of an admin.
+func (g Members) List(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Member, error) {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return nil, err
 	}
@@ -19,7 +19,7 @@ func (g *Gateway) Members(ctx context.Context, by Actor, ws postern.WorkspaceID)
 }
 
 // ChangeRole changes what a member may do.
-func (g *Gateway) ChangeRole(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.UserID, role postern.Role) error {
+func (g Members) ChangeRole(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.UserID, role postern.Role) error {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return err
 	}
@@ -29,8 +29,8 @@ func (g *Gateway) ChangeRole(ctx context.Context, by Actor, ws postern.Workspace
 	return g.db.Members.SetRole(ctx, ws, id, role, by.gives(role), by.act(g.time(), ws, "member.made-"+string(role), string(id)))
 }
 
-// RemoveMember takes a member out of a workspace; the account stays.
-func (g *Gateway) RemoveMember(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.UserID) error {
+// Remove takes a member out of a workspace; the account stays.
+func (g Members) Remove(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.UserID) error {
 	if err := by.needs(ws, postern.Admin); err != nil {
 		return err
 	}

@@ -37,21 +37,21 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 		} {
 			var err error
 			if tt.role == "" {
-				err = g.RemoveMember(t.Context(), tt.by, o.ws, tt.of)
+				err = g.Members.Remove(t.Context(), tt.by, o.ws, tt.of)
 			} else {
-				err = g.ChangeRole(t.Context(), tt.by, o.ws, tt.of, tt.role)
+				err = g.Members.ChangeRole(t.Context(), tt.by, o.ws, tt.of, tt.role)
 			}
 			if reasonOrNone(err) != tt.want {
 				t.Errorf("%s makes %s %q: %v, want %q", tt.by.Member.Email, tt.of, tt.role, err, tt.want)
 			}
 		}
-		acts, err := g.Acts(t.Context(), Operator(), o.ws, ActQuery{})
+		acts, err := g.Audit.List(t.Context(), Operator(), o.ws, ActQuery{})
 		if err != nil || acts.Data[0].Act != "member.made-admin" || acts.Data[2].Act != "member.removed" || acts.Data[2].Email != "bob@example.com" || acts.Data[2].Name != "carl@example.com" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
 		stranger := viewer
 		stranger.Member.WorkspaceID = "ws_other"
-		if _, err := g.Members(t.Context(), stranger, o.ws); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.List(t.Context(), stranger, o.ws); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a stranger sees the members: %v", err)
 		}
 	})
@@ -64,7 +64,7 @@ func TestTwoOwnersWhoLeaveAtOnceLeaveOne(t *testing.T) {
 		var race sync.WaitGroup
 		for _, a := range []Actor{o.owner, bob} {
 			race.Go(func() {
-				if err := g.RemoveMember(t.Context(), a, o.ws, a.Member.UserID); err != nil && postern.ReasonOf(err) != postern.ValidationFailed {
+				if err := g.Members.Remove(t.Context(), a, o.ws, a.Member.UserID); err != nil && postern.ReasonOf(err) != postern.ValidationFailed {
 					t.Errorf("leave: %v", err)
 				}
 			})
@@ -78,52 +78,52 @@ func TestTwoOwnersWhoLeaveAtOnceLeaveOne(t *testing.T) {
 
 func TestOperatorLetsPeopleIn(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		ws, err := g.CreateWorkspace(t.Context(), "acme", "growth")
+		ws, err := g.Operators.CreateWorkspace(t.Context(), "acme", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, in := range []NewUser{{Email: "bob", Role: postern.Owner}, {Email: "bob@example.com", Role: "root"}} {
-			if _, _, err := g.CreateUser(t.Context(), ws.ID, in); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.Users.Create(t.Context(), ws.ID, in); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%+v: %v", in, err)
 			}
 		}
-		if _, _, err := g.CreateUser(t.Context(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Users.Create(t.Context(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("in no workspace: %v", err)
 		}
-		setUp, err := g.OpenSetUp(t.Context())
+		setUp, err := g.Users.OpenSetUp(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, token, err := g.CreateUser(t.Context(), ws.ID, NewUser{Email: "Bob@example.com", Role: postern.Owner})
+		u, token, err := g.Users.Create(t.Context(), ws.ID, NewUser{Email: "Bob@example.com", Role: postern.Owner})
 		if err != nil || token == "" {
 			t.Fatal(err)
 		}
-		if open, err := g.IsSetUpOpen(t.Context(), setUp); open || err != nil {
+		if open, err := g.Users.IsSetUpOpen(t.Context(), setUp); open || err != nil {
 			t.Errorf("there is a user, and the set-up link is open: %v", err)
 		}
-		if _, err := g.SignIn(t.Context(), "192.0.2.1", "bob@example.com", ""); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(t.Context(), "192.0.2.1", "bob@example.com", ""); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("without a password: %v", err)
 		}
-		if _, _, err := g.Join(t.Context(), token, "", "short"); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Invitations.Join(t.Context(), token, "", "short"); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a short password: %v", err)
 		}
-		if got, _, err := g.Join(t.Context(), token, "", goodPassword); err != nil || got.ID != u.ID {
+		if got, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); err != nil || got.ID != u.ID {
 			t.Errorf("with the link: %v, %v", got, err)
 		}
-		if _, _, err := g.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again: %v", err)
 		}
-		if _, _, err := g.CreateUser(t.Context(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Users.Create(t.Context(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("twice: %v", err)
 		}
-		other, err := g.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("an account that anybody may have made is taken for the person's: %v", err)
 		}
-		if got, token, err := g.CreateUser(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true}); err != nil || got.ID != u.ID || token != "" {
+		if got, token, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true}); err != nil || got.ID != u.ID || token != "" {
 			t.Errorf("in another workspace: %v, a link: %t, %v", got, token != "", err)
 		}
 	})
@@ -132,46 +132,46 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
-		if _, _, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: "eve@example.com"}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: "eve@example.com"}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("of nobody: %v", err)
 		}
-		_, older, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
+		_, older, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, token, err := g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
+		_, token, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.CreateSession(t.Context(), sessionOf(g, u)); err != nil {
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Join(t.Context(), older, "", "five plain words are here"); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Invitations.Join(t.Context(), older, "", "five plain words are here"); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("by the older link: %v", err)
 		}
-		if _, ok, err := g.Session(t.Context(), "token"); !ok || err != nil {
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended before the link was used: %v", err)
 		}
-		if _, err := g.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("joins with it: %v", err)
 		}
-		if _, _, err := g.Join(t.Context(), token, "", "five plain words are here"); err != nil {
+		if _, _, err := g.Invitations.Join(t.Context(), token, "", "five plain words are here"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := g.Session(t.Context(), "token"); ok || err != nil {
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
-		_, token, err = g.ResetPassword(t.Context(), Operator(), Reset{Email: u.Email})
+		_, token, err = g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.ChangePassword(t.Context(), "", u.ID, "five plain words are here", goodPassword); err != nil {
+		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, "five plain words are here", goodPassword); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a link from before the password was changed: %v", err)
 		}
 	})

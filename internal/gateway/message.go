@@ -22,11 +22,11 @@ type NewMessage struct {
 
 // Send accepts a message: it is durable, its unit of the quota is spent and its
 // network id chosen. The session engine sends it.
-func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
+func (g Messages) Send(ctx context.Context, c Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
 	if err := c.allow(in.DeviceID); err != nil {
 		return Created[postern.Message]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (postern.Message, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Message, func(*store.Once) error, error) {
 		chat, to, err := checkMessage(in)
 		if err != nil {
 			return postern.Message{}, nil, err
@@ -35,7 +35,7 @@ func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idemp
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
-		m := g.newMessage(d, in, chat, to)
+		m := g.build(d, in, chat, to)
 		return m, func(once *store.Once) error {
 			return g.db.Messages.Queue(ctx, store.QueueMessage{
 				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
@@ -45,7 +45,7 @@ func (g *Gateway) Send(ctx context.Context, c Caller, in NewMessage, idem *Idemp
 	})
 }
 
-func (g *Gateway) newMessage(d postern.Device, in NewMessage, chat, to string) postern.Message {
+func (g Messages) build(d postern.Device, in NewMessage, chat, to string) postern.Message {
 	now := g.db.Now() // the month of its quota is that of the database's clock
 	expiry := in.ExpiresIn
 	if expiry == 0 {
@@ -86,8 +86,8 @@ func parseRecipient(s string) (chat, to string, ok bool) {
 	return postern.ChatOfNumber(number), number, ok
 }
 
-// Message finds one message.
-func (g *Gateway) Message(ctx context.Context, c Caller, id postern.MessageID) (postern.Message, error) {
+// Get finds one message.
+func (g Messages) Get(ctx context.Context, c Caller, id postern.MessageID) (postern.Message, error) {
 	m, err := g.db.Messages.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Message{}, err
@@ -110,25 +110,25 @@ type MessageQuery struct {
 	Page      Page
 }
 
-// Messages lists the messages the caller may see, newest first.
-func (g *Gateway) Messages(ctx context.Context, c Caller, q MessageQuery) (List[postern.Message], error) {
+// List lists the messages the caller may see, newest first.
+func (g Messages) List(ctx context.Context, c Caller, q MessageQuery) (List[postern.Message], error) {
 	sp, err := g.open(c.Workspace(), "messages", q.Page)
 	if err != nil {
 		return List[postern.Message]{}, err
 	}
 	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived}
 	if q.DeviceID != "" {
-		if _, err := g.Device(ctx, c, q.DeviceID); err != nil {
+		if _, err := g.devices().Get(ctx, c, q.DeviceID); err != nil {
 			return List[postern.Message]{}, err
 		}
 		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
 	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
-	return page(g, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
+	return page(g.core, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
 }
 
-// Exported writes into the audit log that a member takes messages away as a file.
-func (g *Gateway) Exported(ctx context.Context, c Caller) (err error) {
+// RecordExport writes into the audit log that a member takes messages away as a file.
+func (g Messages) RecordExport(ctx context.Context, c Caller) (err error) {
 	for _, act := range c.did(g.time(), "message.exported", "", "") {
 		err = g.db.Audit.Record(ctx, act)
 	}

@@ -9,9 +9,9 @@ import (
 	"postern/internal/store"
 )
 
-// AsOperator is the actor that a user is on the pages of operators. To all others
+// Actor is the actor that a user is on the pages of operators. To all others
 // there are no such pages.
-func (g *Gateway) AsOperator(ctx context.Context, id postern.UserID, address string) (Actor, error) {
+func (g Operators) Actor(ctx context.Context, id postern.UserID, address string) (Actor, error) {
 	u, _, ok, err := g.db.Users.Get(ctx, id)
 	if err == nil && (!ok || !u.Operator) {
 		err = errNoPage
@@ -43,9 +43,9 @@ type OperatorChange struct {
 	Remove bool   `json:"remove"`
 }
 
-// SetOperator changes who is an operator. Nobody does it in the dashboard: whoever
+// Set changes who is an operator. Nobody does it in the dashboard: whoever
 // takes over the account of an operator must not make others.
-func (g *Gateway) SetOperator(ctx context.Context, in OperatorChange) (postern.User, error) {
+func (g Operators) Set(ctx context.Context, in OperatorChange) (postern.User, error) {
 	email, err := checkEmail(in.Email)
 	if err != nil {
 		return postern.User{}, err
@@ -66,7 +66,7 @@ type NewWorkspace struct {
 
 // OpenWorkspace makes a workspace, and an invitation to own it when somebody is
 // named, whose token is in the answer and nowhere else.
-func (g *Gateway) OpenWorkspace(ctx context.Context, by Actor, in NewWorkspace) (ws postern.Workspace, token string, err error) {
+func (g Operators) OpenWorkspace(ctx context.Context, by Actor, in NewWorkspace) (ws postern.Workspace, token string, err error) {
 	if err := by.needsOperator(); err != nil {
 		return ws, "", err
 	}
@@ -85,7 +85,7 @@ func (g *Gateway) OpenWorkspace(ctx context.Context, by Actor, in NewWorkspace) 
 	if err := g.db.Workspaces.Create(ctx, ws, by.actOn(ws.CreatedAt, ws.ID, "workspace.created", in.Name)); err != nil || in.Owner == "" {
 		return ws, "", err
 	}
-	_, token, err = g.Invite(ctx, by, ws.ID, NewInvitation{Email: in.Owner, Role: postern.Owner})
+	_, token, err = g.invitations().Create(ctx, by, ws.ID, NewInvitation{Email: in.Owner, Role: postern.Owner})
 	return ws, token, err
 }
 
@@ -98,7 +98,7 @@ func (a Actor) actOn(at postern.Time, ws postern.WorkspaceID, act, what string) 
 }
 
 // SetPlan changes what a workspace is entitled to.
-func (g *Gateway) SetPlan(ctx context.Context, by Actor, id postern.WorkspaceID, plan string) error {
+func (g Operators) SetPlan(ctx context.Context, by Actor, id postern.WorkspaceID, plan string) error {
 	if err := by.needsOperator(); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (g *Gateway) SetPlan(ctx context.Context, by Actor, id postern.WorkspaceID,
 // ChangeLimits gives a workspace figures of its own in place of those of its
 // plan and of the server: nil leaves one as it is, a negative one gives it
 // back.
-func (g *Gateway) ChangeLimits(ctx context.Context, by Actor, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
+func (g Operators) ChangeLimits(ctx context.Context, by Actor, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
 	if err := by.needsOperator(); err != nil {
 		return postern.Workspace{}, err
 	}

@@ -16,10 +16,10 @@ type NewUser struct {
 	Existing bool `json:"existing"`
 }
 
-// CreateUser adds a user to a workspace and gives the token of the link by which
+// Create adds a user to a workspace and gives the token of the link by which
 // the user chooses a password; "" for one who has a password already. For the
 // operator.
-func (g *Gateway) CreateUser(ctx context.Context, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
+func (g Users) Create(ctx context.Context, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
 	email, err := checkEmail(in.Email)
 	if err != nil {
 		return u, "", err
@@ -46,9 +46,9 @@ type Reset struct {
 	Alone bool `json:"alone"`
 }
 
-// ResetPasswordByPassword is ResetPassword for an operator who has entered the own
+// ResetByPassword is ResetPassword for an operator who has entered the own
 // password again.
-func (g *Gateway) ResetPasswordByPassword(ctx context.Context, by Actor, id postern.UserID, alone bool, password string) (u postern.User, token string, err error) {
+func (g PasswordLinks) ResetByPassword(ctx context.Context, by Actor, id postern.UserID, alone bool, password string) (u postern.User, token string, err error) {
 	if err := by.needsOperator(); err != nil {
 		return u, "", err
 	}
@@ -59,16 +59,16 @@ func (g *Gateway) ResetPasswordByPassword(ctx context.Context, by Actor, id post
 	if err != nil {
 		return u, "", err
 	}
-	if _, _, err := g.reenter(ctx, by.Address, by.Member.UserID, "/password", password); err != nil {
+	if _, _, err := g.users().reenter(ctx, by.Address, by.Member.UserID, "/password", password); err != nil {
 		return u, "", err
 	}
-	return g.ResetPassword(ctx, by, Reset{Email: u.Email, Alone: alone})
+	return g.Reset(ctx, by, Reset{Email: u.Email, Alone: alone})
 }
 
-// ResetPassword gives the token of a link by which a user chooses a new password,
+// Reset gives the token of a link by which a user chooses a new password,
 // in place of an earlier one. The password of before opens the account until the
 // link is used.
-func (g *Gateway) ResetPassword(ctx context.Context, by Actor, in Reset) (u postern.User, token string, err error) {
+func (g PasswordLinks) Reset(ctx context.Context, by Actor, in Reset) (u postern.User, token string, err error) {
 	if err := by.needsOperator(); err != nil {
 		return u, "", err
 	}

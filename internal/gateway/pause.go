@@ -13,8 +13,8 @@ const pausedByUser = "user"
 // Pause closes a device's connection and keeps its link and its slot, until it
 // is resumed. What is queued waits. Pausing twice changes nothing; a device that
 // the plan holds is from now on held by its owner too.
-func (g *Gateway) Pause(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Device(ctx, c, id)
+func (g Devices) Pause(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.Get(ctx, c, id)
 	if err != nil {
 		return postern.Device{}, err
 	}
@@ -34,8 +34,8 @@ func (g *Gateway) Pause(ctx context.Context, c Caller, id postern.DeviceID) (pos
 
 // Resume lets a paused device connect again, if the plan has room for it. One
 // that is not paused stays as it is.
-func (g *Gateway) Resume(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Device(ctx, c, id)
+func (g Devices) Resume(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.Get(ctx, c, id)
 	if err != nil {
 		return postern.Device{}, err
 	}

@@ -9,9 +9,9 @@ type RecentEvents struct {
 	End string // where NewEvents goes on with newer ones; "" on a page behind the first
 }
 
-// RecentEvents reads the log of what the caller may see from its end backwards. A
+// Recent reads the log of what the caller may see from its end backwards. A
 // page may be empty and still have older ones behind it.
-func (g *Gateway) RecentEvents(ctx context.Context, c Caller, q EventQuery) (RecentEvents, error) {
+func (g Events) Recent(ctx context.Context, c Caller, q EventQuery) (RecentEvents, error) {
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return RecentEvents{}, err
@@ -46,10 +46,10 @@ func (r *LogReader) back(ctx context.Context) (List[LoggedEvent], error) {
 	return list, err
 }
 
-// NewEvents reads on from a place, the page's cursor, that RecentEvents or an
+// New reads on from a place, the page's cursor, that RecentEvents or an
 // earlier call gave, and gives the place behind what it has looked at. They come
 // oldest first, at most a page of them; more tells that there may be more.
-func (g *Gateway) NewEvents(ctx context.Context, c Caller, q EventQuery) (list []LoggedEvent, place string, more bool, err error) {
+func (g Events) New(ctx context.Context, c Caller, q EventQuery) (list []LoggedEvent, place string, more bool, err error) {
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return nil, "", false, err

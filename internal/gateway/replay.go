@@ -15,17 +15,17 @@ type NewReplay struct {
 	OnlyFailed bool         // only what was exhausted
 }
 
-// CreateReplay starts to deliver a part of the log again to an active endpoint.
-func (g *Gateway) CreateReplay(ctx context.Context, c Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+// Create starts to deliver a part of the log again to an active endpoint.
+func (g Replays) Create(ctx context.Context, c Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
 	now := g.time()
 	if err := in.check(); err != nil {
 		return Created[postern.Replay]{}, err
 	}
-	e, err := g.Endpoint(ctx, c, id)
+	e, err := g.webhooks().Get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Replay]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (postern.Replay, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Replay, func(*store.Once) error, error) {
 		end, err := g.db.Events.End(ctx, c.Workspace())
 		r := postern.Replay{
 			ID: postern.NewReplayID(), WorkspaceID: c.Workspace(), EndpointID: id, Status: postern.ReplayRunning,
@@ -48,21 +48,21 @@ func (in NewReplay) check() error {
 	return err
 }
 
-// Replay finds one replay.
-func (g *Gateway) Replay(ctx context.Context, c Caller, id postern.ReplayID) (postern.Replay, error) {
+// Get finds one replay.
+func (g Replays) Get(ctx context.Context, c Caller, id postern.ReplayID) (postern.Replay, error) {
 	r, err := g.db.Replays.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Replay{}, err
 	}
-	if _, err := g.Endpoint(ctx, c, r.EndpointID); err != nil {
+	if _, err := g.webhooks().Get(ctx, c, r.EndpointID); err != nil {
 		return postern.Replay{}, err
 	}
 	return r, nil
 }
 
-// Replays lists the replays to an endpoint, newest first.
-func (g *Gateway) Replays(ctx context.Context, c Caller, id postern.EndpointID, p Page) (List[postern.Replay], error) {
-	if _, err := g.Endpoint(ctx, c, id); err != nil {
+// List lists the replays to an endpoint, newest first.
+func (g Replays) List(ctx context.Context, c Caller, id postern.EndpointID, p Page) (List[postern.Replay], error) {
+	if _, err := g.webhooks().Get(ctx, c, id); err != nil {
 		return List[postern.Replay]{}, err
 	}
 	kind := "replays " + string(id)
@@ -74,13 +74,13 @@ func (g *Gateway) Replays(ctx context.Context, c Caller, id postern.EndpointID, 
 	if err != nil {
 		return List[postern.Replay]{}, err
 	}
-	return page(g, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
+	return page(g.core, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
 }
 
-// StopReplay keeps a replay from queueing more. What it has queued, a hundred
+// Stop keeps a replay from queueing more. What it has queued, a hundred
 // or so, is still delivered.
-func (g *Gateway) StopReplay(ctx context.Context, c Caller, id postern.ReplayID) error {
-	if _, err := g.Replay(ctx, c, id); err != nil {
+func (g Replays) Stop(ctx context.Context, c Caller, id postern.ReplayID) error {
+	if _, err := g.Get(ctx, c, id); err != nil {
 		return err
 	}
 	now := g.time()

@@ -29,8 +29,8 @@ func (r Retention) of(ws postern.Workspace) Retention {
 	return r
 }
 
-// RunRetention removes what is too old, from time to time, until ctx is done.
-func (g *Gateway) RunRetention(ctx context.Context, keep Retention) error {
+// Run removes what is too old, from time to time, until ctx is done.
+func (g Maintenance) Run(ctx context.Context, keep Retention) error {
 	tick := time.NewTicker(retentionEvery)
 	defer tick.Stop()
 	for {
@@ -46,7 +46,7 @@ func (g *Gateway) RunRetention(ctx context.Context, keep Retention) error {
 }
 
 // RemoveOld removes once what is too old, of every workspace.
-func (g *Gateway) RemoveOld(ctx context.Context, keep Retention) error {
+func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 	list, err := g.db.Workspaces.List(ctx)
 	if err != nil {
 		return err

@@ -18,22 +18,22 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := g.CreateDevice(ctx, op, NewDevice{Name: "d"}, nil)
+		d, err := g.Devices.Create(ctx, op, NewDevice{Name: "d"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, oldSecret, err := g.CreateKey(ctx, Operator(), all.WorkspaceID, NewKey{Name: "ci", Environment: "staging", Scopes: []postern.Scope{postern.EventsRead}, Devices: []postern.DeviceID{d.Value.ID}})
+		old, oldSecret, err := g.Keys.Create(ctx, Operator(), all.WorkspaceID, NewKey{Name: "ci", Environment: "staging", Scopes: []postern.Scope{postern.EventsRead}, Devices: []postern.DeviceID{d.Value.ID}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		good := func(secret string) bool {
-			_, err := g.Authenticate(ctx, "Bearer "+secret)
+			_, err := g.Keys.Authenticate(ctx, "Bearer "+secret)
 			return err == nil
 		}
 		if !good(oldSecret) { // it is remembered from now on
 			t.Fatal("a new key is refused")
 		}
-		next, nextSecret, err := g.RotateKey(ctx, Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour})
+		next, nextSecret, err := g.Keys.Rotate(ctx, Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,26 +46,26 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if now = now.Add(time.Millisecond); good(oldSecret) || !good(nextSecret) {
 			t.Error("after the overlap the old key holds, or the new one does not")
 		}
-		if _, _, err := g.RotateKey(ctx, Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Keys.Rotate(ctx, Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a key that has ended = %v", err)
 		}
 		// Without an overlap the old key ends at once, and a shorter life is kept.
-		last, lastSecret, err := g.RotateKey(ctx, Operator(), next.WorkspaceID, next.ID, Rotation{ExpiresAt: postern.TimeOf(now.Add(time.Minute))})
+		last, lastSecret, err := g.Keys.Rotate(ctx, Operator(), next.WorkspaceID, next.ID, Rotation{ExpiresAt: postern.TimeOf(now.Add(time.Minute))})
 		if err != nil || good(nextSecret) || !good(lastSecret) {
 			t.Errorf("without an overlap: %v", err)
 		}
-		if _, _, err := g.RotateKey(ctx, Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour}); err != nil {
+		if _, _, err := g.Keys.Rotate(ctx, Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		if now = now.Add(time.Minute); good(lastSecret) {
 			t.Error("an overlap made a key live longer")
 		}
 		for _, overlap := range []time.Duration{-1, 30*24*time.Hour + 1} {
-			if _, _, err := g.RotateKey(ctx, Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.Keys.Rotate(ctx, Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("an overlap of %s = %v", overlap, err)
 			}
 		}
-		if _, _, err := g.RotateKey(ctx, Operator(), postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Keys.Rotate(ctx, Operator(), postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a key of another workspace = %v", err)
 		}
 	})
@@ -74,13 +74,13 @@ func TestSuccessorOfAKey(t *testing.T) {
 func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, _ := newKey(t, g, NewKey{})
-		if err := g.RevokeKey(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
+		if err := g.Keys.Revoke(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.RotateKey(t.Context(), Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Keys.Rotate(t.Context(), Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a revoked key = %v", err)
 		}
-		list, err := g.WorkspaceKeys(t.Context(), key.WorkspaceID)
+		list, err := g.Keys.ListForOperator(t.Context(), key.WorkspaceID)
 		if err != nil || len(list) != 1 {
 			t.Errorf("keys = %+v, %v", list, err)
 		}
@@ -90,7 +90,7 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, secret := newKey(t, g, NewKey{})
-		list, err := g.WorkspaceKeys(t.Context(), key.WorkspaceID)
+		list, err := g.Keys.ListForOperator(t.Context(), key.WorkspaceID)
 		if err != nil || !slices.Equal(list[0].Scopes, postern.Scopes()) || list[0].LastFour != secret[len(secret)-4:] || list[0].Devices != nil {
 			t.Errorf("a key made without scopes is listed as %+v, %v", list, err)
 		}
@@ -98,7 +98,7 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 			"no scopes": {Name: "k", Scopes: []postern.Scope{}}, "unknown scope": {Name: "k", Scopes: []postern.Scope{"all"}}, "no devices": {Name: "k", Devices: []postern.DeviceID{}},
 			"bad label": {Name: "k", Environment: "a\nb"}, "no name": {},
 		} {
-			if _, _, err := g.CreateKey(t.Context(), Operator(), key.WorkspaceID, in); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.Keys.Create(t.Context(), Operator(), key.WorkspaceID, in); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%s = %v, want validation-failed", name, err)
 			}
 		}
@@ -107,11 +107,11 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := g.CreateDevice(t.Context(), op, NewDevice{Name: "d"}, nil)
+		d, err := g.Devices.Create(t.Context(), op, NewDevice{Name: "d"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.CreateKey(t.Context(), Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, _, err := g.Keys.Create(t.Context(), Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("a device of another workspace = %v", err)
 		}
 	})
@@ -140,7 +140,7 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		}
 		for _, step := range []struct{ at, want time.Duration }{{0, 0}, {time.Second, 0}, {59 * time.Second, 0}, {60 * time.Second, time.Minute}, {119 * time.Second, time.Minute}, {time.Hour, time.Hour}} {
 			now = start.Add(step.at)
-			if _, err := g.Authenticate(t.Context(), "Bearer "+secret); err != nil {
+			if _, err := g.Keys.Authenticate(t.Context(), "Bearer "+secret); err != nil {
 				t.Fatal(err)
 			}
 			if got, want := lastUsed(), postern.TimeOf(start.Add(step.want)); got != want {
@@ -156,7 +156,7 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 		key, secret := newKey(t, g, NewKey{}) // growth
 		plan := func() postern.Plan {
 			t.Helper()
-			c, err := g.Authenticate(ctx, "Bearer "+secret)
+			c, err := g.Keys.Authenticate(ctx, "Bearer "+secret)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 			{postern.Limits{Messages: n(-1), Devices: n(9)}, 30_000, 9},
 			{postern.Limits{Devices: n(-1), EventDays: n(3)}, 30_000, 5},
 		} {
-			ws, err := g.ChangeLimits(ctx, Operator(), key.WorkspaceID, step.change)
+			ws, err := g.Operators.ChangeLimits(ctx, Operator(), key.WorkspaceID, step.change)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,15 +185,15 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 			}
 		}
 		for name, change := range map[string]postern.Limits{"messages": {Messages: n(1e9 + 1)}, "no day": {EventDays: n(0)}, "many days": {MessageDays: n(40_000)}} {
-			if _, err := g.ChangeLimits(ctx, Operator(), key.WorkspaceID, change); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, err := g.Operators.ChangeLimits(ctx, Operator(), key.WorkspaceID, change); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%s = %v", name, err)
 			}
 		}
-		if _, err := g.ChangeLimits(ctx, Operator(), postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Operators.ChangeLimits(ctx, Operator(), postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("no workspace = %v", err)
 		}
 		keep := Retention{Events: 30 * day, Messages: 90 * day}
-		list, err := g.Workspaces(ctx)
+		list, err := g.Operators.Workspaces(ctx)
 		if err != nil || keep.of(list[0]) != (Retention{Events: 3 * day, Messages: 90 * day}) {
 			t.Errorf("kept for %+v, %v", keep.of(list[0]), err)
 		}
@@ -211,11 +211,11 @@ func TestSuccessorLivesAsLong(t *testing.T) {
 		if life > 0 {
 			in.ExpiresAt = g.time().Add(life)
 		}
-		old, _, err := g.CreateKey(t.Context(), by, m.WorkspaceID, in)
+		old, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, _, err := g.RotateKey(t.Context(), by, m.WorkspaceID, old.ID, Rotation{})
+		next, _, err := g.Keys.Rotate(t.Context(), by, m.WorkspaceID, old.ID, Rotation{})
 		if err != nil {
 			t.Fatal(err)
 		}

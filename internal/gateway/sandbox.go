@@ -40,28 +40,28 @@ type PhoneMessage struct {
 	At   postern.Time `json:"at" format:"date-time" example:"2026-11-21T09:00:00.000Z"`
 }
 
-func (g *Gateway) sandboxDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+func (g SandboxPhones) device(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
 	if g.sandbox == nil {
 		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
 	}
-	return g.Device(ctx, c, id)
+	return g.devices().Get(ctx, c, id)
 }
 
-// linkedSandboxDevice is a sandbox device that has an account.
-func (g *Gateway) linkedSandboxDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.sandboxDevice(ctx, c, id)
+// linkedDevice is a sandbox device that has an account.
+func (g SandboxPhones) linkedDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+	d, err := g.device(ctx, c, id)
 	if err == nil && (d.PhoneNumber == "" || !d.Status.HoldsSlot()) {
 		err = postern.Errorf(postern.NotLinked, "the device is %s; link it first", d.Status)
 	}
 	return d, err
 }
 
-// SandboxScan lets a simulated phone scan the code of the device's open link
+// Scan lets a simulated phone scan the code of the device's open link
 // attempt, or its owner enter it; another code than the one that is shown may be
 // entered. Without a number the phone is the one that the attempt names, or one
 // of the device's own.
-func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID, number, entered string) (string, error) {
-	d, err := g.sandboxDevice(ctx, c, id)
+func (g SandboxPhones) Scan(ctx context.Context, c Caller, id postern.DeviceID, number, entered string) (string, error) {
+	d, err := g.device(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func (g *Gateway) SandboxScan(ctx context.Context, c Caller, id postern.DeviceID
 	return number, g.awaitLinked(ctx, c, id)
 }
 
-func (g *Gateway) scan(ctx context.Context, l postern.Link, number, entered string) error {
+func (g SandboxPhones) scan(ctx context.Context, l postern.Link, number, entered string) error {
 	if l.Method == postern.ByCode {
 		return g.sandbox.EnterCode(ctx, cmp.Or(entered, string(l.PairingCode)), number)
 	}
@@ -95,13 +95,13 @@ func (g *Gateway) scan(ctx context.Context, l postern.Link, number, entered stri
 
 // awaitLinked waits a moment until the device is connected, so that the next
 // request can send. One that takes longer is no error.
-func (g *Gateway) awaitLinked(ctx context.Context, c Caller, id postern.DeviceID) error {
+func (g SandboxPhones) awaitLinked(ctx context.Context, c Caller, id postern.DeviceID) error {
 	ctx, cancel := context.WithTimeout(ctx, linkedWait)
 	defer cancel()
 	changes := g.db.Listen(store.DeviceChanged, string(id))
 	defer changes.Close()
 	for {
-		d, err := g.Device(context.WithoutCancel(ctx), c, id)
+		d, err := g.devices().Get(context.WithoutCancel(ctx), c, id)
 		if err != nil || d.Status != postern.Linking && d.Status != postern.Connecting {
 			return err
 		}
@@ -133,13 +133,13 @@ func ownNumber(id postern.DeviceID) string {
 
 // awaitCode waits a moment for the first code: it follows the opening of the
 // attempt by some milliseconds.
-func (g *Gateway) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
+func (g SandboxPhones) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, codeWait)
 	defer cancel()
 	changes := g.db.Listen(store.LinkChanged, string(id))
 	defer changes.Close()
 	for {
-		l, err := g.Link(ctx, c, id)
+		l, err := g.links().Get(ctx, c, id)
 		if err != nil {
 			return l, err
 		}
@@ -158,9 +158,9 @@ func (g *Gateway) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) 
 	}
 }
 
-// SandboxInbound lets a contact write to the device's account.
-func (g *Gateway) SandboxInbound(ctx context.Context, c Caller, id postern.DeviceID, from, body string) (networkID string, err error) {
-	d, err := g.linkedSandboxDevice(ctx, c, id)
+// Inbound lets a contact write to the device's account.
+func (g SandboxPhones) Inbound(ctx context.Context, c Caller, id postern.DeviceID, from, body string) (networkID string, err error) {
+	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
@@ -176,13 +176,13 @@ func (g *Gateway) SandboxInbound(ctx context.Context, c Caller, id postern.Devic
 	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, body)
 }
 
-// SandboxReceipt lets the recipient of an outbound message confirm it.
-func (g *Gateway) SandboxReceipt(ctx context.Context, c Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
-	d, err := g.linkedSandboxDevice(ctx, c, id)
+// Receipt lets the recipient of an outbound message confirm it.
+func (g SandboxPhones) Receipt(ctx context.Context, c Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	m, err := g.Message(ctx, c, message)
+	m, err := g.messages().Get(ctx, c, message)
 	if err != nil {
 		return err
 	}
@@ -192,9 +192,9 @@ func (g *Gateway) SandboxReceipt(ctx context.Context, c Caller, id postern.Devic
 	return g.sandbox.Receipt(ctx, string(d.PhoneNumber), m.NetworkID, status)
 }
 
-// SandboxFault makes the simulated vendor misbehave towards the device.
-func (g *Gateway) SandboxFault(ctx context.Context, c Caller, id postern.DeviceID, kind string) error {
-	d, err := g.linkedSandboxDevice(ctx, c, id)
+// Fault makes the simulated vendor misbehave towards the device.
+func (g SandboxPhones) Fault(ctx context.Context, c Caller, id postern.DeviceID, kind string) error {
+	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -209,10 +209,10 @@ func SandboxFaults() []string {
 	return []string{"drop", "silence", "conflict", "restrict", "logout", "ban"}
 }
 
-// SandboxOffline keeps the device from the simulated vendor for a time; none
+// Offline keeps the device from the simulated vendor for a time; none
 // lets it come back.
-func (g *Gateway) SandboxOffline(ctx context.Context, c Caller, id postern.DeviceID, seconds int) error {
-	d, err := g.linkedSandboxDevice(ctx, c, id)
+func (g SandboxPhones) Offline(ctx context.Context, c Caller, id postern.DeviceID, seconds int) error {
+	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -222,9 +222,9 @@ func (g *Gateway) SandboxOffline(ctx context.Context, c Caller, id postern.Devic
 	return g.sandbox.Fault(ctx, string(d.PhoneNumber), "offline:"+strconv.Itoa(seconds))
 }
 
-// SandboxPhone is what the phone of the device's account shows.
-func (g *Gateway) SandboxPhone(ctx context.Context, c Caller, id postern.DeviceID) ([]PhoneMessage, error) {
-	d, err := g.sandboxDevice(ctx, c, id)
+// List is what the phone of the device's account shows.
+func (g SandboxPhones) List(ctx context.Context, c Caller, id postern.DeviceID) ([]PhoneMessage, error) {
+	d, err := g.device(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}

@@ -18,16 +18,16 @@ type MessageSearch struct {
 	Page      Page
 }
 
-// SearchMessages looks through the messages that the caller may see, newest first,
+// Search looks through the messages that the caller may see, newest first,
 // for people: other than [Gateway.Messages] it never looks through everything for
 // one page, so that a page may be short, or empty, with a next one behind it.
-func (g *Gateway) SearchMessages(ctx context.Context, c Caller, q MessageSearch) (List[postern.Message], error) {
+func (g Messages) Search(ctx context.Context, c Caller, q MessageSearch) (List[postern.Message], error) {
 	before, err := g.openPlace(c.Workspace(), "search", q.Page.Cursor)
 	if err != nil {
 		return List[postern.Message]{}, err
 	}
 	if q.DeviceID != "" { // a wrong one is an error and not an empty list
-		if _, err := g.Device(ctx, c, q.DeviceID); err != nil {
+		if _, err := g.devices().Get(ctx, c, q.DeviceID); err != nil {
 			return List[postern.Message]{}, err
 		}
 	}
@@ -44,8 +44,8 @@ func (g *Gateway) SearchMessages(ctx context.Context, c Caller, q MessageSearch)
 }
 
 // Chats lists the chats of a device; the one with the newest message comes first.
-func (g *Gateway) Chats(ctx context.Context, c Caller, device postern.DeviceID, p Page) (List[store.Chat], error) {
-	if _, err := g.Device(ctx, c, device); err != nil {
+func (g Messages) Chats(ctx context.Context, c Caller, device postern.DeviceID, p Page) (List[store.Chat], error) {
+	if _, err := g.devices().Get(ctx, c, device); err != nil {
 		return List[store.Chat]{}, err
 	}
 	kind := "chats " + string(device) // a place in another device's list is none in this one
@@ -58,7 +58,7 @@ func (g *Gateway) Chats(ctx context.Context, c Caller, device postern.DeviceID, 
 		limit = defaultPage
 	}
 	rows, err := g.db.Chats.List(ctx, c.Workspace(), device, before, limit+1)
-	return page(g, c.Workspace(), kind, rows, limit+1, func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) }), err
+	return page(g.core, c.Workspace(), kind, rows, limit+1, func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) }), err
 }
 
 // ChatOf is the chat with a number in any accepted form, or the chat id itself where

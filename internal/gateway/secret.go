@@ -43,12 +43,12 @@ func newSigningKey(signatures []string) ed25519.PrivateKey {
 }
 
 // sealKeys gives an endpoint a secret and a signing key, which may be nil.
-func (g *Gateway) sealKeys(e *postern.Endpoint, secret string, key ed25519.PrivateKey) {
+func (g Webhooks) sealKeys(e *postern.Endpoint, secret string, key ed25519.PrivateKey) {
 	e.Secret, e.SecretLastFour = g.box.Seal([]byte(secret), e.ID.SecretPlace()), secret[len(secret)-4:]
 	g.sealSigningKey(e, key)
 }
 
-func (g *Gateway) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
+func (g Webhooks) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
 	e.SigningKey, e.PublicKey = nil, ""
 	if key == nil {
 		return
@@ -59,7 +59,7 @@ func (g *Gateway) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
 
 // signWith gives an endpoint other signatures. Without v1a its old keys stop
 // signing too.
-func (g *Gateway) signWith(e *postern.Endpoint, signatures []string) {
+func (g Webhooks) signWith(e *postern.Endpoint, signatures []string) {
 	e.Signatures = signatures
 	switch wants := slices.Contains(signatures, postern.SignatureEd25519); {
 	case wants && len(e.SigningKey) == 0:
@@ -81,15 +81,15 @@ type NewSecret struct {
 // RotateSecret gives an endpoint a new secret, and a new ed25519 key if it has
 // one. What it had signs beside them for the overlap, and what it had before
 // that no longer than that.
-func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
+func (g Webhooks) RotateSecret(ctx context.Context, c Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
 	if err := in.check(); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
-	e, err := g.Endpoint(ctx, c, id)
+	e, err := g.Get(ctx, c, id)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
-	return create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+	return create(ctx, g.core, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
 		now, until := g.time(), g.time().Add(*in.Overlap)
 		shown := e
 		g.sealKeys(&shown, in.Secret, newSigningKey(e.Signatures))
@@ -109,18 +109,18 @@ func (g *Gateway) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 
 // RevealSecret gives an endpoint's secret to a member who may rotate it and has
 // entered the password again. An API key never gets it.
-func (g *Gateway) RevealSecret(ctx context.Context, c Caller, id postern.EndpointID, password string) (EndpointWithSecret, error) {
+func (g Webhooks) RevealSecret(ctx context.Context, c Caller, id postern.EndpointID, password string) (EndpointWithSecret, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	if c.Member.UserID == "" {
 		return EndpointWithSecret{}, postern.Errorf(postern.MissingScope, "a secret is revealed in the dashboard only; rotate it to get a new one")
 	}
-	e, err := g.Endpoint(ctx, c, id)
+	e, err := g.Get(ctx, c, id)
 	if err != nil {
 		return EndpointWithSecret{}, err
 	}
-	if err := g.again(ctx, c, password); err != nil {
+	if err := g.users().confirm(ctx, c, password); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	secret, err := g.box.Open(e.Secret, id.SecretPlace())

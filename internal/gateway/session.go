@@ -41,10 +41,10 @@ func live() []postern.Status {
 	return []postern.Status{postern.Connecting, postern.Connected, postern.Disconnected, postern.Restricted, postern.Conflict}
 }
 
-// SetSession records the state of a device's session, with its event when the
+// SetState records the state of a device's session, with its event when the
 // state changed. An account that is gone ends what the device still had to
 // send and gives its slot back.
-func (g *Gateway) SetSession(ctx context.Context, id postern.DeviceID, s SessionState) error {
+func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionState) error {
 	d, err := g.db.Devices.ForEngine(ctx, id)
 	if err != nil {
 		return err
@@ -57,14 +57,14 @@ func (g *Gateway) SetSession(ctx context.Context, id postern.DeviceID, s Session
 		return nil
 	}
 	if t, makes := eventOf(s.Status); makes && d.Status != s.Status {
-		if o.Event, err = g.deviceEvent(d, s, o.At, t); err != nil {
+		if o.Event, err = g.event(d, s, o.At, t); err != nil {
 			return err
 		}
 	}
 	return g.db.Devices.SetState(ctx, o)
 }
 
-func (g *Gateway) deviceEvent(d postern.Device, s SessionState, at postern.Time, t postern.EventType) (*postern.Event, error) {
+func (g Sessions) event(d postern.Device, s SessionState, at postern.Time, t postern.EventType) (*postern.Event, error) {
 	d.Status, d.StatusReason = s.Status, postern.Maybe(s.Reason)
 	if s.DisplayName != "" {
 		d.DisplayName = postern.Maybe(s.DisplayName)
@@ -78,7 +78,7 @@ func (g *Gateway) deviceEvent(d postern.Device, s SessionState, at postern.Time,
 
 // Unlinked records that the vendor knows of the removal, or that there was
 // nothing to remove.
-func (g *Gateway) Unlinked(ctx context.Context, d postern.Device) error {
+func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {
 	return g.db.Devices.SetState(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Reason: "unlinked", Desired: postern.WantIdle, DropAccount: true,
 		FromDesired: postern.WantUnlink, At: g.time(),
@@ -87,13 +87,13 @@ func (g *Gateway) Unlinked(ctx context.Context, d postern.Device) error {
 
 // Receive keeps a message that arrived, or that the account sent elsewhere,
 // with its event. The network may be told once it returned nil.
-func (g *Gateway) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
+func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
 	return g.db.Messages.RecordInbound(ctx, store.RecordInbound{Message: m, Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt})
 }
 
 // Confirm moves messages forward by the network's receipts.
-func (g *Gateway) Confirm(ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time) error {
+func (g Sessions) Confirm(ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time) error {
 	list := make([]store.Receipt, len(networkIDs))
 	for i, id := range networkIDs {
 		list[i] = store.Receipt{DeviceID: device, NetworkID: id, Status: status, At: at, Now: g.time()}

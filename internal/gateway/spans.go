@@ -31,7 +31,7 @@ func (s Spans) starts(now postern.Time) []postern.Time {
 
 // MessageSpans tells what became of the messages of the caller's workspace, span
 // by span, those without any too. A key limited to devices may not know.
-func (g *Gateway) MessageSpans(ctx context.Context, c Caller, s Spans) ([]postern.MessageSpan, error) {
+func (g Statistics) MessageSpans(ctx context.Context, c Caller, s Spans) ([]postern.MessageSpan, error) {
 	if err := c.permitWhole(postern.MessagesRead); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (g *Gateway) MessageSpans(ctx context.Context, c Caller, s Spans) ([]poster
 }
 
 // AttemptSpans is MessageSpans for the attempts of deliveries to all endpoints.
-func (g *Gateway) AttemptSpans(ctx context.Context, c Caller, s Spans) ([]postern.EndpointHour, error) {
+func (g Statistics) AttemptSpans(ctx context.Context, c Caller, s Spans) ([]postern.EndpointHour, error) {
 	if err := c.permitWhole(postern.WebhooksRead); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, n
 
 // Kept is how long the caller's workspace keeps things; server is how long the
 // server does.
-func (g *Gateway) Kept(ctx context.Context, c Caller, server Retention) (Retention, error) {
+func (g Statistics) Kept(ctx context.Context, c Caller, server Retention) (Retention, error) {
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Retention{}, err
 	}
@@ -84,8 +84,8 @@ func (g *Gateway) Kept(ctx context.Context, c Caller, server Retention) (Retenti
 	return server.of(ws), err
 }
 
-// EndpointsUsed says how many of the plan's webhook endpoints there are.
-func (g *Gateway) EndpointsUsed(ctx context.Context, c Caller) (Used, error) {
+// Endpoints says how many of the plan's webhook endpoints there are.
+func (g Statistics) Endpoints(ctx context.Context, c Caller) (Used, error) {
 	if err := c.permitWhole(postern.WebhooksRead); err != nil {
 		return Used{}, err
 	}

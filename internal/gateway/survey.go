@@ -17,9 +17,9 @@ type Person = store.Person
 
 const everywhere = postern.WorkspaceID("operators") // whose cursors are those of lists of the whole server
 
-// WorkspacesUsed lists to operators the workspaces that have a text in their name,
+// WorkspacesWithUsage lists to operators the workspaces that have a text in their name,
 // or as their id.
-func (g *Gateway) WorkspacesUsed(ctx context.Context, by Actor, text string, p Page) (List[WorkspaceUse], error) {
+func (g Operators) WorkspacesWithUsage(ctx context.Context, by Actor, text string, p Page) (List[WorkspaceUse], error) {
 	if err := by.needsOperator(); err != nil {
 		return List[WorkspaceUse]{}, err
 	}
@@ -28,19 +28,19 @@ func (g *Gateway) WorkspacesUsed(ctx context.Context, by Actor, text string, p P
 		return List[WorkspaceUse]{}, err
 	}
 	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
-	return page(g, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) }), err
+	return page(g.core, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) }), err
 }
 
-// WorkspaceUsed shows operators one workspace.
-func (g *Gateway) WorkspaceUsed(ctx context.Context, by Actor, id postern.WorkspaceID) (WorkspaceUse, error) {
+// WorkspaceWithUsage shows operators one workspace.
+func (g Operators) WorkspaceWithUsage(ctx context.Context, by Actor, id postern.WorkspaceID) (WorkspaceUse, error) {
 	if err := by.needsOperator(); err != nil {
 		return WorkspaceUse{}, err
 	}
 	return g.db.Workspaces.GetWithUsage(ctx, id, store.MonthOf(g.db.Now()))
 }
 
-// DevicesOf lists to operators the devices of any workspace.
-func (g *Gateway) DevicesOf(ctx context.Context, by Actor, id postern.WorkspaceID, p Page) (List[postern.Device], error) {
+// Devices lists to operators the devices of any workspace.
+func (g Operators) Devices(ctx context.Context, by Actor, id postern.WorkspaceID, p Page) (List[postern.Device], error) {
 	if err := by.needsOperator(); err != nil {
 		return List[postern.Device]{}, err
 	}
@@ -49,20 +49,20 @@ func (g *Gateway) DevicesOf(ctx context.Context, by Actor, id postern.WorkspaceI
 		return List[postern.Device]{}, err
 	}
 	rows, err := g.db.Devices.List(ctx, id, nil, sp)
-	return page(g, id, "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+	return page(g.core, id, "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
 }
 
 // Beyond lists to operators the devices of a workspace that another number of devices
 // would pause.
-func (g *Gateway) Beyond(ctx context.Context, by Actor, id postern.WorkspaceID, devices int) ([]postern.Device, error) {
+func (g Operators) Beyond(ctx context.Context, by Actor, id postern.WorkspaceID, devices int) ([]postern.Device, error) {
 	if err := by.needsOperator(); err != nil {
 		return nil, err
 	}
 	return g.db.Devices.BeyondLimit(ctx, id, devices)
 }
 
-// Persons lists to operators the users that have a text in their address.
-func (g *Gateway) Persons(ctx context.Context, by Actor, text string, p Page) (List[Person], error) {
+// Users lists to operators the users that have a text in their address.
+func (g Operators) Users(ctx context.Context, by Actor, text string, p Page) (List[Person], error) {
 	if err := by.needsOperator(); err != nil {
 		return List[Person]{}, err
 	}
@@ -75,5 +75,5 @@ func (g *Gateway) Persons(ctx context.Context, by Actor, text string, p Page) (L
 		return List[Person]{}, err
 	}
 	rows, err := g.db.Users.List(ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit})
-	return page(g, everywhere, "persons", rows, sp.Limit, func(u Person) string { return hex.EncodeToString([]byte(u.Email)) }), err
+	return page(g.core, everywhere, "persons", rows, sp.Limit, func(u Person) string { return hex.EncodeToString([]byte(u.Email)) }), err
 }

@@ -24,7 +24,7 @@ const MessagesCounted = store.MessagesCounted
 const DeliveriesCounted = store.DeliveriesCounted
 
 // System tells operators how the whole server is doing.
-func (g *Gateway) System(ctx context.Context, by Actor) (s System, err error) {
+func (g Operators) System(ctx context.Context, by Actor) (s System, err error) {
 	if err := by.needsOperator(); err != nil {
 		return s, err
 	}

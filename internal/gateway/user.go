@@ -14,7 +14,7 @@ import (
 
 // OpenSetUp makes the token of a set-up link, in place of an earlier one; "" when
 // somebody can sign in already.
-func (g *Gateway) OpenSetUp(ctx context.Context) (token string, err error) {
+func (g Users) OpenSetUp(ctx context.Context) (token string, err error) {
 	token = randomToken()
 	ok, err := g.db.Users.SetSetUpToken(ctx, hashToken(token))
 	if err != nil || !ok {
@@ -29,7 +29,7 @@ func hashToken(token string) string {
 }
 
 // CheckSetUp refuses a token that is not that of the set-up link.
-func (g *Gateway) CheckSetUp(ctx context.Context, token string) error {
+func (g Users) CheckSetUp(ctx context.Context, token string) error {
 	open, err := g.IsSetUpOpen(ctx, token)
 	if err == nil && !open {
 		return errSetUp
@@ -38,7 +38,7 @@ func (g *Gateway) CheckSetUp(ctx context.Context, token string) error {
 }
 
 // IsSetUpOpen tells whether a token is that of the set-up link.
-func (g *Gateway) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
+func (g Users) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
 	hash, err := g.db.Users.SetUpToken(ctx)
 	return hash != "" && hash == hashToken(token), err
 }
@@ -55,7 +55,7 @@ type SetUp struct {
 // SetUp makes the first user, who owns a new workspace on the largest plan and all
 // that there are already: whoever has the link runs the server. A token is used
 // once.
-func (g *Gateway) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
+func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
 	email, err := checkEmail(in.Email)
 	if err != nil {
 		return postern.User{}, err
@@ -99,7 +99,7 @@ var errSignIn = postern.Errorf(postern.Unauthorized, "the e-mail address or the 
 // SignIn finds the user with an e-mail address and a password, who may have to prove
 // more: see Factors. Guesses are few, for each account and for each account and
 // network.
-func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
+func (g Users) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if len(email) > maxEmail || len(password) > maxPassword {
 		return postern.User{}, errSignIn
@@ -122,7 +122,7 @@ func (g *Gateway) SignIn(ctx context.Context, address, email, password string) (
 }
 
 // SignedIn writes into the audit log that a user came in.
-func (g *Gateway) SignedIn(ctx context.Context, address string, u postern.User) error {
+func (g Users) SignedIn(ctx context.Context, address string, u postern.User) error {
 	return g.db.Audit.Record(ctx, userAct(g.time(), address, u.ID, "user.signed-in"))
 }
 
@@ -133,7 +133,7 @@ func userAct(at postern.Time, address string, id postern.UserID, act string) sto
 
 // ChangePassword replaces a user's password and ends all sessions of the user, whom
 // it gives as the user is then.
-func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) (postern.User, error) {
+func (g Users) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) (postern.User, error) {
 	u, checked, err := g.reenter(ctx, address, id, "/current", before)
 	if err != nil {
 		return u, err
@@ -144,7 +144,7 @@ func (g *Gateway) ChangePassword(ctx context.Context, address string, id postern
 // reenter checks the password of a user who is signed in, and gives its hash.
 // Wrong ones are as few as at the sign-in, and counted apart: whoever tries the
 // sign-in from elsewhere does not keep the user from the own account.
-func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (u postern.User, hash string, err error) {
+func (g Users) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (u postern.User, hash string, err error) {
 	if len(password) > maxPassword {
 		return u, "", postern.Invalid(pointer, "this is not your password")
 	}
@@ -166,7 +166,7 @@ func (g *Gateway) reenter(ctx context.Context, address string, id postern.UserID
 	return u, hash, err
 }
 
-func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, password, address string) (postern.User, error) {
+func (g Users) setPassword(ctx context.Context, u postern.User, before, password, address string) (postern.User, error) {
 	if err := checkPassword(password, u.Email); err != nil {
 		return u, err
 	}
@@ -179,27 +179,27 @@ func (g *Gateway) setPassword(ctx context.Context, u postern.User, before, passw
 }
 
 // Memberships lists the first workspaces of a user.
-func (g *Gateway) Memberships(ctx context.Context, id postern.UserID) ([]postern.Member, error) {
+func (g Members) Memberships(ctx context.Context, id postern.UserID) ([]postern.Member, error) {
 	return g.db.Members.Memberships(ctx, id, store.Page{Limit: MenuSize})
 }
 
 // AllMemberships lists the workspaces of a user page by page.
-func (g *Gateway) AllMemberships(ctx context.Context, id postern.UserID, p Page) (List[postern.Member], error) {
+func (g Members) AllMemberships(ctx context.Context, id postern.UserID, p Page) (List[postern.Member], error) {
 	own := postern.WorkspaceID(id) // cursors are the user's
 	sp, err := g.open(own, "workspaces", p)
 	if err != nil {
 		return List[postern.Member]{}, err
 	}
 	rows, err := g.db.Members.Memberships(ctx, id, sp)
-	return page(g, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
+	return page(g.core, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
 }
 
 // ErrUnknownPlan means that a workspace has a plan that this server does not know.
 var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server does not know the workspace's plan")
 
-// AsMember is the caller that a user is in a workspace. Of a workspace with an
+// Caller is the caller that a user is in a workspace. Of a workspace with an
 // unknown plan it gives the member alone, with ErrUnknownPlan.
-func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
+func (g Members) Caller(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
 	m, err := g.db.Members.Get(ctx, ws, id)
 	if err != nil {
 		return Caller{}, err
@@ -216,7 +216,7 @@ func (g *Gateway) AsMember(ctx context.Context, id postern.UserID, ws postern.Wo
 }
 
 // Email is the address of a user; "" when there is no such user.
-func (g *Gateway) Email(ctx context.Context, id postern.UserID) (string, error) {
+func (g Users) Email(ctx context.Context, id postern.UserID) (string, error) {
 	u, _, _, err := g.db.Users.Get(ctx, id)
 	return u.Email, err
 }

@@ -15,15 +15,15 @@ const goodPassword = "four plain words here"
 // first sets the server up.
 func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
 	t.Helper()
-	token, err := g.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context())
 	if err != nil || token == "" {
 		t.Fatalf("no set-up link: %v", err)
 	}
-	u, err := g.SetUp(t.Context(), token, "192.0.2.1", SetUp{Workspace: "acme", Email: " Ada@Example.com", Password: goodPassword})
+	u, err := g.Users.SetUp(t.Context(), token, "192.0.2.1", SetUp{Workspace: "acme", Email: " Ada@Example.com", Password: goodPassword})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := g.Memberships(t.Context(), u.ID)
+	list, err := g.Members.Memberships(t.Context(), u.ID)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("memberships = %v, %v", list, err)
 	}
@@ -32,20 +32,20 @@ func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
 
 func TestSetUpLinkMakesOneOwner(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		older, err := g.OpenSetUp(t.Context())
+		older, err := g.Users.OpenSetUp(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := g.OpenSetUp(t.Context())
+		token, err := g.Users.OpenSetUp(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		in := SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword}
 		for _, wrong := range []string{"", "x", older, hashToken(token)} {
-			if open, err := g.IsSetUpOpen(t.Context(), wrong); open || err != nil {
+			if open, err := g.Users.IsSetUpOpen(t.Context(), wrong); open || err != nil {
 				t.Errorf("%q is open: %v, %v", wrong, open, err)
 			}
-			if _, err := g.SetUp(t.Context(), wrong, "", in); postern.ReasonOf(err) != postern.NotFound {
+			if _, err := g.Users.SetUp(t.Context(), wrong, "", in); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("%q: %v", wrong, err)
 			}
 		}
@@ -55,7 +55,7 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 			race.Go(func() {
 				in := in
 				in.Email = fmt.Sprintf("u%d@example.com", i)
-				if u, err := g.SetUp(t.Context(), token, "", in); err == nil {
+				if u, err := g.Users.SetUp(t.Context(), token, "", in); err == nil {
 					made.Store(u.ID, true)
 				} else if postern.ReasonOf(err) != postern.NotFound {
 					t.Errorf("set up: %v", err)
@@ -68,7 +68,7 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d users were made with one link", n)
 		}
-		if again, err := g.OpenSetUp(t.Context()); again != "" || err != nil {
+		if again, err := g.Users.OpenSetUp(t.Context()); again != "" || err != nil {
 			t.Errorf("there is a user, and a new set-up link: %v", err)
 		}
 	})
@@ -76,19 +76,19 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 
 func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		before, err := g.CreateWorkspace(t.Context(), "before", "growth")
+		before, err := g.Operators.CreateWorkspace(t.Context(), "before", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := g.OpenSetUp(t.Context())
+		token, err := g.Users.OpenSetUp(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := g.SetUp(t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword})
+		u, err := g.Users.SetUp(t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword})
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := g.Memberships(t.Context(), u.ID)
+		list, err := g.Members.Memberships(t.Context(), u.ID)
 		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
 			t.Errorf("memberships = %+v, %v", list, err)
 		}
@@ -98,7 +98,7 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 func TestSetUpSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
-	token, err := g.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 	} {
 		in := good
 		change(&in)
-		_, err := g.SetUp(t.Context(), token, "", in)
+		_, err := g.Users.SetUp(t.Context(), token, "", in)
 		if e, ok := errors.AsType[*postern.Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != pointer {
 			t.Errorf("%s: %v", pointer, err)
 		}
@@ -130,7 +130,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("the password %q is taken", password)
 		}
 	}
-	if open, err := g.IsSetUpOpen(t.Context(), token); !open || err != nil {
+	if open, err := g.Users.IsSetUpOpen(t.Context(), token); !open || err != nil {
 		t.Errorf("what was wrong has used the link up: %v", err)
 	}
 }
@@ -138,12 +138,12 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
-		got, err := g.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
+		got, err := g.Users.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
 		if err != nil || got.ID != u.ID {
 			t.Errorf("sign in = %v, %v", got, err)
 		}
-		_, wrong := g.SignIn(t.Context(), "192.0.2.1", "ada@example.com", "another password")
-		_, unknown := g.SignIn(t.Context(), "192.0.2.1", "eve@example.com", goodPassword)
+		_, wrong := g.Users.SignIn(t.Context(), "192.0.2.1", "ada@example.com", "another password")
+		_, unknown := g.Users.SignIn(t.Context(), "192.0.2.1", "eve@example.com", goodPassword)
 		if postern.ReasonOf(wrong) != postern.Unauthorized || !errors.Is(unknown, wrong) || unknown.Error() != wrong.Error() {
 			t.Errorf("a wrong password is told %v, an unknown account %v", wrong, unknown)
 		}
@@ -199,10 +199,10 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	for i := range 3 * guessesAll {
 		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
 	}
-	if _, err := g.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
+	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
-	if _, err := g.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
+	if _, err := g.Users.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
 		t.Errorf("the user who is there cannot change the password: %v", err)
 	}
 }
@@ -217,33 +217,33 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		first(t, g)
 		in := func(password string) postern.User {
-			u, err := g.SignIn(t.Context(), "", "ada@example.com", password)
+			u, err := g.Users.SignIn(t.Context(), "", "ada@example.com", password)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return u
 		}
 		early := in(goodPassword)
-		now, err := g.ChangePassword(t.Context(), "", early.ID, goodPassword, "five plain words are here")
+		now, err := g.Users.ChangePassword(t.Context(), "", early.ID, goodPassword, "five plain words are here")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.CreateSession(t.Context(), sessionOf(g, early)); postern.ReasonOf(err) != postern.Unauthorized {
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, early)); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("with the password of before: %v", err)
 		}
-		if err := g.CreateSession(t.Context(), sessionOf(g, now)); err != nil {
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, now)); err != nil {
 			t.Errorf("with the new one: %v", err)
 		}
 		early = in("five plain words are here")
-		if err := g.EndSessions(t.Context(), "", now.ID, "token"); err != nil {
+		if err := g.SignIns.EndAll(t.Context(), "", now.ID, "token"); err != nil {
 			t.Fatal(err)
 		}
 		late := sessionOf(g, early)
 		late.TokenHash = "late"
-		if err := g.CreateSession(t.Context(), late); postern.ReasonOf(err) != postern.Unauthorized {
+		if err := g.SignIns.Create(t.Context(), late); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("checked before all others were signed out: %v", err)
 		}
-		if _, ok, err := g.Session(t.Context(), "token"); !ok || err != nil {
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the one that was to go on: %v", err)
 		}
 	})
@@ -255,15 +255,15 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	g := open(t, "")
 	u, _ := first(t, g)
 	for range 2 * guessesNear {
-		if err := g.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); err != nil {
+		if err := g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); err != nil {
 			t.Fatalf("the right one is answered %v", err)
 		}
 	}
 	limited := false
 	for range guessesNear {
-		limited = limited || postern.ReasonOf(g.Reenter(t.Context(), "192.0.2.1", u.ID, "not this one")) == postern.RateLimited
+		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, "not this one")) == postern.RateLimited
 	}
-	if err := g.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
+	if err := g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
 	}
 }
@@ -271,25 +271,25 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 func TestNewPasswordEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
-		if err := g.CreateSession(t.Context(), sessionOf(g, u)); err != nil {
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
-		if _, ok, err := g.Session(t.Context(), "token"); !ok || err != nil {
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended: %v", err)
 		}
-		if _, err := g.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
+		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := g.Session(t.Context(), "token"); ok || err != nil {
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
-		if _, err := g.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
+		if _, err := g.Users.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
 			t.Errorf("the new password: %v", err)
 		}
 	})
@@ -298,36 +298,36 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, m := first(t, g)
-		other, err := g.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.AsMember(t.Context(), u.ID, other.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), u.ID, other.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a workspace of others: %v", err)
 		}
-		c, err := g.AsMember(t.Context(), u.ID, m.WorkspaceID)
+		c, err := g.Members.Caller(t.Context(), u.ID, m.WorkspaceID)
 		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
 		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
 			by := Actor{Member: m}
 			by.Member.Role = role
-			if _, _, err := g.CreateKey(t.Context(), by, m.WorkspaceID, NewKey{Name: "k"}); reasonOrNone(err) != want {
+			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, NewKey{Name: "k"}); reasonOrNone(err) != want {
 				t.Errorf("%s makes a key: %v", role, err)
 			}
-			if _, _, err := g.CreateKey(t.Context(), by, other.ID, NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
+			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys(t.Context(), Actor{}, m.WorkspaceID, Page{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Keys.List(t.Context(), Actor{}, m.WorkspaceID, Page{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
 		developer := Actor{Member: m}
 		developer.Member.Role = postern.Developer
-		if _, err := g.Acts(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
-		acts, err := g.Acts(t.Context(), Actor{Member: m}, m.WorkspaceID, ActQuery{})
+		acts, err := g.Audit.List(t.Context(), Actor{Member: m}, m.WorkspaceID, ActQuery{})
 		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID || acts.Data[2].Act != "user.set-up" || acts.Data[2].Address != "192.0.2.1" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
@@ -345,27 +345,27 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		u, _ := first(t, g)
 		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
-			if err := g.CreateSession(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
+			if err := g.SignIns.Create(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if s, ok, err := g.Session(t.Context(), "ended"); ok || err != nil {
+		if s, ok, err := g.SignIns.Get(t.Context(), "ended"); ok || err != nil {
 			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
-		if err := g.RemoveOld(t.Context(), Retention{Events: day, Messages: day, Audit: day}); err != nil {
+		if err := g.Maintenance.RemoveOld(t.Context(), Retention{Events: day, Messages: day, Audit: day}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
 		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
 			t.Errorf("kept are %+v, %v", list, err)
 		}
-		if err := g.EndSessions(t.Context(), "", u.ID, ""); err != nil {
+		if err := g.SignIns.EndAll(t.Context(), "", u.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.UpdateSession(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {
+		if err := g.SignIns.Update(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := g.Session(t.Context(), "open"); ok || err != nil {
+		if _, ok, err := g.SignIns.Get(t.Context(), "open"); ok || err != nil {
 			t.Errorf("a request that was under way has brought it back: %v", err)
 		}
 	})

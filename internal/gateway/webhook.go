@@ -29,19 +29,19 @@ type EndpointWithSecret struct {
 	Secret string `json:"secret" doc:"Signing secret, shown this once." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`
 }
 
-// CreateEndpoint makes an endpoint and queues its handshake.
-func (g *Gateway) CreateEndpoint(ctx context.Context, c Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+// Create makes an endpoint and queues its handshake.
+func (g Webhooks) Create(ctx context.Context, c Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
 	named := in.DeviceIDs
 	devices, err := c.endpointDevices(named)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
 	in.DeviceIDs = devices
-	made, err := create(ctx, g, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
+	made, err := create(ctx, g.core, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
 		if err := g.devicesExist(ctx, c, named); err != nil {
 			return EndpointWithSecret{}, nil, err
 		}
-		return g.buildEndpoint(ctx, c, in)
+		return g.build(ctx, c, in)
 	})
 	if err == nil && !c.sees(made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
 		return Created[EndpointWithSecret]{}, notThisEndpoint()
@@ -63,7 +63,7 @@ func (c Caller) endpointDevices(ids []postern.DeviceID) ([]postern.DeviceID, err
 	return ids, nil
 }
 
-func (g *Gateway) buildEndpoint(ctx context.Context, c Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
+func (g Webhooks) build(ctx context.Context, c Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
 	if err := g.checkURL(in.URL); err != nil {
 		return e, nil, postern.Invalid("/url", "%s", err)
 	}
@@ -161,8 +161,8 @@ func (c Caller) sees(e postern.Endpoint) bool {
 	return e.DeviceIDs != nil && !slices.ContainsFunc(e.DeviceIDs, func(id postern.DeviceID) bool { return !c.Key.Allows(id) })
 }
 
-// Endpoint finds one endpoint.
-func (g *Gateway) Endpoint(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+// Get finds one endpoint.
+func (g Webhooks) Get(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	e, err := g.db.Endpoints.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Endpoint{}, err
@@ -173,22 +173,22 @@ func (g *Gateway) Endpoint(ctx context.Context, c Caller, id postern.EndpointID)
 	return e, nil
 }
 
-// Endpoints lists the endpoints the caller may see, newest first. A plan has
+// List lists the endpoints the caller may see, newest first. A plan has
 // at most 200, so that the list can be filtered after it is read.
-func (g *Gateway) Endpoints(ctx context.Context, c Caller, p Page) (List[postern.Endpoint], error) {
+func (g Webhooks) List(ctx context.Context, c Caller, p Page) (List[postern.Endpoint], error) {
 	sp, err := g.open(c.Workspace(), "webhooks", p)
 	if err != nil {
 		return List[postern.Endpoint]{}, err
 	}
 	rows, err := g.db.Endpoints.List(ctx, c.Workspace(), sp)
-	list := page(g, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
+	list := page(g.core, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
 	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !c.sees(e) })
 	return list, err
 }
 
-// DeleteEndpoint removes an endpoint, what waits for it, and its log.
-func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.EndpointID) error {
-	e, err := g.Endpoint(ctx, c, id)
+// Delete removes an endpoint, what waits for it, and its log.
+func (g Webhooks) Delete(ctx context.Context, c Caller, id postern.EndpointID) error {
+	e, err := g.Get(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (g *Gateway) DeleteEndpoint(ctx context.Context, c Caller, id postern.Endpo
 
 // Operator is a caller that stands for the operator of the server in one
 // workspace: every scope, every device, the workspace's own plan.
-func (g *Gateway) Operator(ctx context.Context, id postern.WorkspaceID) (Caller, error) {
+func (g *core) Operator(ctx context.Context, id postern.WorkspaceID) (Caller, error) {
 	ws, err := g.db.Workspaces.Get(ctx, id)
 	if err != nil {
 		return Caller{}, err

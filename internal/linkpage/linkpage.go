@@ -79,7 +79,7 @@ func (p *pages) view(r *http.Request) (gateway.PageView, error) {
 	if c, err := r.Cookie(cookieName); err == nil {
 		secret = c.Value
 	}
-	return p.g.LinkPage(r.Context(), r.PathValue("token"), secret)
+	return p.g.LinkPages.Get(r.Context(), r.PathValue("token"), secret)
 }
 
 // show is the page: a button, or the attempt for the browser that has it.
@@ -112,7 +112,7 @@ func (p *pages) take(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error {
-	secret, err := p.g.BindLinkPage(r.Context(), token)
+	secret, err := p.g.LinkPages.Bind(r.Context(), token)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *pages) now(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), longPoll)
 	defer cancel()
-	changes := p.g.WatchLink(v.Link.DeviceID)
+	changes := p.g.Links.Watch(v.Link.DeviceID)
 	defer changes.Close()
 	for { // it is read again, now that no change goes unseen
 		if v, err = p.own(r); err != nil {

@@ -23,7 +23,7 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 		e.log.WarnContext(ctx, "open a session", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
-	proxy, err := e.g.ProxyOf(d)
+	proxy, err := e.g.Devices.ProxyOf(d)
 	if err != nil { // it cannot be unsealed: only another one helps
 		e.log.ErrorContext(ctx, "open a session", "device", d.ID, "error", err)
 		return e.ended(ctx, s, d, &network.Ended{Status: postern.Disconnected, Reason: "proxy-unreadable"})
@@ -63,7 +63,7 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err
 		e.log.ErrorContext(ctx, "a session ended with an error", "device", d.ID, "error", err)
 	}
 	e.log.InfoContext(ctx, "session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
-	if err := e.g.SetSession(ctx, d.ID, gateway.SessionState{Status: end.Status, Reason: describe(end)}); err != nil {
+	if err := e.g.Sessions.SetState(ctx, d.ID, gateway.SessionState{Status: end.Status, Reason: describe(end)}); err != nil {
 		e.log.WarnContext(ctx, "record the end of a session", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
@@ -131,7 +131,7 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		m.From, m.To = h.d.PhoneNumber, postern.Maybe(u.To)
 		return h.receive(ctx, m, "", postern.MessageEcho)
 	case network.Receipt:
-		return h.e.g.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
+		return h.e.g.Sessions.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
@@ -144,7 +144,7 @@ func (h *host) receive(ctx context.Context, m postern.Message, sender string, t 
 	if err != nil || !d.Receive.Direct {
 		return err
 	}
-	return h.e.g.Receive(ctx, m, sender, t)
+	return h.e.g.Sessions.Receive(ctx, m, sender, t)
 }
 
 // Proxy is the device's.
@@ -159,7 +159,7 @@ func (h *host) message(networkID, chat, kind, body string, at time.Time) postern
 
 func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.opened()
-	err := h.e.g.SetSession(ctx, h.d.ID, gateway.SessionState{Status: postern.Connected, DisplayName: u.DisplayName})
+	err := h.e.g.Sessions.SetState(ctx, h.d.ID, gateway.SessionState{Status: postern.Connected, DisplayName: u.DisplayName})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 		w := &world{t: t, dir: dir, net: networktest.NewFake()}
 		w.driver = w.net
 		w.boot()
-		ws, err := w.g.CreateWorkspace(t.Context(), "acme", "growth")
+		ws, err := w.g.Operators.CreateWorkspace(t.Context(), "acme", "growth")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func (w *world) settle(d time.Duration) {
 
 func (w *world) device(id postern.DeviceID) postern.Device {
 	w.t.Helper()
-	d, err := w.g.Device(w.t.Context(), w.caller, id)
+	d, err := w.g.Devices.Get(w.t.Context(), w.caller, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -100,11 +100,11 @@ func (w *world) device(id postern.DeviceID) postern.Device {
 
 func (w *world) openLink() postern.Device {
 	w.t.Helper()
-	made, err := w.g.CreateDevice(w.t.Context(), w.caller, gateway.NewDevice{Name: "d"}, nil)
+	made, err := w.g.Devices.Create(w.t.Context(), w.caller, gateway.NewDevice{Name: "d"}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.g.OpenLink(w.t.Context(), w.caller, made.Value.ID, gateway.NewLink{}, nil); err != nil {
+	if _, err := w.g.Links.Open(w.t.Context(), w.caller, made.Value.ID, gateway.NewLink{}, nil); err != nil {
 		w.t.Fatal(err)
 	}
 	w.settle(time.Second)
@@ -113,7 +113,7 @@ func (w *world) openLink() postern.Device {
 
 func (w *world) link(d postern.Device) postern.Link {
 	w.t.Helper()
-	l, err := w.g.Link(w.t.Context(), w.caller, d.ID)
+	l, err := w.g.Links.Get(w.t.Context(), w.caller, d.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func (w *world) linked() postern.Device {
 
 func (w *world) send(d postern.Device, to string) postern.MessageID {
 	w.t.Helper()
-	made, err := w.g.Send(w.t.Context(), w.caller, gateway.NewMessage{DeviceID: d.ID, To: to, Body: "hi", WhenDisconnected: "queue"}, nil)
+	made, err := w.g.Messages.Send(w.t.Context(), w.caller, gateway.NewMessage{DeviceID: d.ID, To: to, Body: "hi", WhenDisconnected: "queue"}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func (w *world) send(d postern.Device, to string) postern.MessageID {
 
 func (w *world) wantMessage(id postern.MessageID, want postern.MessageStatus) postern.Message {
 	w.t.Helper()
-	m, err := w.g.Message(w.t.Context(), w.caller, id)
+	m, err := w.g.Messages.Get(w.t.Context(), w.caller, id)
 	if err != nil || m.Status != want {
 		w.t.Errorf("message is %s (%v), want %s", m.Status, err, want)
 	}
@@ -196,12 +196,12 @@ func TestCodesFollowEachOtherAndTheAttemptExpires(t *testing.T) {
 func TestLinkAttemptIsCanceled(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.openLink()
-		if err := w.g.CancelLink(t.Context(), w.caller, d.ID); err != nil {
+		if err := w.g.Links.Cancel(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.settle(time.Second)
 		w.wantStatus(d, postern.Unlinked, "canceled")
-		if err := w.g.CancelLink(t.Context(), w.caller, d.ID); postern.ReasonOf(err) != postern.NoOpenLink {
+		if err := w.g.Links.Cancel(t.Context(), w.caller, d.ID); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("canceling twice = %v", err)
 		}
 	})
@@ -385,7 +385,7 @@ func TestLogOutFailsWhatWaitsAndFreesTheSlot(t *testing.T) {
 		if list, err := w.net.Accounts(t.Context()); len(list) != 0 || err != nil {
 			t.Errorf("keys of %v are kept (%v)", list, err)
 		}
-		if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+		if _, err := w.g.Links.Open(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
 			t.Errorf("linking again: %v", err)
 		}
 	})
@@ -406,7 +406,7 @@ func TestUnlinkIsRepeatedUntilTheVendorHeardOfIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
 		w.fault(networktest.FaultRefuse)
-		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+		if _, err := w.g.Devices.Unlink(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.settle(time.Millisecond)
@@ -418,7 +418,7 @@ func TestUnlinkIsRepeatedUntilTheVendorHeardOfIt(t *testing.T) {
 		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
 			t.Errorf("keys of %v are kept", list)
 		}
-		if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+		if _, err := w.g.Links.Open(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
 			t.Errorf("linking again: %v", err)
 		}
 	})
@@ -429,7 +429,7 @@ func TestDeletedDeviceIsUnlinkedAndPurged(t *testing.T) {
 		d := w.linked()
 		w.send(d, customer)
 		w.settle(time.Second)
-		if err := w.g.DeleteDevice(t.Context(), w.caller, d.ID); err != nil {
+		if err := w.g.Devices.Delete(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.settle(time.Minute)
@@ -469,13 +469,13 @@ func TestDeletedDeviceIsPurgedThoughTheVendorIsAway(t *testing.T) {
 		w.driver = &absent{Fake: w.net, until: time.Now().Add(23 * time.Hour)}
 		w.boot()
 		began := time.Now()
-		if err := w.g.DeleteDevice(t.Context(), w.caller, d.ID); err != nil {
+		if err := w.g.Devices.Delete(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("deleting waited %v for the vendor, want 10s", took)
 		}
-		if _, err := w.g.Message(t.Context(), w.caller, m); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := w.g.Messages.Get(t.Context(), w.caller, m); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the message is still there: %v", err)
 		}
 		if list, _ := w.net.Accounts(t.Context()); len(list) != 1 {
@@ -527,7 +527,7 @@ func TestWhatArrivesWhileTheGatewayIsAwayComesOnce(t *testing.T) {
 		w.settle(time.Second)
 		w.fault(networktest.FaultDrop)
 		w.settle(time.Minute)
-		list, err := w.g.Messages(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
+		list, err := w.g.Messages.List(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
 		if err != nil || len(list.Data) != 1 || list.Data[0].Body != "hello" || list.Data[0].From != customer {
 			t.Errorf("messages = %+v (%v)", list.Data, err)
 		}
@@ -543,7 +543,7 @@ func TestWaitingMessageDoesNotKeepADeviceFromBeingUnlinked(t *testing.T) {
 		if _, err := w.net.Send(t.Context(), account, customer, "waiting"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+		if _, err := w.g.Devices.Unlink(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		w.settle(time.Minute)
@@ -557,10 +557,10 @@ func TestAttemptOpenedRightAfterACancelIsServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.openLink()
 		for range 20 {
-			if err := w.g.CancelLink(t.Context(), w.caller, d.ID); err != nil {
+			if err := w.g.Links.Cancel(t.Context(), w.caller, d.ID); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+			if _, err := w.g.Links.Open(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			w.settle(time.Second)
@@ -575,14 +575,14 @@ func TestAttemptOpenedRightAfterACancelIsServed(t *testing.T) {
 func TestDeleteIsNotUndoneByAnUnlinkThatEndsLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
-		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+		if _, err := w.g.Devices.Unlink(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.g.DeleteDevice(t.Context(), w.caller, d.ID); err != nil {
+		if err := w.g.Devices.Delete(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		late := func() { // as a late engine would
-			if err := w.g.Unlinked(t.Context(), d); err != nil {
+			if err := w.g.Sessions.Unlinked(t.Context(), d); err != nil {
 				t.Error(err)
 			}
 		}
@@ -600,7 +600,7 @@ func TestDeleteIsNotUndoneByAnUnlinkThatEndsLater(t *testing.T) {
 func TestAPageKeepsItsAttemptOpen(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.openLink() // three codes, a minute each
-		if _, err := w.g.OpenLinkPage(t.Context(), w.caller, d.ID, nil); err != nil {
+		if _, err := w.g.LinkPages.Open(t.Context(), w.caller, d.ID, nil); err != nil {
 			t.Fatal(err)
 		}
 		w.settle(10 * time.Minute)
@@ -628,10 +628,10 @@ func TestTheGoodbyeIsSaidBeforeTheNextLink(t *testing.T) {
 		if err := w.net.Fault(t.Context(), account, networktest.FaultRefuse); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.g.Unlink(t.Context(), w.caller, d.ID); err != nil {
+		if _, err := w.g.Devices.Unlink(t.Context(), w.caller, d.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.g.OpenLink(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
+		if _, err := w.g.Links.Open(t.Context(), w.caller, d.ID, gateway.NewLink{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		w.settle(10 * time.Second)

@@ -10,7 +10,7 @@ import (
 
 func (w *world) change(d postern.Device, in gateway.DeviceChange) {
 	w.t.Helper()
-	if _, err := w.g.ChangeDevice(w.t.Context(), w.caller, d.ID, in); err != nil {
+	if _, err := w.g.Devices.Change(w.t.Context(), w.caller, d.ID, in); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -32,7 +32,7 @@ func numbers(n int) (list []string) {
 func (w *world) count(ids []postern.MessageID, want postern.MessageStatus) (n int) {
 	w.t.Helper()
 	for _, id := range ids {
-		m, err := w.g.Message(w.t.Context(), w.caller, id)
+		m, err := w.g.Messages.Get(w.t.Context(), w.caller, id)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestDirectChatsThatNobodyWantsAreDropped(t *testing.T) {
 		d := w.linked()
 		inbound := func() int {
 			w.settle(time.Second)
-			list, err := w.g.Messages(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
+			list, err := w.g.Messages.List(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,11 +207,11 @@ func TestPaceOutlivesAPause(t *testing.T) {
 		}
 		w.settle(time.Second)
 		for range 3 {
-			if _, err := w.g.Pause(t.Context(), w.caller, d.ID); err != nil {
+			if _, err := w.g.Devices.Pause(t.Context(), w.caller, d.ID); err != nil {
 				t.Fatal(err)
 			}
 			w.settle(time.Second)
-			if _, err := w.g.Resume(t.Context(), w.caller, d.ID); err != nil {
+			if _, err := w.g.Devices.Resume(t.Context(), w.caller, d.ID); err != nil {
 				t.Fatal(err)
 			}
 			w.settle(2 * time.Second)

@@ -17,7 +17,7 @@ func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) ti
 		e.log.WarnContext(ctx, "unlink a device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
-	if err := e.g.Unlinked(ctx, d); err != nil {
+	if err := e.g.Sessions.Unlinked(ctx, d); err != nil {
 		e.log.WarnContext(ctx, "record that a device is unlinked", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
@@ -84,7 +84,7 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := e.g.ProxyOf(d)
+	proxy, err := e.g.Devices.ProxyOf(d)
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (k *Kit) Workspace(plan string) *Client {
 // NamedWorkspace is Workspace with a name.
 func (k *Kit) NamedWorkspace(name, plan string) *Client {
 	k.t.Helper()
-	ws, err := k.Gateway().CreateWorkspace(k.t.Context(), name, plan)
+	ws, err := k.Gateway().Operators.CreateWorkspace(k.t.Context(), name, plan)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func (k *Kit) NamedWorkspace(name, plan string) *Client {
 // SetPlan changes a workspace's plan.
 func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	k.t.Helper()
-	if err := k.Gateway().SetPlan(k.t.Context(), gateway.Operator(), ws, plan); err != nil {
+	if err := k.Gateway().Operators.SetPlan(k.t.Context(), gateway.Operator(), ws, plan); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -217,7 +217,7 @@ func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 // gives it back to the plan.
 func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 	k.t.Helper()
-	if _, err := k.Gateway().ChangeLimits(k.t.Context(), gateway.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
+	if _, err := k.Gateway().Operators.ChangeLimits(k.t.Context(), gateway.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -225,7 +225,7 @@ func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 // Key makes a key.
 func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	k.t.Helper()
-	_, secret, err := k.Gateway().CreateKey(k.t.Context(), gateway.Operator(), ws, in)
+	_, secret, err := k.Gateway().Keys.Create(k.t.Context(), gateway.Operator(), ws, in)
 	if err != nil {
 		k.t.Fatal(err)
 	}

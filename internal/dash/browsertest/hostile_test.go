@@ -94,7 +94,7 @@ func (h *hostile) setUp() {
 	h.b.do(chromedp.Navigate(h.k.SetUpURL()))
 	h.b.fill("#workspace", `"><script>alert(1)</script>`, "#email", email, "#password", password)
 	h.b.press("main form button:not([type])")
-	list, err := h.k.Gateway().Workspaces(h.t.Context())
+	list, err := h.k.Gateway().Operators.Workspaces(h.t.Context())
 	if err != nil || len(list) != 1 {
 		h.t.Fatalf("%v %v", list, err)
 	}
@@ -226,7 +226,7 @@ func (h *hostile) nameDevices() (ids []string) {
 func (h *hostile) nameKeys() {
 	h.t.Helper()
 	for _, s := range h.strings {
-		key, _, err := h.k.Gateway().CreateKey(h.t.Context(), gateway.Operator(), h.c.Workspace, gateway.NewKey{Name: s})
+		key, _, err := h.k.Gateway().Keys.Create(h.t.Context(), gateway.Operator(), h.c.Workspace, gateway.NewKey{Name: s})
 		if err == nil {
 			h.want("keys", key.Name)
 		}
@@ -337,7 +337,7 @@ func (h *hostile) invite() {
 	h.t.Helper()
 	for _, s := range h.strings {
 		for _, address := range []string{s + "@example.com", `"` + s + `"@example.com`} {
-			i, _, err := h.k.Gateway().Invite(h.t.Context(), gateway.Operator(), h.c.Workspace, gateway.NewInvitation{Email: address, Role: postern.Viewer})
+			i, _, err := h.k.Gateway().Invitations.Create(h.t.Context(), gateway.Operator(), h.c.Workspace, gateway.NewInvitation{Email: address, Role: postern.Viewer})
 			if err == nil {
 				h.want("people", i.Email)
 			}
