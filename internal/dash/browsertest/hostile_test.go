@@ -238,20 +238,20 @@ func (h *hostile) nameKeys() {
 func (h *hostile) nameWorkspaces() {
 	h.t.Helper()
 	g, ctx := h.k.Gateway(), h.t.Context()
-	members, err := g.Members(ctx, gateway.Operator(), h.c.Workspace)
+	members, err := g.Members.List(ctx, gateway.Operator(), h.c.Workspace)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for _, s := range h.strings {
-		ws, err := g.CreateWorkspace(ctx, s, "growth")
+		ws, err := g.Operators.CreateWorkspace(ctx, s, "growth")
 		if err != nil {
 			continue
 		}
-		_, token, err := g.Invite(ctx, gateway.Operator(), ws.ID, gateway.NewInvitation{Email: email, Role: postern.Owner})
+		_, token, err := g.Invitations.Create(ctx, gateway.Operator(), ws.ID, gateway.NewInvitation{Email: email, Role: postern.Owner})
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if _, err := g.JoinAs(ctx, token, "127.0.0.1", members[0].UserID); err != nil {
+		if _, err := g.Invitations.JoinAs(ctx, token, "127.0.0.1", members[0].UserID); err != nil {
 			h.t.Fatal(err)
 		}
 		h.want("workspaces", ws.Name)
