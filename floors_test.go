@@ -43,7 +43,8 @@ var floors = map[string]string{
 	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/postern internal/seal internal/store",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
-	"internal/store":               "internal/failpoint internal/postern",
+	"internal/store":               "internal/db internal/failpoint internal/postern",
+	"internal/db":                  "internal/failpoint internal/obs",
 	"internal/store/storetest":     "",
 	"internal/egress":              "",
 	"internal/seal":                "",
@@ -61,8 +62,8 @@ var owners = map[string]string{
 	"github.com/coreos/":      "internal/oidc",
 	"github.com/go-webauthn/": "internal/factor",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
-	"github.com/jackc/pgx/v5": "internal/store internal/store/storetest internal/chaos",
-	"modernc.org/sqlite":      "internal/store internal/store/storetest internal/chaos bench/bare",
+	"github.com/jackc/pgx/v5": "internal/db internal/store/storetest internal/chaos",
+	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
 }
 
 // TestFloors reads the files itself, not through "go list", so that the test
