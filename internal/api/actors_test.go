@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -242,7 +243,7 @@ func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, targe
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, caller.Key.ID); err != nil {
+	if err := s.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, caller.Key.ID); err != nil {
 		t.Fatal(err)
 	}
 	sep := "?"

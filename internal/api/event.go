@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,7 +30,7 @@ type eventsInput struct {
 
 func (a *API) listEvents(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
 	l, err := a.gateway.Events.List(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
-	shown := gateway.List[loggedEvent]{Next: l.Next}
+	shown := paging.List[loggedEvent]{Next: l.Next}
 	for _, e := range l.Data {
 		shown.Data = append(shown.Data, loggedEvent{e.Body})
 	}

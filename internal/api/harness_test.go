@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/egress"
 	"postern/internal/gateway"
@@ -161,7 +162,7 @@ type tenant struct {
 
 func (s *server) tenant(plan string) *tenant {
 	s.t.Helper()
-	ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), "test", plan)
+	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: "test", Plan: plan})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func (s *server) tenant(plan string) *tenant {
 func (t *tenant) newKey(k gateway.NewKey) string {
 	t.t.Helper()
 	k.Name = "test"
-	_, secret, err := t.g.Keys.Create(t.t.Context(), gateway.Operator(), t.ws, k)
+	_, secret, err := t.g.Keys.Create(t.t.Context(), access.Operator(), t.ws, k)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	}
 }
 
-func (t *tenant) caller() gateway.Caller {
+func (t *tenant) caller() access.Caller {
 	t.t.Helper()
 	c, err := t.g.Keys.Authenticate(t.t.Context(), "Bearer "+t.key)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 )
@@ -150,7 +151,7 @@ func TestStreamEnds(t *testing.T) {
 		srv, mine, id := serveTest(t)
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		f := follow(t, other, srv, id)
-		if err := mine.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
+		if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
 		f.wantsEnd()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/qrcode"
 )
@@ -53,7 +53,7 @@ func (d *dash) isSure(r *http.Request) bool {
 
 // pass lets a user in whose password was right, by a second step if there is one.
 func (d *dash) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
-	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	factors, err := d.p.SecondFactors.List(r.Context(), u.ID)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (d *dash) in(w http.ResponseWriter, r *http.Request, u postern.User, next s
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
-	if err := d.g.Users.SignedIn(r.Context(), d.address(r), u); err != nil {
+	if err := d.p.Users.SignedIn(r.Context(), d.address(r), u); err != nil {
 		return err
 	}
 	return seeOther(w, r, next)
@@ -96,12 +96,12 @@ func (d *dash) askSecond(w http.ResponseWriter, r *http.Request, status int, vie
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
-	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	factors, err := d.p.SecondFactors.List(r.Context(), u.ID)
 	if err != nil {
 		return err
 	}
 	view.App, view.Recovery = factors.App, factors.Recovery
-	if len(factors.Passkeys) > 0 && d.g.SecondFactors.PasskeysOff() == nil {
+	if len(factors.Passkeys) > 0 && d.p.SecondFactors.PasskeysOff() == nil {
 		if view.Passkey, err = d.ask(r, u.ID, false); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (d *dash) askSecond(w http.ResponseWriter, r *http.Request, status int, vie
 
 // ask begins a ceremony with a passkey, and keeps in the session what was asked.
 func (d *dash) ask(r *http.Request, id postern.UserID, add bool) (options string, err error) {
-	c, err := d.g.SecondFactors.BeginPasskey(r.Context(), id, add)
+	c, err := d.p.SecondFactors.BeginPasskey(r.Context(), id, add)
 	if err != nil {
 		return "", err
 	}
@@ -128,9 +128,9 @@ func (d *dash) second(w http.ResponseWriter, r *http.Request) error {
 	var err error
 	if answer := r.PostFormValue("passkey"); answer != "" {
 		asked := d.sessions.PopString(r.Context(), keyCeremony) // once
-		err = d.g.SecondFactors.UsePasskey(r.Context(), d.address(r), u.ID, []byte(asked), []byte(answer))
+		err = d.p.SecondFactors.UsePasskey(r.Context(), d.address(r), u.ID, []byte(asked), []byte(answer))
 	} else {
-		err = d.g.SecondFactors.UseCode(r.Context(), d.address(r), u.ID, r.PostFormValue("code"))
+		err = d.p.SecondFactors.UseCode(r.Context(), d.address(r), u.ID, r.PostFormValue("code"))
 	}
 	next := local(r.PostFormValue("next"))
 	if wrong, ok := faults(err); ok {
@@ -143,7 +143,7 @@ func (d *dash) second(w http.ResponseWriter, r *http.Request) error {
 }
 
 // factorWords says what a user proves beside the password; "" when it is nothing.
-func factorWords(f gateway.Factors) string {
+func factorWords(f people.Factors) string {
 	var list []string
 	if f.App {
 		list = append(list, "an authenticator app")
@@ -161,7 +161,7 @@ func factorWords(f gateway.Factors) string {
 // enterAgain takes the password of a user who is about to change the factors.
 func (d *dash) enterAgain(w http.ResponseWriter, r *http.Request, v visit) error {
 	next := cmp.Or(r.PostFormValue("next"), "/account/second")
-	err := d.g.SecondFactors.Reenter(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
+	err := d.p.SecondFactors.Reenter(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.askAgain(w, r, v, http.StatusUnprocessableEntity, page.SureView{Next: next, Password: page.Field{Error: wrong["password"]}})
 	}
@@ -188,7 +188,7 @@ func (d *dash) factors(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showFactors(w http.ResponseWriter, r *http.Request, v visit, status int, view page.FactorsView) error {
-	factors, err := d.g.SecondFactors.List(r.Context(), v.user())
+	factors, err := d.p.SecondFactors.List(r.Context(), v.user())
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (d *dash) showFactors(w http.ResponseWriter, r *http.Request, v visit, stat
 		}
 		view.Passkeys = append(view.Passkeys, p)
 	}
-	if off := d.g.SecondFactors.PasskeysOff(); off != nil {
+	if off := d.p.SecondFactors.PasskeysOff(); off != nil {
 		view.Off = word(off.Error()) + "."
 	} else if view.Offer, err = d.ask(r, v.user(), true); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (d *dash) showFactors(w http.ResponseWriter, r *http.Request, v visit, stat
 }
 
 func (d *dash) beginApp(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.SecondFactors.BeginApp(r.Context(), v.user()); err != nil {
+	if err := d.p.SecondFactors.BeginApp(r.Context(), v.user()); err != nil {
 		return err
 	}
 	return seeOther(w, r, "/account/second/app")
@@ -220,7 +220,7 @@ func (d *dash) showApp(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status int, code page.Field) error {
-	app, err := d.g.SecondFactors.AppSecret(r.Context(), v.user())
+	app, err := d.p.SecondFactors.AppSecret(r.Context(), v.user())
 	if err != nil {
 		return err
 	}
@@ -234,12 +234,12 @@ func (d *dash) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status
 	return d.show(w, r, status, page.AppSecret(d.frame(r, v, "Set up an app", "/account"), page.AppView{Picture: string(picture), Secret: app.Text, Code: code}))
 }
 
-func (d *dash) self(r *http.Request, v visit) gateway.Self {
-	return gateway.Self{ID: v.user(), Address: v.actor.Address, Token: d.tokenHash(r)}
+func (d *dash) self(r *http.Request, v visit) people.Self {
+	return people.Self{ID: v.user(), Address: v.actor.Address, Token: d.tokenHash(r)}
 }
 
 func (d *dash) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error {
-	codes, err := d.g.SecondFactors.ConfirmApp(r.Context(), d.self(r, v), r.PostFormValue("code"))
+	codes, err := d.p.SecondFactors.ConfirmApp(r.Context(), d.self(r, v), r.PostFormValue("code"))
 	if wrong, ok := faults(err); ok {
 		return d.showAppAs(w, r, v, http.StatusUnprocessableEntity, page.Field{Error: wrong["code"]})
 	}
@@ -248,7 +248,7 @@ func (d *dash) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error
 
 func (d *dash) addPasskey(w http.ResponseWriter, r *http.Request, v visit) error {
 	asked, name := d.sessions.PopString(r.Context(), keyCeremony), r.PostFormValue("name")
-	codes, err := d.g.SecondFactors.AddPasskey(r.Context(), d.self(r, v), name, []byte(asked), []byte(r.PostFormValue("passkey")))
+	codes, err := d.p.SecondFactors.AddPasskey(r.Context(), d.self(r, v), name, []byte(asked), []byte(r.PostFormValue("passkey")))
 	if wrong, ok := faults(err); ok {
 		return d.showFactors(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{Name: page.Field{Value: name, Error: wrong["name"]}, Problem: wrong["passkey"]})
 	}
@@ -271,7 +271,7 @@ func (d *dash) showRecovery(w http.ResponseWriter, r *http.Request, v visit, cod
 }
 
 func (d *dash) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visit) error {
-	codes, err := d.g.SecondFactors.NewRecoveryCodes(r.Context(), v.actor.Address, v.user())
+	codes, err := d.p.SecondFactors.NewRecoveryCodes(r.Context(), v.actor.Address, v.user())
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (d *dash) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visit)
 // removeFactor removes a passkey, or the app where the path names none.
 func (d *dash) removeFactor(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := r.PathValue("id")
-	if err := d.g.SecondFactors.Remove(r.Context(), v.actor.Address, v.user(), id); err != nil {
+	if err := d.p.SecondFactors.Remove(r.Context(), v.actor.Address, v.user(), id); err != nil {
 		return err
 	}
 	what := "The passkey is removed."

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
@@ -43,12 +44,12 @@ type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 type ReceiveChange struct{ Direct, Groups, Channels, Status Change[bool] }
 
 // Change changes what was named of a device and nothing else.
-func (g Devices) Change(ctx context.Context, c Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
+func (g Devices) Change(ctx context.Context, c access.Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
 	if _, err := g.Get(ctx, c, id); err != nil {
 		return postern.Device{}, err
 	}
 	if in.Name != "" {
-		if err := checkName("/name", in.Name); err != nil {
+		if err := postern.CheckName("/name", in.Name); err != nil {
 			return postern.Device{}, err
 		}
 	}

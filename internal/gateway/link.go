@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -19,7 +20,7 @@ type NewLink struct {
 
 // Open opens a link attempt and takes a slot of the plan. Codes follow
 // from the session engine.
-func (g Links) Open(ctx context.Context, c Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
+func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
 	d, err := g.devices().Get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Link]{}, err
@@ -28,7 +29,7 @@ func (g Links) Open(ctx context.Context, c Caller, id postern.DeviceID, in NewLi
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
-		if err := takeOf(ctx, g.linkRate, string(id), "too many link attempts of this device; wait a moment"); err != nil {
+		if err := g.linkRate.Take(ctx, string(id), "too many link attempts of this device; wait a moment"); err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
@@ -36,7 +37,7 @@ func (g Links) Open(ctx context.Context, c Caller, id postern.DeviceID, in NewLi
 		return l, func(once *store.Once) error {
 			return g.db.Links.Open(ctx, store.OpenLink{
 				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
-				Acts: c.did(now, "device.link-opened", string(id), d.Name),
+				Acts: did(c, now, "device.link-opened", string(id), d.Name),
 			})
 		}, nil
 	})
@@ -67,7 +68,7 @@ func (in *NewLink) check() error {
 }
 
 // Get finds the newest link attempt of a device, with the code to show now.
-func (g Links) Get(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
+func (g Links) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	if _, err := g.devices().Get(ctx, c, id); err != nil {
 		return postern.Link{}, err
 	}
@@ -115,7 +116,7 @@ func (g Links) Watch(id postern.DeviceID) *store.Listener {
 // AnswerPasskey would hand the owner's passkey to the network. No page of ours
 // can ask a browser for a passkey of the network's own domain, so an attempt that
 // wants one cannot go on.
-func (g Links) AnswerPasskey(ctx context.Context, c Caller, id postern.DeviceID) error {
+func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	l, err := g.Get(ctx, c, id)
 	switch {
 	case err != nil:
@@ -129,14 +130,14 @@ func (g Links) AnswerPasskey(ctx context.Context, c Caller, id postern.DeviceID)
 }
 
 // Cancel ends the open attempt and gives the slot back.
-func (g Links) Cancel(ctx context.Context, c Caller, id postern.DeviceID) error {
+func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	d, err := g.devices().Get(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	now := g.time()
 	ended, err := g.db.Links.End(ctx, store.LinkEnd{
-		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now, Acts: c.did(now, "device.link-canceled", string(id), d.Name),
+		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now, Acts: did(c, now, "device.link-canceled", string(id), d.Name),
 	})
 	if err == nil && !ended {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")

@@ -1,11 +1,13 @@
-package gateway
+package people
 
 import (
 	"context"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/throttle"
 )
 
 // Identity is somebody at a provider of OpenID Connect, for whom it vouches.
@@ -19,7 +21,7 @@ type Identity struct {
 // TakeSignOn counts a browser that is sent to the provider: for each one something
 // is kept.
 func (g Identities) TakeSignOn(ctx context.Context, address string) error {
-	return takeOf(ctx, g.signOns, network(address), "too many sign-ins; wait a few minutes")
+	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-ins; wait a few minutes")
 }
 
 var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
@@ -54,9 +56,9 @@ func (g Identities) Reenter(ctx context.Context, id postern.UserID, i Identity) 
 	return nil
 }
 
-// confirm refuses a member who has not entered the password again. One without a
+// Confirm refuses a member who has not entered the password again. One without a
 // password has signed in at the provider again instead.
-func (g Users) confirm(ctx context.Context, c Caller, password string) error {
+func (g Users) Confirm(ctx context.Context, c access.Caller, password string) error {
 	if c.Sure {
 		has, err := g.HasPassword(ctx, c.Member.UserID)
 		if err != nil || !has {

@@ -1,18 +1,20 @@
-package gateway
+package people
 
 import (
 	"sync"
 	"testing"
 
+	"postern/internal/access"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 )
 
 func TestNobodyChangesSomebodyMightier(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		admin, other, viewer := o.hire("bob@example.com", postern.Admin), o.hire("carl@example.com", postern.Admin), o.hire("eve@example.com", postern.Viewer)
 		for _, tt := range []struct {
-			by   Actor
+			by   access.Actor
 			of   postern.UserID
 			role postern.Role // "" removes
 			want postern.Reason
@@ -25,7 +27,7 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 			{viewer, other.Member.UserID, "", postern.MissingScope},
 			{o.owner, o.owner.Member.UserID, postern.Admin, postern.ValidationFailed}, // the last one
 			{o.owner, o.owner.Member.UserID, "", postern.ValidationFailed},
-			{Operator(), o.owner.Member.UserID, "", postern.ValidationFailed},
+			{access.Operator(), o.owner.Member.UserID, "", postern.ValidationFailed},
 			{admin, viewer.Member.UserID, "root", postern.ValidationFailed},
 			{admin, "usr_none", postern.Viewer, postern.NotFound},
 			{admin, viewer.Member.UserID, postern.Admin, ""},
@@ -45,7 +47,7 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 				t.Errorf("%s makes %s %q: %v, want %q", tt.by.Member.Email, tt.of, tt.role, err, tt.want)
 			}
 		}
-		acts, err := g.Audit.List(t.Context(), Operator(), o.ws, ActQuery{})
+		acts, err := g.Audit.List(t.Context(), access.Operator(), o.ws, ActQuery{})
 		if err != nil || acts.Data[0].Act != "member.made-admin" || acts.Data[2].Act != "member.removed" || acts.Data[2].Email != "bob@example.com" || acts.Data[2].Name != "carl@example.com" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
@@ -58,11 +60,11 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 }
 
 func TestTwoOwnersWhoLeaveAtOnceLeaveOne(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Owner)
 		var race sync.WaitGroup
-		for _, a := range []Actor{o.owner, bob} {
+		for _, a := range []access.Actor{o.owner, bob} {
 			race.Go(func() {
 				if err := g.Members.Remove(t.Context(), a, o.ws, a.Member.UserID); err != nil && postern.ReasonOf(err) != postern.ValidationFailed {
 					t.Errorf("leave: %v", err)
@@ -77,8 +79,8 @@ func TestTwoOwnersWhoLeaveAtOnceLeaveOne(t *testing.T) {
 }
 
 func TestOperatorLetsPeopleIn(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		ws, err := g.Operators.CreateWorkspace(t.Context(), "acme", "growth")
+	onEachEngine(t, func(t *testing.T, g *server) {
+		ws, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "acme", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +118,7 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if _, _, err := g.Users.Create(t.Context(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("twice: %v", err)
 		}
-		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,16 +132,16 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 }
 
 func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
-		if _, _, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: "eve@example.com"}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: "eve@example.com"}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("of nobody: %v", err)
 		}
-		_, older, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
+		_, older, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, token, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
+		_, token, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +166,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
-		_, token, err = g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
+		_, token, err = g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}

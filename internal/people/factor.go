@@ -1,4 +1,4 @@
-package gateway
+package people
 
 import (
 	"context"
@@ -207,7 +207,7 @@ func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
 // is given. All other sessions of the user end. The recovery codes are nil when the
 // user has some.
 func (g SecondFactors) AddPasskey(ctx context.Context, self Self, name string, state, answer []byte) (recovery []string, err error) {
-	if err := checkName("/name", name); err != nil {
+	if err := postern.CheckName("/name", name); err != nil {
 		return nil, err
 	}
 	p, err := g.person(ctx, self.ID)

@@ -1,4 +1,4 @@
-package gateway
+package people
 
 import (
 	"errors"
@@ -6,14 +6,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"postern/internal/access"
+	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
 const goodPassword = "four plain words here"
 
 // first sets the server up.
-func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
+func first(t *testing.T, g *server) (postern.User, postern.Member) {
 	t.Helper()
 	token, err := g.Users.OpenSetUp(t.Context())
 	if err != nil || token == "" {
@@ -31,7 +35,7 @@ func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
 }
 
 func TestSetUpLinkMakesOneOwner(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		older, err := g.Users.OpenSetUp(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +79,8 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 }
 
 func TestFirstUserOwnsWhatThereIs(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		before, err := g.Operators.CreateWorkspace(t.Context(), "before", "growth")
+	onEachEngine(t, func(t *testing.T, g *server) {
+		before, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "before", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,12 +120,12 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n", strings.Repeat("a", 250) + "@example.com"} {
-		if got, err := checkEmail(email); err == nil && strings.TrimSpace(email) != got {
+		if got, err := CheckEmail(email); err == nil && strings.TrimSpace(email) != got {
 			t.Errorf("%q is taken as %q", email, got)
 		}
 	}
 	for _, email := range []string{"\u202eada@example.com", "a\u200bda@example.com"} {
-		if _, err := checkEmail(email); err == nil {
+		if _, err := CheckEmail(email); err == nil {
 			t.Errorf("%q is taken", email)
 		}
 	}
@@ -136,7 +140,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		got, err := g.Users.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
 		if err != nil || got.ID != u.ID {
@@ -208,13 +212,13 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 }
 
 // sessionOf is a session of a user that lasts.
-func sessionOf(g *Gateway, u postern.User) SignIn {
+func sessionOf(g *server, u postern.User) SignIn {
 	return SignIn{TokenHash: "token", UserID: u.ID, Epoch: u.Epoch, Data: []byte("x"), ExpiresAt: g.time().Add(1e12)}
 }
 
 // A password may be checked, and be another one before the session is there.
 func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		first(t, g)
 		in := func(password string) postern.User {
 			u, err := g.Users.SignIn(t.Context(), "", "ada@example.com", password)
@@ -269,7 +273,7 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 }
 
 func TestNewPasswordEndsAllSessions(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
@@ -296,9 +300,9 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 }
 
 func TestMemberMayWhatTheRoleAllows(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, m := first(t, g)
-		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,24 +314,24 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
 		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
-			by := Actor{Member: m}
+			by := access.Actor{Member: m}
 			by.Member.Role = role
-			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, NewKey{Name: "k"}); reasonOrNone(err) != want {
+			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(err) != want {
 				t.Errorf("%s makes a key: %v", role, err)
 			}
-			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
+			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys.List(t.Context(), Actor{}, m.WorkspaceID, Page{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
-		developer := Actor{Member: m}
+		developer := access.Actor{Member: m}
 		developer.Member.Role = postern.Developer
 		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
-		acts, err := g.Audit.List(t.Context(), Actor{Member: m}, m.WorkspaceID, ActQuery{})
+		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
 		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID || acts.Data[2].Act != "user.set-up" || acts.Data[2].Address != "192.0.2.1" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
@@ -342,7 +346,7 @@ func reasonOrNone(err error) postern.Reason {
 }
 
 func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
 			if err := g.SignIns.Create(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
@@ -352,7 +356,7 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if s, ok, err := g.SignIns.Get(t.Context(), "ended"); ok || err != nil {
 			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
-		if err := g.Maintenance.RemoveOld(t.Context(), Retention{Events: day, Messages: day, Audit: day}); err != nil {
+		if err := g.Maintenance.RemoveOld(t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)

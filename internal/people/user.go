@@ -1,4 +1,4 @@
-package gateway
+package people
 
 import (
 	"context"
@@ -8,14 +8,17 @@ import (
 	"strings"
 	"unicode"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 )
 
 // OpenSetUp makes the token of a set-up link, in place of an earlier one; "" when
 // somebody can sign in already.
 func (g Users) OpenSetUp(ctx context.Context) (token string, err error) {
-	token = randomToken()
+	token = seal.NewToken()
 	ok, err := g.db.Users.SetSetUpToken(ctx, hashToken(token))
 	if err != nil || !ok {
 		return "", err
@@ -56,11 +59,11 @@ type SetUp struct {
 // that there are already: whoever has the link runs the server. A token is used
 // once.
 func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
-	email, err := checkEmail(in.Email)
+	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return postern.User{}, err
 	}
-	if err := checkName("/workspace", in.Workspace); err != nil {
+	if err := postern.CheckName("/workspace", in.Workspace); err != nil {
 		return postern.User{}, err
 	}
 	if err := checkPassword(in.Password, email); err != nil {
@@ -81,12 +84,12 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 	return u, g.db.Users.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
 }
 
-// checkEmail gives an address as it is kept: in lower case, without a name.
-func checkEmail(text string) (string, error) {
+// CheckEmail gives an address as it is kept: in lower case, without a name.
+func CheckEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
 	unseen := strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) // such as what turns text around
-	if err != nil || a.Address != text || len(text) > maxEmail || !cleanText(text) || unseen {
+	if err != nil || a.Address != text || len(text) > maxEmail || !postern.IsPlainText(text) || unseen {
 		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil
@@ -184,14 +187,14 @@ func (g Members) Memberships(ctx context.Context, id postern.UserID) ([]postern.
 }
 
 // AllMemberships lists the workspaces of a user page by page.
-func (g Members) AllMemberships(ctx context.Context, id postern.UserID, p Page) (List[postern.Member], error) {
+func (g Members) AllMemberships(ctx context.Context, id postern.UserID, p paging.Page) (paging.List[postern.Member], error) {
 	own := postern.WorkspaceID(id) // cursors are the user's
 	sp, err := g.open(own, "workspaces", p)
 	if err != nil {
-		return List[postern.Member]{}, err
+		return paging.List[postern.Member]{}, err
 	}
 	rows, err := g.db.Members.Memberships(ctx, id, sp)
-	return page(g.core, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
+	return paging.Cut(g.cursors, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
 }
 
 // ErrUnknownPlan means that a workspace has a plan that this server does not know.
@@ -199,20 +202,20 @@ var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server doe
 
 // Caller is the caller that a user is in a workspace. Of a workspace with an
 // unknown plan it gives the member alone, with ErrUnknownPlan.
-func (g Members) Caller(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
+func (g Members) Caller(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (access.Caller, error) {
 	m, err := g.db.Members.Get(ctx, ws, id)
 	if err != nil {
-		return Caller{}, err
+		return access.Caller{}, err
 	}
 	w, err := g.db.Workspaces.Get(ctx, ws)
 	if err != nil {
-		return Caller{}, err
+		return access.Caller{}, err
 	}
 	plan, ok := w.Entitlement()
 	if !ok {
-		return Caller{Member: m}, ErrUnknownPlan
+		return access.Caller{Member: m}, ErrUnknownPlan
 	}
-	return Caller{Key: postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()}, Plan: plan, Member: m}, nil
+	return access.Caller{Key: postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()}, Plan: plan, Member: m}, nil
 }
 
 // Email is the address of a user; "" when there is no such user.
