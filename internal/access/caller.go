@@ -18,14 +18,26 @@ type Caller struct {
 	Member  postern.Member // zero for an API key
 	Address string         // of the member's browser
 	Sure    bool           // the member has just signed in again at the identity provider
+
+	operator bool // every scope, on every plan
+}
+
+// OperatorIn is the caller for an operator in a workspace: every scope and every
+// device, on every plan.
+func OperatorIn(ws postern.WorkspaceID, plan postern.Plan) Caller {
+	return Caller{Key: postern.Key{WorkspaceID: ws, Scopes: postern.Scopes()}, Plan: plan, operator: true}
 }
 
 // Workspace is the workspace that the caller belongs to.
 func (c Caller) Workspace() postern.WorkspaceID { return c.Key.WorkspaceID }
 
-// Permit checks the plan, then the scopes.
+// Permit checks that there is a caller, then the plan, then the scopes: it returns
+// Unauthorized, PlanWithoutAPI or MissingScope.
 func (c Caller) Permit(scopes ...postern.Scope) error {
-	if !c.Plan.API && c.Member.UserID == "" {
+	if c.Key.WorkspaceID == "" {
+		return errNobody
+	}
+	if !c.Plan.API && c.Member.UserID == "" && !c.operator {
 		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan has no API access; change the plan")
 	}
 	for _, s := range scopes {
@@ -35,6 +47,8 @@ func (c Caller) Permit(scopes ...postern.Scope) error {
 	}
 	return nil
 }
+
+var errNobody = postern.Errorf(postern.Unauthorized, "sign in, or send an API key")
 
 func (c Caller) lacks(s postern.Scope) error {
 	if c.Member.UserID != "" {
@@ -47,10 +61,13 @@ func (c Caller) lacks(s postern.Scope) error {
 // PermitWhole is [Caller.Permit] for figures about all devices together. A key that
 // is limited to devices is refused.
 func (c Caller) PermitWhole(scopes ...postern.Scope) error {
+	if err := c.Permit(scopes...); err != nil {
+		return err
+	}
 	if c.Key.Devices != nil {
 		return postern.Errorf(postern.ResourceNotAllowed, "this key may not see figures of the whole workspace")
 	}
-	return c.Permit(scopes...)
+	return nil
 }
 
 // Allow checks the key's list of devices.

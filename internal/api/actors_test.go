@@ -41,9 +41,9 @@ func linking(t *tenant) string {
 
 func (t *tenant) showCode(id postern.DeviceID, text string, until time.Time) {
 	t.t.Helper()
-	changes := t.g.Links.Watch(id)
+	changes := t.g.Sessions.WatchLink(id)
 	defer changes.Close()
-	t.g.Links.ShowCode(t.openLink(id), text, postern.TimeOf(until))
+	t.g.Sessions.ShowCode(t.openLink(id), text, postern.TimeOf(until))
 	select {
 	case <-changes.C():
 	case <-time.After(10 * time.Second):

@@ -61,8 +61,12 @@ func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInpu
 // that is slow holds one page in memory and no more; one that takes nothing
 // for [streamWrite] is dropped.
 func (a *API) followEvents(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
-	logged, key := a.gateway.Events.Watch(q.caller), a.watchKey(q, "streamEvents")
+	logged := log.Watch()
 	defer logged.Close()
+	key, err := a.watchKey(q, "streamEvents")
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
 	defer key.changed.Close()
 	for {
 		list, more, err := log.Next(ctx)

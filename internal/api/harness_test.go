@@ -227,7 +227,7 @@ func (t *tenant) link(d postern.Device) {
 		t.t.Fatal(err)
 	}
 	row := t.openLink(d.ID)
-	if err := t.g.Links.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := t.g.Sessions.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -239,7 +239,7 @@ func (t *tenant) openLink(id postern.DeviceID) store.LinkRow {
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	row, ok, err := t.g.Links.OpenOf(t.t.Context(), d)
+	row, ok, err := t.g.Sessions.OpenLink(t.t.Context(), d)
 	if err != nil || !ok {
 		t.t.Fatalf("open link of %s: %v %v", id, ok, err)
 	}

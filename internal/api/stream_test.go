@@ -100,7 +100,7 @@ func TestStreamOfCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mine.g.Links.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := mine.g.Sessions.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []*follower{f, late} {

@@ -52,7 +52,7 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handle
 		return g.Workspaces.Create(r.Context(), access.Operator(), gateway.NewWorkspace{Name: in.Name, Plan: in.Plan})
 	}))
 	mux.HandleFunc("GET /workspaces", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Workspaces.List(r.Context())
+		return g.Workspaces.List(r.Context(), access.Operator())
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/plan", admin(func(r *http.Request, in newPlan) (any, error) {
 		return none{}, g.Workspaces.SetPlan(r.Context(), access.Operator(), workspaceOf(r), in.Plan)
@@ -69,13 +69,13 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handle
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/keys", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Keys.ListForOperator(r.Context(), workspaceOf(r))
+		return g.Keys.ListForOperator(r.Context(), access.Operator(), workspaceOf(r))
 	}))
 	mux.HandleFunc("DELETE /workspaces/{ws}/keys/{key}", admin(func(r *http.Request, _ none) (any, error) {
 		return none{}, g.Keys.Revoke(r.Context(), access.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Devices.ListForOperator(r.Context(), workspaceOf(r))
+		return g.Devices.ListForOperator(r.Context(), access.Operator(), workspaceOf(r))
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, func(r *http.Request, c access.Caller, in newDevice) (any, error) {
 		made, err := g.Devices.Create(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
@@ -127,7 +127,7 @@ func userCommands(mux *http.ServeMux, p *people.People, base string) {
 // operator acts in the workspace of the path with every right.
 func operator[In any](g *gateway.Gateway, do func(*http.Request, access.Caller, In) (any, error)) func(*http.Request, In) (any, error) {
 	return func(r *http.Request, in In) (any, error) {
-		c, err := g.Workspaces.Caller(r.Context(), workspaceOf(r))
+		c, err := g.Workspaces.Caller(r.Context(), access.Operator(), workspaceOf(r))
 		if err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
 	s.recorded("device", "device.created Support", "device.link-opened Support", "device.link-shared Support", "device.link-canceled Support", "device.paused Support", "device.resumed Support", "device.unlinked Support", "device.deleted Support")
 
-	key, err := s.g.Workspaces.Caller(t.Context(), s.workspace())
+	key, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), s.workspace())
 	if err == nil {
 		_, err = s.g.Devices.Create(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
 	}

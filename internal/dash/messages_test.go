@@ -236,7 +236,7 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d messages, %v", len(list), err)
 	}
-	owner, err := s.g.Workspaces.Caller(t.Context(), d.WorkspaceID)
+	owner, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), d.WorkspaceID)
 	if err != nil {
 		t.Fatal(err)
 	}

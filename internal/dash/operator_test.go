@@ -74,7 +74,7 @@ func TestOperatorPagesAreForOperatorsAlone(t *testing.T) {
 	ada.saysNot("/", `href="/operator"`)
 	s.as(postern.Viewer)
 	check("a viewer", ada, http.StatusNotFound)
-	list, err := s.g.Workspaces.List(t.Context())
+	list, err := s.g.Workspaces.List(t.Context(), access.Operator())
 	if err != nil || len(list) != 1 || list[0].Plan != "enterprise" || list[0].Limits != (postern.Limits{}) {
 		t.Errorf("the workspaces are %+v, %v", list, err)
 	}
@@ -210,7 +210,7 @@ func TestOperatorMakesAWorkspaceForSomebody(t *testing.T) {
 	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="owner-error"`) {
 		t.Errorf("an address that is none is answered %d", p.status)
 	}
-	if list, err := s.g.Workspaces.List(t.Context()); err != nil || len(list) != 1 {
+	if list, err := s.g.Workspaces.List(t.Context(), access.Operator()); err != nil || len(list) != 1 {
 		t.Errorf("a refused form makes a workspace: %v, %v", list, err)
 	}
 	form.Set("owner", guest)

@@ -131,6 +131,7 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		"no scope":     {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
 		"some devices": {postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed},
 	} {
+		tt.key.WorkspaceID = s.workspace()
 		caller := access.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
 		_, err1 := s.g.Statistics.MessageSpans(t.Context(), caller, gateway.LastDay())
 		_, err2 := s.g.Statistics.AttemptSpans(t.Context(), caller, gateway.LastDay())

@@ -215,7 +215,7 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := s.g.Workspaces.Caller(t.Context(), ws.ID)
+	other, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), ws.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

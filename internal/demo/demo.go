@@ -112,7 +112,7 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	keys, err := d.gateway.Keys.ListForOperator(ctx, ws.ID)
+	keys, err := d.gateway.Keys.ListForOperator(ctx, access.Operator(), ws.ID)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 }
 
 func (d *demo) workspace(ctx context.Context) (postern.Workspace, error) {
-	list, err := d.gateway.Workspaces.List(ctx)
+	list, err := d.gateway.Workspaces.List(ctx, access.Operator())
 	if err != nil {
 		return postern.Workspace{}, err
 	}

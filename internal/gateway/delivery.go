@@ -22,11 +22,14 @@ type DeliveryQuery struct {
 
 // List lists an endpoint's deliveries, newest first.
 func (g Deliveries) List(ctx context.Context, c access.Caller, id postern.EndpointID, q DeliveryQuery) (paging.List[postern.Delivery], error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.Delivery]{}, err
+	}
 	types, err := deliveryTypes(q.Types)
 	if err != nil {
 		return paging.List[postern.Delivery]{}, err
 	}
-	if _, err := g.webhooks().Get(ctx, c, id); err != nil {
+	if _, err := g.webhooks().get(ctx, c, id); err != nil {
 		return paging.List[postern.Delivery]{}, err
 	}
 	kind := "deliveries " + string(id)
@@ -66,7 +69,10 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 
 // Test sends a webhook.test to an active endpoint, like any event.
 func (g Webhooks) Test(ctx context.Context, c access.Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
-	e, err := g.Get(ctx, c, id)
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return Created[postern.Delivery]{}, err
+	}
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Delivery]{}, err
 	}
@@ -88,6 +94,9 @@ type DeliveryLog struct {
 
 // Get finds one delivery.
 func (g Deliveries) Get(ctx context.Context, c access.Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return l, err
+	}
 	l.Delivery, l.Body, err = g.get(ctx, c, id)
 	if err != nil {
 		return DeliveryLog{}, err
@@ -106,7 +115,7 @@ func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.Deliver
 	if err != nil {
 		return postern.Delivery{}, nil, err
 	}
-	if _, err := g.webhooks().Get(ctx, c, d.EndpointID); err != nil {
+	if _, err := g.webhooks().get(ctx, c, d.EndpointID); err != nil {
 		return postern.Delivery{}, nil, err
 	}
 	if d.DeviceID == "" { // a notice
@@ -118,6 +127,9 @@ func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.Deliver
 // Retry delivers an event again, with its id and its bytes. One that is
 // on its way already is tried at once.
 func (g Deliveries) Retry(ctx context.Context, c access.Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return Created[postern.Delivery]{}, err
+	}
 	if _, _, err := g.get(ctx, c, id); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
@@ -135,7 +147,10 @@ func (g Deliveries) Retry(ctx context.Context, c access.Caller, id postern.Deliv
 // Hours gives what an endpoint's attempts came to, hour by hour: in the
 // hours that begin from since until before until; 0 is a day ago, and now.
 func (g Webhooks) Hours(ctx context.Context, c access.Caller, id postern.EndpointID, since, until postern.Time) (paging.List[postern.EndpointHour], error) {
-	if _, err := g.Get(ctx, c, id); err != nil {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.EndpointHour]{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
 		return paging.List[postern.EndpointHour]{}, err
 	}
 	until = cmp.Or(until, g.time())

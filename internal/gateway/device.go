@@ -12,6 +12,9 @@ import (
 
 // List lists the devices the caller may see, newest first.
 func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Device], error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return paging.List[postern.Device]{}, err
+	}
 	sp, err := g.open(c.Workspace(), "devices", p)
 	if err != nil {
 		return paging.List[postern.Device]{}, err
@@ -21,7 +24,10 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 }
 
 // ListForOperator lists a workspace's devices for the operator.
-func (g Devices) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]postern.Device, error) {
+func (g Devices) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Device, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
@@ -37,6 +43,9 @@ type NewDevice struct {
 
 // Create makes a device that waits to be linked. It takes no slot yet.
 func (g Devices) Create(ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return Created[postern.Device]{}, err
+	}
 	if c.Key.Devices != nil {
 		return Created[postern.Device]{}, postern.Errorf(postern.ResourceNotAllowed, "a key limited to devices cannot create one")
 	}
@@ -56,6 +65,14 @@ func (g Devices) Create(ctx context.Context, c access.Caller, in NewDevice, idem
 
 // Get finds one device.
 func (g Devices) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return postern.Device{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds a device that the caller may use.
+func (g Devices) get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	d, err := g.db.Devices.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Device{}, err
@@ -67,7 +84,10 @@ func (g Devices) Get(ctx context.Context, c access.Caller, id postern.DeviceID) 
 // removed by the session engine. It waits a moment for the network's answer to
 // the unlink, which otherwise comes later.
 func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceID) error {
-	d, err := g.Get(ctx, c, id)
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -86,7 +106,7 @@ func (g Devices) DeleteByPassword(ctx context.Context, c access.Caller, id poste
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
 	}
-	d, err := g.Get(ctx, c, id)
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -137,7 +157,10 @@ func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes 
 // Unlink removes a device's link and keeps the device. The vendor is told by
 // the session engine, as soon as it can be.
 func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Get(ctx, c, id)
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return d, err
 	}

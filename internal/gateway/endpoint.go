@@ -23,6 +23,9 @@ type EndpointChange struct {
 // Change changes an endpoint. A new URL takes the place of the old one
 // once it has answered the handshake.
 func (g Webhooks) Change(ctx context.Context, c access.Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	if in.URL != "" { // it gives the key's reach to another receiver, like making an endpoint
 		if err := c.Permit(postern.MessagesRead, postern.EventsRead); err != nil {
 			return postern.Endpoint{}, err
@@ -54,7 +57,7 @@ func (g Webhooks) Change(ctx context.Context, c access.Caller, id postern.Endpoi
 // change is for an endpoint that the caller may use, also after the change. It is
 // written down as an act.
 func (g Webhooks) change(ctx context.Context, c access.Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
-	e, err := g.Get(ctx, c, id)
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
@@ -150,6 +153,9 @@ func ask(e *postern.Endpoint, now postern.Time) {
 // Verify starts the handshake anew: that of the new URL if there is
 // one, and otherwise the endpoint's own, until which it gets nothing.
 func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
@@ -167,6 +173,9 @@ func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.Endpoi
 // Pause stops deliveries to an endpoint. What is recorded meanwhile it
 // gets when it is resumed.
 func (g Webhooks) Pause(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	return g.change(ctx, c, id, "webhook.paused", func(e *postern.Endpoint) error {
 		switch e.Status {
 		case postern.EndpointPaused:
@@ -182,6 +191,9 @@ func (g Webhooks) Pause(ctx context.Context, c access.Caller, id postern.Endpoin
 // Resume starts deliveries again after a pause or a failure: the
 // endpoint is verified and then catches up.
 func (g Webhooks) Resume(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.resumed", func(e *postern.Endpoint) error {
 		if e.Status != postern.EndpointActive && e.Status != postern.EndpointPending {

@@ -32,6 +32,9 @@ type LoggedEvent struct {
 // List reads the log of what the caller may see, oldest first. Behind a
 // place whose next event was removed it gives EventsExpired.
 func (g Events) List(ctx context.Context, c access.Caller, q EventQuery) (paging.List[LoggedEvent], error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return paging.List[LoggedEvent]{}, err
+	}
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return paging.List[LoggedEvent]{}, err
@@ -71,6 +74,9 @@ func (r *LogReader) Start() postern.EventID { return r.start }
 // Follow reads the log from behind an event, or, without one, what is
 // recorded from now on.
 func (g Events) Follow(ctx context.Context, c access.Caller, q EventQuery) (*LogReader, error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return nil, err
+	}
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return nil, err
@@ -99,10 +105,9 @@ func (r *LogReader) Next(ctx context.Context) (list []LoggedEvent, more bool, er
 	return r.next(ctx, paging.DefaultLimit)
 }
 
-// Watch tells of every event of the caller's workspace until the
-// listener is closed.
-func (g Events) Watch(c access.Caller) *store.Listener {
-	return g.db.Listen(store.EventLogged, string(c.Workspace()))
+// Watch tells of every event of the reader's workspace until the listener is closed.
+func (r *LogReader) Watch() *store.Listener {
+	return r.g.db.Listen(store.EventLogged, string(r.ws))
 }
 
 // openLog checks the filters. The device is looked up, so that a wrong one is
@@ -115,7 +120,7 @@ func (g Events) openLog(ctx context.Context, c access.Caller, q EventQuery) (*Lo
 	r := &LogReader{g: g.core, ws: c.Workspace(), filter: store.EventFilter{Types: types, Devices: c.Key.Devices}}
 	if q.DeviceID != "" {
 		r.filter.Devices = []postern.DeviceID{q.DeviceID}
-		_, err = g.devices().Get(ctx, c, q.DeviceID)
+		_, err = g.devices().get(ctx, c, q.DeviceID)
 	}
 	return r, err
 }

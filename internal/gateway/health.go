@@ -22,7 +22,10 @@ type Health struct {
 // Health lists what became of a device, the newest first, as far back as
 // events are kept.
 func (g Devices) Health(ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page) (paging.List[Health], error) {
-	if _, err := g.Get(ctx, c, id); err != nil {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return paging.List[Health]{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
 		return paging.List[Health]{}, err
 	}
 	kind := "health " + string(id)

@@ -81,11 +81,14 @@ func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
 	return true
 }
 
-// Watch tells of every change of the workspace's keys and of its plan
-// until the listener is closed. Authenticate knows of a change before it is
-// told here.
-func (g Keys) Watch(c access.Caller) *store.Listener {
-	return g.db.Listen(store.KeyChanged, string(c.Workspace()))
+// Watch tells of every change of the workspace's keys and of its plan until the
+// listener is closed. Authenticate knows of a change before it is told here. Every
+// caller may watch: what is told is that something has changed, not what.
+func (g Keys) Watch(c access.Caller) (*store.Listener, error) {
+	if err := c.Permit(); err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.KeyChanged, string(c.Workspace())), nil
 }
 
 func unauthorized() error {
@@ -258,7 +261,10 @@ func (g Keys) Any(ctx context.Context, by access.Actor, ws postern.WorkspaceID) 
 }
 
 // ListForOperator lists all keys of a workspace for the operator.
-func (g Keys) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
+func (g Keys) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Key, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}

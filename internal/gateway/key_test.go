@@ -108,7 +108,7 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := g.Workspaces.Caller(ctx, ws.ID)
+		all, err := g.Workspaces.Caller(ctx, access.Operator(), ws.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestReplayShowsNoSecretToAKeyThatMayNotSeeTheEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := g.Workspaces.Caller(ctx, ws.ID)
+		all, err := g.Workspaces.Caller(ctx, access.Operator(), ws.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,10 @@ type LinkPage struct {
 // Open makes the page of a device's open link attempt, in place of an
 // earlier one. The attempt stays open as long as its page.
 func (g LinkPages) Open(ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
-	d, err := g.devices().Get(ctx, c, id)
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return Created[LinkPage]{}, err
+	}
+	d, err := g.devices().get(ctx, c, id)
 	if err != nil {
 		return Created[LinkPage]{}, err
 	}
@@ -63,6 +66,19 @@ func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, er
 	}
 	v.Link, err = g.links().shown(p.Link)
 	return v, err
+}
+
+// Watch tells of every change of a page's link attempt, to the browser that has the
+// page, until the listener is closed.
+func (g LinkPages) Watch(ctx context.Context, token, browser string) (*store.Listener, error) {
+	v, err := g.Get(ctx, token, browser)
+	if err == nil && v.Free {
+		err = ErrPageGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.LinkChanged, string(v.Link.DeviceID)), nil
 }
 
 // Bind gives a page to a browser that nobody has it before, and returns

@@ -25,6 +25,9 @@ type NewMessage struct {
 // Send accepts a message: it is durable, its unit of the quota is spent and its
 // network id chosen. The session engine sends it.
 func (g Messages) Send(ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return Created[postern.Message]{}, err
+	}
 	if err := c.Allow(in.DeviceID); err != nil {
 		return Created[postern.Message]{}, err
 	}
@@ -90,6 +93,14 @@ func parseRecipient(s string) (chat, to string, ok bool) {
 
 // Get finds one message.
 func (g Messages) Get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return postern.Message{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds a message of a device that the caller may use.
+func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	m, err := g.db.Messages.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Message{}, err
@@ -114,13 +125,16 @@ type MessageQuery struct {
 
 // List lists the messages the caller may see, newest first.
 func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (paging.List[postern.Message], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[postern.Message]{}, err
+	}
 	sp, err := g.open(c.Workspace(), "messages", q.Page)
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
 	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived}
 	if q.DeviceID != "" {
-		if _, err := g.devices().Get(ctx, c, q.DeviceID); err != nil {
+		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
 		}
 		f.Devices = []postern.DeviceID{q.DeviceID}
@@ -131,6 +145,9 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 
 // RecordExport writes into the audit log that a member takes messages away as a file.
 func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return err
+	}
 	for _, act := range did(c, g.time(), "message.exported", "", "") {
 		err = g.db.Audit.Record(ctx, act)
 	}

@@ -15,7 +15,10 @@ const pausedByUser = "user"
 // is resumed. What is queued waits. Pausing twice changes nothing; a device that
 // the plan holds is from now on held by its owner too.
 func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Get(ctx, c, id)
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Device{}, err
 	}
@@ -36,7 +39,10 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 // Resume lets a paused device connect again, if the plan has room for it. One
 // that is not paused stays as it is.
 func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Get(ctx, c, id)
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Device{}, err
 	}

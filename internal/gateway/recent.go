@@ -5,6 +5,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/paging"
+	"postern/internal/postern"
 )
 
 // RecentEvents are events, newest first.
@@ -17,6 +18,9 @@ type RecentEvents struct {
 // Recent reads the log of what the caller may see from its end backwards. A
 // page may be empty and still have older ones behind it.
 func (g Events) Recent(ctx context.Context, c access.Caller, q EventQuery) (RecentEvents, error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return RecentEvents{}, err
+	}
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return RecentEvents{}, err
@@ -55,6 +59,9 @@ func (r *LogReader) back(ctx context.Context) (paging.List[LoggedEvent], error) 
 // earlier call gave, and gives the place behind what it has looked at. They come
 // oldest first, at most a page of them; more tells that there may be more.
 func (g Events) New(ctx context.Context, c access.Caller, q EventQuery) (list []LoggedEvent, place string, more bool, err error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return list, place, more, err
+	}
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return nil, "", false, err

@@ -19,11 +19,14 @@ type NewReplay struct {
 
 // Create starts to deliver a part of the log again to an active endpoint.
 func (g Replays) Create(ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+		return Created[postern.Replay]{}, err
+	}
 	now := g.time()
 	if err := in.check(); err != nil {
 		return Created[postern.Replay]{}, err
 	}
-	e, err := g.webhooks().Get(ctx, c, id)
+	e, err := g.webhooks().get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Replay]{}, err
 	}
@@ -52,11 +55,19 @@ func (in NewReplay) check() error {
 
 // Get finds one replay.
 func (g Replays) Get(ctx context.Context, c access.Caller, id postern.ReplayID) (postern.Replay, error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return postern.Replay{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds a replay to an endpoint that the caller may use.
+func (g Replays) get(ctx context.Context, c access.Caller, id postern.ReplayID) (postern.Replay, error) {
 	r, err := g.db.Replays.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Replay{}, err
 	}
-	if _, err := g.webhooks().Get(ctx, c, r.EndpointID); err != nil {
+	if _, err := g.webhooks().get(ctx, c, r.EndpointID); err != nil {
 		return postern.Replay{}, err
 	}
 	return r, nil
@@ -64,7 +75,10 @@ func (g Replays) Get(ctx context.Context, c access.Caller, id postern.ReplayID) 
 
 // List lists the replays to an endpoint, newest first.
 func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointID, p paging.Page) (paging.List[postern.Replay], error) {
-	if _, err := g.webhooks().Get(ctx, c, id); err != nil {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.Replay]{}, err
+	}
+	if _, err := g.webhooks().get(ctx, c, id); err != nil {
 		return paging.List[postern.Replay]{}, err
 	}
 	kind := "replays " + string(id)
@@ -82,7 +96,10 @@ func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointI
 // Stop keeps a replay from queueing more. What it has queued, a hundred
 // or so, is still delivered.
 func (g Replays) Stop(ctx context.Context, c access.Caller, id postern.ReplayID) error {
-	if _, err := g.Get(ctx, c, id); err != nil {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
 		return err
 	}
 	now := g.time()

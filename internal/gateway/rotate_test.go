@@ -15,7 +15,7 @@ func TestSuccessorOfAKey(t *testing.T) {
 		now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 		g.now = func() time.Time { return now }
 		all, _ := newKey(t, g, NewKey{})
-		op, err := g.Workspaces.Caller(ctx, all.WorkspaceID)
+		op, err := g.Workspaces.Caller(ctx, access.Operator(), all.WorkspaceID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 		if _, _, err := g.Keys.Rotate(t.Context(), access.Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a revoked key = %v", err)
 		}
-		list, err := g.Keys.ListForOperator(t.Context(), key.WorkspaceID)
+		list, err := g.Keys.ListForOperator(t.Context(), access.Operator(), key.WorkspaceID)
 		if err != nil || len(list) != 1 {
 			t.Errorf("keys = %+v, %v", list, err)
 		}
@@ -91,7 +91,7 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, secret := newKey(t, g, NewKey{})
-		list, err := g.Keys.ListForOperator(t.Context(), key.WorkspaceID)
+		list, err := g.Keys.ListForOperator(t.Context(), access.Operator(), key.WorkspaceID)
 		if err != nil || !slices.Equal(list[0].Scopes, postern.Scopes()) || list[0].LastFour != secret[len(secret)-4:] || list[0].Devices != nil {
 			t.Errorf("a key made without scopes is listed as %+v, %v", list, err)
 		}
@@ -104,7 +104,7 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 			}
 		}
 		other, _ := newKey(t, g, NewKey{})
-		op, err := g.Workspaces.Caller(t.Context(), other.WorkspaceID)
+		op, err := g.Workspaces.Caller(t.Context(), access.Operator(), other.WorkspaceID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 			t.Errorf("no workspace = %v", err)
 		}
 		keep := Retention{Events: 30 * day, Messages: 90 * day}
-		list, err := g.Workspaces.List(ctx)
+		list, err := g.Workspaces.List(ctx, access.Operator())
 		if err != nil || keep.of(list[0]) != (Retention{Events: 3 * day, Messages: 90 * day}) {
 			t.Errorf("kept for %+v, %v", keep.of(list[0]), err)
 		}

@@ -45,7 +45,7 @@ func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.D
 	if g.sandbox == nil {
 		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
 	}
-	return g.devices().Get(ctx, c, id)
+	return g.devices().get(ctx, c, id)
 }
 
 // linkedDevice is a sandbox device that has an account.
@@ -62,6 +62,9 @@ func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id pos
 // entered. Without a number the phone is the one that the attempt names, or one
 // of the device's own.
 func (g SandboxPhones) Scan(ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string) (string, error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return "", err
+	}
 	d, err := g.device(ctx, c, id)
 	if err != nil {
 		return "", err
@@ -102,7 +105,7 @@ func (g SandboxPhones) awaitLinked(ctx context.Context, c access.Caller, id post
 	changes := g.db.Listen(store.DeviceChanged, string(id))
 	defer changes.Close()
 	for {
-		d, err := g.devices().Get(context.WithoutCancel(ctx), c, id)
+		d, err := g.devices().get(context.WithoutCancel(ctx), c, id)
 		if err != nil || d.Status != postern.Linking && d.Status != postern.Connecting {
 			return err
 		}
@@ -140,7 +143,7 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 	changes := g.db.Listen(store.LinkChanged, string(id))
 	defer changes.Close()
 	for {
-		l, err := g.links().Get(ctx, c, id)
+		l, err := g.links().get(ctx, c, id)
 		if err != nil {
 			return l, err
 		}
@@ -161,6 +164,9 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 
 // Inbound lets a contact write to the device's account.
 func (g SandboxPhones) Inbound(ctx context.Context, c access.Caller, id postern.DeviceID, from, body string) (networkID string, err error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return networkID, err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return "", err
@@ -179,11 +185,14 @@ func (g SandboxPhones) Inbound(ctx context.Context, c access.Caller, id postern.
 
 // Receipt lets the recipient of an outbound message confirm it.
 func (g SandboxPhones) Receipt(ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	m, err := g.messages().Get(ctx, c, message)
+	m, err := g.messages().get(ctx, c, message)
 	if err != nil {
 		return err
 	}
@@ -195,6 +204,9 @@ func (g SandboxPhones) Receipt(ctx context.Context, c access.Caller, id postern.
 
 // Fault makes the simulated vendor misbehave towards the device.
 func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.DeviceID, kind string) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
@@ -213,6 +225,9 @@ func SandboxFaults() []string {
 // Offline keeps the device from the simulated vendor for a time; none
 // lets it come back.
 func (g SandboxPhones) Offline(ctx context.Context, c access.Caller, id postern.DeviceID, seconds int) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
@@ -225,6 +240,9 @@ func (g SandboxPhones) Offline(ctx context.Context, c access.Caller, id postern.
 
 // List is what the phone of the device's account shows.
 func (g SandboxPhones) List(ctx context.Context, c access.Caller, id postern.DeviceID) ([]PhoneMessage, error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return nil, err
+	}
 	d, err := g.device(ctx, c, id)
 	if err != nil {
 		return nil, err

@@ -24,12 +24,15 @@ type MessageSearch struct {
 // for people: other than [Gateway.Messages] it never looks through everything for
 // one page, so that a page may be short, or empty, with a next one behind it.
 func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) (paging.List[postern.Message], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[postern.Message]{}, err
+	}
 	before, err := g.cursors.Number(c.Workspace(), "search", q.Page.Cursor)
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
 	if q.DeviceID != "" { // a wrong one is an error and not an empty list
-		if _, err := g.devices().Get(ctx, c, q.DeviceID); err != nil {
+		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
 		}
 	}
@@ -47,7 +50,10 @@ func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) 
 
 // Chats lists the chats of a device; the one with the newest message comes first.
 func (g Messages) Chats(ctx context.Context, c access.Caller, device postern.DeviceID, p paging.Page) (paging.List[store.Chat], error) {
-	if _, err := g.devices().Get(ctx, c, device); err != nil {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	if _, err := g.devices().get(ctx, c, device); err != nil {
 		return paging.List[store.Chat]{}, err
 	}
 	kind := "chats " + string(device) // a place in another device's list is none in this one

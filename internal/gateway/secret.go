@@ -83,10 +83,13 @@ type NewSecret struct {
 // one. What it had signs beside them for the overlap, and what it had before
 // that no longer than that.
 func (g Webhooks) RotateSecret(ctx context.Context, c access.Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
 	if err := in.check(); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
-	e, err := g.Get(ctx, c, id)
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -117,7 +120,7 @@ func (g Webhooks) RevealSecret(ctx context.Context, c access.Caller, id postern.
 	if c.Member.UserID == "" {
 		return EndpointWithSecret{}, postern.Errorf(postern.MissingScope, "a secret is revealed in the dashboard only; rotate it to get a new one")
 	}
-	e, err := g.Get(ctx, c, id)
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return EndpointWithSecret{}, err
 	}

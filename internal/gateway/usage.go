@@ -25,6 +25,9 @@ type Usage struct {
 // Usage tells what the caller's workspace uses of its plan. A key limited to
 // devices counts these only, beside the limits of the whole workspace.
 func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
+	if err := c.Permit(postern.UsageRead); err != nil {
+		return Usage{}, err
+	}
 	month := store.MonthOf(g.db.Now())
 	u := Usage{Month: month, ResetsAt: store.MonthEnd(month), Messages: Used{Limit: c.Plan.Messages}, Devices: Used{Limit: c.Plan.Devices}}
 	var err error

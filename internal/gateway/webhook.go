@@ -33,6 +33,9 @@ type EndpointWithSecret struct {
 
 // Create makes an endpoint and queues its handshake.
 func (g Webhooks) Create(ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
 	named := in.DeviceIDs
 	devices, err := endpointDevices(c, named)
 	if err != nil {
@@ -159,6 +162,14 @@ func headerName(s string) bool {
 
 // Get finds one endpoint.
 func (g Webhooks) Get(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return postern.Endpoint{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds an endpoint that the caller may use.
+func (g Webhooks) get(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	e, err := g.db.Endpoints.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Endpoint{}, err
@@ -172,6 +183,9 @@ func (g Webhooks) Get(ctx context.Context, c access.Caller, id postern.EndpointI
 // List lists the endpoints the caller may see, newest first. A plan has
 // at most 200, so that the list can be filtered after it is read.
 func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Endpoint], error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.Endpoint]{}, err
+	}
 	sp, err := g.open(c.Workspace(), "webhooks", p)
 	if err != nil {
 		return paging.List[postern.Endpoint]{}, err
@@ -184,7 +198,10 @@ func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (pag
 
 // Delete removes an endpoint, what waits for it, and its log.
 func (g Webhooks) Delete(ctx context.Context, c access.Caller, id postern.EndpointID) error {
-	e, err := g.Get(ctx, c, id)
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return err
+	}
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return err
 	}

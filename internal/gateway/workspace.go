@@ -27,8 +27,11 @@ func (g Workspaces) Create(ctx context.Context, by access.Actor, in NewWorkspace
 	return ws, g.db.Workspaces.Create(ctx, ws, actOn(by, ws.CreatedAt, ws.ID, "workspace.created", in.Name))
 }
 
-// List lists all workspaces. For the operator.
-func (g Workspaces) List(ctx context.Context) ([]postern.Workspace, error) {
+// List lists all workspaces to operators.
+func (g Workspaces) List(ctx context.Context, by access.Actor) ([]postern.Workspace, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
 	return g.db.Workspaces.List(ctx)
 }
 
@@ -98,9 +101,12 @@ func limitWords(change postern.Limits) string {
 	return strings.Join(list, ", ")
 }
 
-// Caller is a caller that stands for the operator of the server in one
-// workspace: every scope, every device, the workspace's own plan.
-func (g Workspaces) Caller(ctx context.Context, id postern.WorkspaceID) (access.Caller, error) {
+// Caller is the caller that the operator is in a workspace: every scope, every device,
+// the workspace's own plan.
+func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.WorkspaceID) (access.Caller, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return access.Caller{}, err
+	}
 	ws, err := g.db.Workspaces.Get(ctx, id)
 	if err != nil {
 		return access.Caller{}, err
@@ -109,5 +115,5 @@ func (g Workspaces) Caller(ctx context.Context, id postern.WorkspaceID) (access.
 	if !ok {
 		return access.Caller{}, checkPlan(ws.Plan)
 	}
-	return access.Caller{Key: postern.Key{WorkspaceID: id, Scopes: postern.Scopes()}, Plan: plan}, nil
+	return access.OperatorIn(id, plan), nil
 }

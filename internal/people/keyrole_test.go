@@ -38,7 +38,7 @@ func TestKeysAreChangedByThoseWhoStillHaveTheRole(t *testing.T) {
 				t.Errorf("%s revokes: %v", by.Member.Email, err)
 			}
 		}
-		list, err := g.Keys.ListForOperator(t.Context(), o.ws)
+		list, err := g.Keys.ListForOperator(t.Context(), access.Operator(), o.ws)
 		if err != nil || len(list) != 1 || list[0].RevokedAt != 0 || list[0].ExpiresAt != 0 {
 			t.Errorf("the keys are %+v, %v", list, err)
 		}

@@ -49,7 +49,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.caller, err = w.g.Workspaces.Caller(t.Context(), ws.ID); err != nil {
+		if w.caller, err = w.g.Workspaces.Caller(t.Context(), access.Operator(), ws.ID); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { w.stop() }() // the one of the last boot

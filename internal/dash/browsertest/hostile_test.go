@@ -96,7 +96,7 @@ func (h *hostile) setUp() {
 	h.b.do(chromedp.Navigate(h.k.SetUpURL()))
 	h.b.fill("#workspace", `"><script>alert(1)</script>`, "#email", email, "#password", password)
 	h.b.press("main form button:not([type])")
-	list, err := h.k.Gateway().Workspaces.List(h.t.Context())
+	list, err := h.k.Gateway().Workspaces.List(h.t.Context(), access.Operator())
 	if err != nil || len(list) != 1 {
 		h.t.Fatalf("%v %v", list, err)
 	}
