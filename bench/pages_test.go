@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash"
 	"postern/internal/gateway"
 	"postern/internal/people"
@@ -118,7 +119,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 // signedIn makes the first user, who owns the workspace.
 func signedIn(t *testing.T, p *people.People, h http.Handler) *http.Cookie {
 	t.Helper()
-	token, err := p.Users.OpenSetUp(t.Context())
+	token, err := p.Users.OpenSetUp(t.Context(), access.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}

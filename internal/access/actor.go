@@ -101,3 +101,12 @@ func (a Actor) Gives(role postern.Role) Rule {
 func (a Actor) isStillOperator(s Standing) bool {
 	return a.operator && (a.Member.UserID == "" || s.Operator)
 }
+
+// NeedsSocket refuses everybody but the operator at the server's own socket. Someone
+// who takes over the account of an operator must not make others.
+func (a Actor) NeedsSocket() error {
+	if !a.operator || a.Member.UserID != "" {
+		return errNoPage
+	}
+	return nil
+}

@@ -86,3 +86,6 @@ func (c Caller) Covers(devices []postern.DeviceID) bool {
 	}
 	return devices != nil && !slices.ContainsFunc(devices, func(id postern.DeviceID) bool { return !c.Key.Allows(id) })
 }
+
+// Actor is the actor that a member in the dashboard is. An API key is no actor.
+func (c Caller) Actor() Actor { return Actor{Member: c.Member, Address: c.Address} }

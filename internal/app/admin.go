@@ -111,13 +111,13 @@ func userCommands(mux *http.ServeMux, p *people.People, base string) {
 		return made, err
 	}
 	mux.HandleFunc("POST /workspaces/{ws}/users", admin(func(r *http.Request, in people.NewUser) (any, error) {
-		return answer(p.Users.Create(r.Context(), workspaceOf(r), in))
+		return answer(p.Users.Create(r.Context(), access.Operator(), workspaceOf(r), in))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
 		return p.Members.List(r.Context(), access.Operator(), workspaceOf(r))
 	}))
 	mux.HandleFunc("PUT /users/operator", admin(func(r *http.Request, in people.OperatorChange) (any, error) {
-		return p.Operators.Set(r.Context(), in)
+		return p.Operators.Set(r.Context(), access.Operator(), in)
 	}))
 	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in people.Reset) (any, error) {
 		return answer(p.PasswordLinks.Reset(r.Context(), access.Operator(), in))

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/config"
 	"postern/internal/dash"
@@ -270,7 +271,7 @@ func (a *App) signOn() (*oidc.Provider, error) {
 // has. Whoever knows it owns the server: it belongs to the operator's terminal and
 // not into a log.
 func (a *App) SetUpURL(ctx context.Context) (string, error) {
-	token, err := a.people.Users.OpenSetUp(ctx)
+	token, err := a.people.Users.OpenSetUp(ctx, access.Operator())
 	if err != nil || token == "" {
 		return "", err
 	}

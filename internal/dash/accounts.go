@@ -48,18 +48,11 @@ func (d *dash) askPasswordLink(w http.ResponseWriter, r *http.Request, v visit) 
 }
 
 func (d *dash) showPasswordLink(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
-	email, err := d.p.Users.Email(r.Context(), userIn(r))
-	if err == nil && email == "" {
-		err = postern.Errorf(postern.NotFound, "there is no such user")
-	}
+	u, factors, err := d.p.Operators.User(r.Context(), v.actor, userIn(r))
 	if err != nil {
 		return err
 	}
-	factors, err := d.p.SecondFactors.List(r.Context(), userIn(r))
-	if err != nil {
-		return err
-	}
-	view := page.NewPasswordView{ID: string(userIn(r)), Email: email, Second: factors.Any(), Password: page.Field{Error: wrong}}
+	view := page.NewPasswordView{ID: string(userIn(r)), Email: u.Email, Second: factors.Any(), Password: page.Field{Error: wrong}}
 	return d.show(w, r, status, page.NewPassword(d.frame(r, v, "A new password", "/operator"), view))
 }
 

@@ -22,6 +22,7 @@ import (
 type visit struct {
 	caller access.Caller
 	actor  access.Actor
+	self   access.Self
 	list   []postern.Member // the first workspaces of the user
 }
 
@@ -78,7 +79,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
 // need none: they are led to their pages.
 func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-	switch _, err := d.p.Operators.Actor(r.Context(), user, d.address(r)); {
+	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
 	case postern.ReasonOf(err) != postern.NotFound:
@@ -101,20 +102,25 @@ func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) er
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
 func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
-	if v.list, err = d.p.Members.Memberships(r.Context(), user); err != nil {
+	v.self = d.self(r, user)
+	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
 		return v, err
 	}
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
-	v.caller, err = d.p.Members.Caller(r.Context(), user, chosen)
+	v.caller, err = d.p.Members.Caller(r.Context(), v.self, chosen)
 	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
-		v.caller, err = d.p.Members.Caller(r.Context(), user, v.list[0].WorkspaceID)
+		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
-	v.caller.Address, v.caller.Sure = d.address(r), d.isSure(r)
-	v.actor = access.Actor{Member: v.caller.Member, Address: v.caller.Address}
+	v.actor = v.caller.Actor()
 	return v, err
+}
+
+// self is the person who is signed in, in this browser.
+func (d *dash) self(r *http.Request, user postern.UserID) access.Self {
+	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
 // toSignIn sends a browser to the sign-in, and from there back.

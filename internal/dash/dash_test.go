@@ -146,7 +146,7 @@ func (c *client) token() string {
 // setUp makes the first user in a browser.
 func (s *site) setUp() *client {
 	s.t.Helper()
-	token, err := s.p.Users.OpenSetUp(s.t.Context())
+	token, err := s.p.Users.OpenSetUp(s.t.Context(), access.Operator())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (d *dash) present(r *http.Request) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	return d.p.Users.Email(r.Context(), id)
+	return d.p.Users.Email(r.Context(), d.self(r, id))
 }
 
 // join uses a link: by the account that is signed in, or with a password for the
@@ -72,7 +72,7 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !l.ChoosesPassword() {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
-		ws, err := d.p.Invitations.JoinAs(r.Context(), token, d.address(r), user)
+		ws, err := d.p.Invitations.JoinAs(r.Context(), d.self(r, user), token)
 		if err != nil {
 			return err
 		}

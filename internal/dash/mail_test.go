@@ -210,7 +210,7 @@ func TestT16SlowMailServerTellsNobodyWhoHasAnAccount(t *testing.T) {
 	}
 	for i := range mailsAtOnce {
 		one := fmt.Sprintf("known%d@example.com", i)
-		if _, _, err := s.p.Users.Create(t.Context(), ws, people.NewUser{Email: one, Role: postern.Viewer}); err != nil {
+		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws, people.NewUser{Email: one, Role: postern.Viewer}); err != nil {
 			t.Fatal(err)
 		}
 		asks(one)
@@ -230,7 +230,7 @@ func TestInvitationThatCannotBeMailedLeavesANewerOne(t *testing.T) {
 	answers := make(chan answer, 1)
 	go func() { answers <- ada.post("/people/invitations", invitation(guest)) }()
 	c := <-came
-	owner, err := s.p.Members.Caller(t.Context(), s.member(email), s.workspace())
+	owner, err := s.p.Members.Caller(t.Context(), access.Self{ID: s.member(email)}, s.workspace())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -451,7 +451,7 @@ func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	for name, end := range map[string]func(*site){
 		"left the workspace": func(s *site) { s.as("") },
 		"signed out everywhere": func(s *site) {
-			if err := s.p.SignIns.EndAll(s.t.Context(), "", s.member(email), ""); err != nil {
+			if err := s.p.SignIns.EndAll(s.t.Context(), access.Self{ID: s.member(email)}); err != nil {
 				s.t.Fatal(err)
 			}
 		},

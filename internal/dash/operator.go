@@ -38,7 +38,7 @@ func (d *dash) operatorRoutes() {
 // there is no such page.
 func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-		actor, err := d.p.Operators.Actor(r.Context(), user, d.address(r))
+		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (s *site) operatorPages() (list [][2]string) {
 // operates makes the first user an operator, or takes that back.
 func (s *site) operates(is bool) {
 	s.t.Helper()
-	if _, err := s.p.Operators.Set(s.t.Context(), people.OperatorChange{Email: email, Remove: !is}); err != nil {
+	if _, err := s.p.Operators.Set(s.t.Context(), access.Operator(), people.OperatorChange{Email: email, Remove: !is}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -260,7 +260,7 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for _, ws := range s.belongs(51) {
-		if _, _, err := s.p.Users.Create(t.Context(), ws.ID, people.NewUser{Email: ws.Name[5:] + "@example.com", Role: postern.Viewer}); err != nil {
+		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws.ID, people.NewUser{Email: ws.Name[5:] + "@example.com", Role: postern.Viewer}); err != nil {
 			t.Fatal(err)
 		}
 	}

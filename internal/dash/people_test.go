@@ -150,7 +150,7 @@ func TestT17TwentyBrowsersWithOneLink(t *testing.T) {
 			t.Errorf("answers by status: %v", by)
 		}
 	}
-	list, err := s.p.Members.Memberships(t.Context(), s.member(guest))
+	list, err := s.p.Members.Memberships(t.Context(), access.Self{ID: s.member(guest)})
 	if err != nil || len(list) != 1 {
 		t.Errorf("memberships = %v, %v", list, err)
 	}

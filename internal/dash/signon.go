@@ -199,14 +199,16 @@ func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i pe
 }
 
 func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
-	if err := d.p.Identities.Connect(r.Context(), people.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
+	self := d.self(r, user)
+	self.Sure = true // when the browser was sent to the provider: see beginConnect
+	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
 	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
 }
 
 func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i people.Identity) error {
-	if err := d.p.Identities.Reenter(r.Context(), user, i); err != nil {
+	if err := d.p.Identities.Reenter(r.Context(), d.self(r, user), i); err != nil {
 		return err
 	}
 	d.sessions.Put(r.Context(), keySure, now())
@@ -245,11 +247,11 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 	if !d.isSure(r) {
 		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/identities"})
 	}
-	list, err := d.p.Identities.List(r.Context(), v.user())
+	list, err := d.p.Identities.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
-	has, err := d.p.Users.HasPassword(r.Context(), v.user())
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -261,7 +263,7 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 }
 
 func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.p.Identities.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+	if err := d.p.Identities.Disconnect(r.Context(), v.self, r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
 		return err
 	}
 	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
@@ -269,7 +271,7 @@ func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error
 
 // again is how a person shows again who it is, before the next page.
 func (d *dash) again(r *http.Request, v visit, next string) (page.Again, error) {
-	has, err := d.p.Users.HasPassword(r.Context(), v.user())
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil || has {
 		return page.Again{}, err
 	}

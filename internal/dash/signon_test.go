@@ -267,7 +267,7 @@ func TestSessionThatEndedConnectsNothing(t *testing.T) {
 	t.Parallel()
 	s, p := withProvider(t)
 	s.setUp()
-	err := s.p.Identities.Connect(t.Context(), people.Self{ID: s.member(email), Token: "of a session that ended"}, people.Identity{Issuer: p.URL, Subject: "x"})
+	err := s.p.Identities.Connect(t.Context(), access.Self{ID: s.member(email), Token: "of a session that ended", Sure: true}, people.Identity{Issuer: p.URL, Subject: "x"})
 	if postern.ReasonOf(err) != postern.Unauthorized {
 		t.Errorf("it is answered %v", err)
 	}
@@ -295,7 +295,7 @@ func TestInvitationIsAcceptedByTheProvidersWord(t *testing.T) {
 	p.SignIn(oidctest.Person{Subject: "subject-of-bob", Email: "Bob@Example.COM", Verified: true})
 	b.want(b.through(path), http.StatusSeeOther, "/")
 	b.asked(b.get("/account"), http.StatusOK, guest)
-	list, err := s.p.Members.Memberships(t.Context(), s.member(guest))
+	list, err := s.p.Members.Memberships(t.Context(), access.Self{ID: s.member(guest)})
 	if err != nil || len(list) != 1 || list[0].Role != postern.Viewer {
 		t.Fatalf("the memberships are %+v, %v", list, err)
 	}
@@ -454,7 +454,7 @@ func TestOperatorDoesNotTakeAnAccountWithAnIdentityForAnEmptyOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, token, err := s.p.Users.Create(t.Context(), ws.ID, people.NewUser{Email: guest, Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed || token != "" {
+	if _, token, err := s.p.Users.Create(t.Context(), access.Operator(), ws.ID, people.NewUser{Email: guest, Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed || token != "" {
 		t.Errorf("it is answered %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func (s *site) belongs(n int) (list []postern.Workspace) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if _, _, err := s.p.Users.Create(s.t.Context(), ws.ID, people.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
+		if _, _, err := s.p.Users.Create(s.t.Context(), access.Operator(), ws.ID, people.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
 			s.t.Fatal(err)
 		}
 		list = append(list, ws)

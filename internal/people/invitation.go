@@ -128,14 +128,17 @@ func (g Invitations) Join(ctx context.Context, token, address, password string) 
 }
 
 // JoinAs uses an invitation as a user who is signed in: the one with its address.
-func (g Invitations) JoinAs(ctx context.Context, token, address string, id postern.UserID) (postern.WorkspaceID, error) {
+func (g Invitations) JoinAs(ctx context.Context, self access.Self, token string) (postern.WorkspaceID, error) {
+	if err := self.Needs(); err != nil {
+		return "", err
+	}
 	l, err := g.Get(ctx, token)
 	if err != nil {
 		return "", err
 	}
-	if l.Invitation.ID == "" || l.user.ID != id {
+	if l.Invitation.ID == "" || l.user.ID != self.ID {
 		return "", postern.Errorf(postern.ResourceNotAllowed, "this link is for another e-mail address; sign out, and open it again")
 	}
-	act := store.Act{At: g.time(), UserID: id, Act: "invitation.accepted", Address: address}
+	act := store.Act{At: g.time(), UserID: self.ID, Act: "invitation.accepted", Address: self.Address}
 	return l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act})
 }

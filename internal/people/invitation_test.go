@@ -100,7 +100,7 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		o.refused("again", token, postern.NotFound)
 		o.refused("the hash of it", hashToken(token), postern.NotFound)
 		o.refused("none", "", postern.NotFound)
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
 		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil || u.ID != bob.ID {
@@ -147,7 +147,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
 			t.Fatal(err)
 		}
 		eve, _, _, err := g.db.Users.ByEmail(t.Context(), "eve@example.com")
@@ -158,7 +158,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		token = o.invite(o.as(eve), "bob@example.com", postern.Viewer)
 		in.Store(0)
 		race(func() error {
-			_, err := g.Invitations.JoinAs(t.Context(), token, "", bob.ID)
+			_, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token)
 			return err
 		})
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
@@ -175,7 +175,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.Member.UserID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("the link of another: %v", err)
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
@@ -183,7 +183,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.Member.UserID); err != nil || o.members()["bob@example.com"] != postern.Viewer {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); err != nil || o.members()["bob@example.com"] != postern.Viewer {
 			t.Errorf("with the account: %v, %v", err, o.members())
 		}
 	})
@@ -231,7 +231,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		second := o.invite(o.owner, "c@example.com", postern.Viewer)
 		third := o.invite(o.owner, "c@example.com", postern.Viewer)
 		o.refused("one that another has followed", second, postern.NotFound)
-		if _, _, err := g.Users.Create(t.Context(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)
@@ -275,10 +275,10 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("by the link of before: %v", err)
 		}
-		if _, err := g.Members.Caller(t.Context(), u.ID, o.ws); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, o.ws); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("as a caller: %v", err)
 		}
 		if _, _, err := g.Invitations.Create(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {

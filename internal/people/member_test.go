@@ -85,18 +85,18 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, in := range []NewUser{{Email: "bob", Role: postern.Owner}, {Email: "bob@example.com", Role: "root"}} {
-			if _, _, err := g.Users.Create(t.Context(), ws.ID, in); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.Users.Create(t.Context(), access.Operator(), ws.ID, in); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%+v: %v", in, err)
 			}
 		}
-		if _, _, err := g.Users.Create(t.Context(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("in no workspace: %v", err)
 		}
-		setUp, err := g.Users.OpenSetUp(t.Context())
+		setUp, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, token, err := g.Users.Create(t.Context(), ws.ID, NewUser{Email: "Bob@example.com", Role: postern.Owner})
+		u, token, err := g.Users.Create(t.Context(), access.Operator(), ws.ID, NewUser{Email: "Bob@example.com", Role: postern.Owner})
 		if err != nil || token == "" {
 			t.Fatal(err)
 		}
@@ -115,17 +115,17 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if _, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again: %v", err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("twice: %v", err)
 		}
 		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("an account that anybody may have made is taken for the person's: %v", err)
 		}
-		if got, token, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true}); err != nil || got.ID != u.ID || token != "" {
+		if got, token, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true}); err != nil || got.ID != u.ID || token != "" {
 			t.Errorf("in another workspace: %v, a link: %t, %v", got, token != "", err)
 		}
 	})
@@ -154,7 +154,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended before the link was used: %v", err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("joins with it: %v", err)
 		}
 		if _, _, err := g.Invitations.Join(t.Context(), token, "", "five plain words are here"); err != nil {
@@ -170,7 +170,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, "five plain words are here", goodPassword); err != nil {
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "five plain words are here", goodPassword); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(err) != postern.NotFound {

@@ -13,15 +13,18 @@ import (
 
 // Actor is the actor that a user is on the pages of operators. To all others
 // there are no such pages.
-func (g Operators) Actor(ctx context.Context, id postern.UserID, address string) (access.Actor, error) {
-	u, _, ok, err := g.db.Users.Get(ctx, id)
+func (g Operators) Actor(ctx context.Context, self access.Self) (access.Actor, error) {
+	if err := self.Needs(); err != nil {
+		return access.Actor{}, err
+	}
+	u, _, ok, err := g.db.Users.Get(ctx, self.ID)
 	if err == nil && (!ok || !u.Operator) {
 		err = access.NoPage()
 	}
 	if err != nil {
 		return access.Actor{}, err
 	}
-	return access.AsOperator(u, address), nil
+	return access.AsOperator(u, self.Address), nil
 }
 
 // OperatorChange makes a user an operator, or takes that back.
@@ -30,9 +33,12 @@ type OperatorChange struct {
 	Remove bool   `json:"remove"`
 }
 
-// Set changes who is an operator. Nobody does it in the dashboard: whoever
-// takes over the account of an operator must not make others.
-func (g Operators) Set(ctx context.Context, in OperatorChange) (postern.User, error) {
+// Set changes who is an operator. It takes the server's own socket: someone who takes
+// over the account of an operator must not make others.
+func (g Operators) Set(ctx context.Context, by access.Actor, in OperatorChange) (postern.User, error) {
+	if err := by.NeedsSocket(); err != nil {
+		return postern.User{}, err
+	}
 	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return postern.User{}, err
@@ -41,7 +47,23 @@ func (g Operators) Set(ctx context.Context, in OperatorChange) (postern.User, er
 	if in.Remove {
 		name = "user.no-operator"
 	}
-	return g.db.Users.SetOperator(ctx, email, !in.Remove, act(access.Operator(), g.time(), "", name, ""))
+	return g.db.Users.SetOperator(ctx, email, !in.Remove, act(by, g.time(), "", name, ""))
+}
+
+// User shows operators one user, with the second factors.
+func (g Operators) User(ctx context.Context, by access.Actor, id postern.UserID) (u postern.User, f Factors, err error) {
+	if err := by.NeedsOperator(); err != nil {
+		return u, f, err
+	}
+	u, _, ok, err := g.db.Users.Get(ctx, id)
+	if err == nil && !ok {
+		err = postern.Errorf(postern.NotFound, "there is no such user")
+	}
+	if err != nil {
+		return u, f, err
+	}
+	f, err = SecondFactors(g).of(ctx, id)
+	return u, f, err
 }
 
 // Person is a user with what operators see of one.

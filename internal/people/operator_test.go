@@ -43,10 +43,10 @@ func TestWhoOwnsAWorkspaceIsNoOperator(t *testing.T) {
 		bob := o.hire("bob@example.com", postern.Owner)
 		o.refusedAsNoPage(bob)
 		o.refusedAsNoPage(access.Actor{})
-		if _, err := g.Operators.Actor(t.Context(), bob.Member.UserID, ""); !errors.Is(err, access.NoPage()) {
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}); !errors.Is(err, access.NoPage()) {
 			t.Errorf("an owner is an operator: %v", err)
 		}
-		if _, err := g.Operators.Actor(t.Context(), "usr_none", ""); !errors.Is(err, access.NoPage()) {
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: "usr_none", Address: ""}); !errors.Is(err, access.NoPage()) {
 			t.Errorf("nobody is an operator: %v", err)
 		}
 	})
@@ -63,10 +63,10 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 			t.Fatal(err)
 		}
 		bob := o.hire("bob@example.com", postern.Viewer)
-		if _, err := g.Operators.Set(ctx, OperatorChange{Email: "Bob@example.com"}); err != nil {
+		if _, err := g.Operators.Set(ctx, access.Operator(), OperatorChange{Email: "Bob@example.com"}); err != nil {
 			t.Fatal(err)
 		}
-		by, err := g.Operators.Actor(ctx, bob.Member.UserID, "192.0.2.3")
+		by, err := g.Operators.Actor(ctx, access.Self{ID: bob.Member.UserID, Address: "192.0.2.3"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		if err := errors.Join(err, g.Workspaces.SetPlan(ctx, by, other.ID, "pro")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Operators.Set(ctx, OperatorChange{Email: "bob@example.com", Remove: true}); err != nil {
+		if _, err := g.Operators.Set(ctx, access.Operator(), OperatorChange{Email: "bob@example.com", Remove: true}); err != nil {
 			t.Fatal(err)
 		}
 		for name, err := range map[string]error{

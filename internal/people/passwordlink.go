@@ -19,9 +19,11 @@ type NewUser struct {
 }
 
 // Create adds a user to a workspace and gives the token of the link by which
-// the user chooses a password; "" for one who has a password already. For the
-// operator.
-func (g Users) Create(ctx context.Context, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
+// the user chooses a password; "" for one who has a password already. For operators.
+func (g Users) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
+	if err := by.NeedsOperator(); err != nil {
+		return u, "", err
+	}
 	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return u, "", err
@@ -32,7 +34,7 @@ func (g Users) Create(ctx context.Context, ws postern.WorkspaceID, in NewUser) (
 	token, now := seal.NewToken(), g.time()
 	u, linked, err := g.db.Users.Create(ctx, store.NewUser{
 		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role, Existing: in.Existing,
-		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: act(access.Operator(), now, ws, "user.created", ""),
+		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: act(by, now, ws, "user.created", ""),
 	})
 	if !linked {
 		token = ""

@@ -11,7 +11,7 @@ import (
 func TestSecretIsRevealedToAMemberAndWrittenDown(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		u, m := first(t, g)
-		c, err := g.Members.Caller(t.Context(), u.ID, m.WorkspaceID)
+		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ const goodPassword = "four plain words here"
 // first sets the server up.
 func first(t *testing.T, g *server) (postern.User, postern.Member) {
 	t.Helper()
-	token, err := g.Users.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 	if err != nil || token == "" {
 		t.Fatalf("no set-up link: %v", err)
 	}
@@ -27,7 +27,7 @@ func first(t *testing.T, g *server) (postern.User, postern.Member) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := g.Members.Memberships(t.Context(), u.ID)
+	list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("memberships = %v, %v", list, err)
 	}
@@ -36,11 +36,11 @@ func first(t *testing.T, g *server) (postern.User, postern.Member) {
 
 func TestSetUpLinkMakesOneOwner(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
-		older, err := g.Users.OpenSetUp(t.Context())
+		older, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := g.Users.OpenSetUp(t.Context())
+		token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d users were made with one link", n)
 		}
-		if again, err := g.Users.OpenSetUp(t.Context()); again != "" || err != nil {
+		if again, err := g.Users.OpenSetUp(t.Context(), access.Operator()); again != "" || err != nil {
 			t.Errorf("there is a user, and a new set-up link: %v", err)
 		}
 	})
@@ -84,7 +84,7 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := g.Users.OpenSetUp(t.Context())
+		token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := g.Members.Memberships(t.Context(), u.ID)
+		list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
 		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
 			t.Errorf("memberships = %+v, %v", list, err)
 		}
@@ -102,7 +102,7 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 func TestSetUpSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
-	token, err := g.Users.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
-	if _, err := g.Users.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
+	if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here"); err != nil {
 		t.Errorf("the user who is there cannot change the password: %v", err)
 	}
 }
@@ -228,7 +228,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 			return u
 		}
 		early := in(goodPassword)
-		now, err := g.Users.ChangePassword(t.Context(), "", early.ID, goodPassword, "five plain words are here")
+		now, err := g.Users.ChangePassword(t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 			t.Errorf("with the new one: %v", err)
 		}
 		early = in("five plain words are here")
-		if err := g.SignIns.EndAll(t.Context(), "", now.ID, "token"); err != nil {
+		if err := g.SignIns.EndOthers(t.Context(), access.Self{ID: now.ID, Token: "token"}); err != nil {
 			t.Fatal(err)
 		}
 		late := sessionOf(g, early)
@@ -259,15 +259,15 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	g := open(t, "")
 	u, _ := first(t, g)
 	for range 2 * guessesNear {
-		if err := g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); err != nil {
+		if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); err != nil {
 			t.Fatalf("the right one is answered %v", err)
 		}
 	}
 	limited := false
 	for range guessesNear {
-		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, "not this one")) == postern.RateLimited
+		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one")) == postern.RateLimited
 	}
-	if err := g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
+	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
 	}
 }
@@ -278,13 +278,13 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended: %v", err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, goodPassword, "five plain words are here"); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
@@ -306,10 +306,10 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Members.Caller(t.Context(), u.ID, other.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a workspace of others: %v", err)
 		}
-		c, err := g.Members.Caller(t.Context(), u.ID, m.WorkspaceID)
+		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
 		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
@@ -363,7 +363,7 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
 			t.Errorf("kept are %+v, %v", list, err)
 		}
-		if err := g.SignIns.EndAll(t.Context(), "", u.ID, ""); err != nil {
+		if err := g.SignIns.EndAll(t.Context(), access.Self{ID: u.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.SignIns.Update(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {

@@ -253,7 +253,7 @@ func (h *hostile) nameWorkspaces() {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if _, err := p.Invitations.JoinAs(ctx, token, "127.0.0.1", members[0].UserID); err != nil {
+		if _, err := p.Invitations.JoinAs(ctx, access.Self{ID: members[0].UserID, Address: "127.0.0.1"}, token); err != nil {
 			h.t.Fatal(err)
 		}
 		h.want("workspaces", ws.Name)
