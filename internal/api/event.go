@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,7 +30,7 @@ type eventsInput struct {
 
 func (a *API) listEvents(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
 	l, err := a.gateway.Events.List(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
-	shown := gateway.List[loggedEvent]{Next: l.Next}
+	shown := paging.List[loggedEvent]{Next: l.Next}
 	for _, e := range l.Data {
 		shown.Data = append(shown.Data, loggedEvent{e.Body})
 	}
@@ -60,8 +61,12 @@ func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInpu
 // that is slow holds one page in memory and no more; one that takes nothing
 // for [streamWrite] is dropped.
 func (a *API) followEvents(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
-	logged, key := a.gateway.Events.Watch(q.caller), a.watchKey(q, "streamEvents")
+	logged := log.Watch()
 	defer logged.Close()
+	key, err := a.watchKey(q, "streamEvents")
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
 	defer key.changed.Close()
 	for {
 		list, more, err := log.Next(ctx)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 )
@@ -24,7 +25,7 @@ type request struct {
 	id            string
 	client        netip.Addr // where it comes from
 	authorization string
-	caller        gateway.Caller
+	caller        access.Caller
 	idem          *gateway.Idempotency // nil: it may happen more than once
 	reason        postern.Reason       // of the refusal, "" when there was none
 	page          string               // of the dashboard: its pattern

@@ -25,8 +25,15 @@ func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*hum
 
 // followLink sends what the attempt shows whenever it changed.
 func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes, key := a.gateway.Links.Watch(last.DeviceID), a.watchKey(q, "streamLink")
+	changes, err := a.gateway.Links.Watch(q.caller, last.DeviceID)
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
 	defer changes.Close()
+	key, err := a.watchKey(q, "streamLink")
+	if err != nil {
+		return
+	}
 	defer key.changed.Close()
 	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
 	for key.good(ctx) {

@@ -25,8 +25,9 @@ type keyWatch struct {
 	changed   listener
 }
 
-func (a *API) watchKey(q *request, operation string) keyWatch {
-	return keyWatch{a, q, operation, a.gateway.Keys.Watch(q.caller)}
+func (a *API) watchKey(q *request, operation string) (keyWatch, error) {
+	changed, err := a.gateway.Keys.Watch(q.caller)
+	return keyWatch{a, q, operation, changed}, err
 }
 
 // wait returns when something changed, to look again, or after a heartbeat; it

@@ -1,4 +1,4 @@
-package gateway
+package people
 
 import (
 	"fmt"
@@ -7,26 +7,28 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 )
 
 // office is a workspace with its owner.
 type office struct {
-	*Gateway
+	*server
 	t     *testing.T
 	ws    postern.WorkspaceID
-	owner Actor
+	owner access.Actor
 }
 
-func newOffice(t *testing.T, g *Gateway) office {
+func newOffice(t *testing.T, g *server) office {
 	t.Helper()
 	g.hashing.params.Memory, g.hashing.params.Iterations = 8, 1 // what is tested is who gets in
 	_, m := first(t, g)
-	return office{g, t, m.WorkspaceID, Actor{Member: m, Address: "192.0.2.1"}}
+	return office{g, t, m.WorkspaceID, access.Actor{Member: m, Address: "192.0.2.1"}}
 }
 
 // invite makes an invitation and gives its token.
-func (o office) invite(by Actor, email string, role postern.Role) string {
+func (o office) invite(by access.Actor, email string, role postern.Role) string {
 	o.t.Helper()
 	_, token, err := o.Invitations.Create(o.t.Context(), by, o.ws, NewInvitation{Email: email, Role: role})
 	if err != nil {
@@ -46,18 +48,18 @@ func (o office) joins(token string) postern.User {
 }
 
 // hire invites somebody who joins.
-func (o office) hire(email string, role postern.Role) Actor {
+func (o office) hire(email string, role postern.Role) access.Actor {
 	o.t.Helper()
 	return o.as(o.joins(o.invite(o.owner, email, role)))
 }
 
-func (o office) as(u postern.User) Actor {
+func (o office) as(u postern.User) access.Actor {
 	o.t.Helper()
 	m, err := o.db.Members.Get(o.t.Context(), o.ws, u.ID)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return Actor{Member: m, Address: "192.0.2.2"}
+	return access.Actor{Member: m, Address: "192.0.2.2"}
 }
 
 // refused fails when a link lets somebody in.
@@ -71,7 +73,7 @@ func (o office) refused(why, token string, want postern.Reason) {
 // members are the roles by address.
 func (o office) members() map[string]postern.Role {
 	o.t.Helper()
-	list, err := o.Members.List(o.t.Context(), Operator(), o.ws)
+	list, err := o.Members.List(o.t.Context(), access.Operator(), o.ws)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func (o office) members() map[string]postern.Role {
 // T17: a link is good once, for one address, for three days, and for no more than
 // its inviter may give.
 func TestT17InvitationIsUsedOnce(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		token := o.invite(o.owner, " Bob@Example.com", postern.Viewer)
 		bob := o.joins(token)
@@ -98,7 +100,7 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		o.refused("again", token, postern.NotFound)
 		o.refused("the hash of it", hashToken(token), postern.NotFound)
 		o.refused("none", "", postern.NotFound)
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
 		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil || u.ID != bob.ID {
@@ -112,7 +114,7 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 }
 
 func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		token := o.invite(o.owner, "bob@example.com", postern.Viewer)
 		var in atomic.Int32
@@ -137,7 +139,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
 			t.Errorf("%d have joined, the members are %v", in.Load(), got)
 		}
-		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
 			t.Fatal(err)
 		}
 		eve, _, _, err := g.db.Users.ByEmail(t.Context(), "eve@example.com")
@@ -156,7 +158,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		token = o.invite(o.as(eve), "bob@example.com", postern.Viewer)
 		in.Store(0)
 		race(func() error {
-			_, err := g.Invitations.JoinAs(t.Context(), token, "", bob.ID)
+			_, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token)
 			return err
 		})
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
@@ -166,14 +168,14 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 }
 
 func TestT17InvitationIsForOneAddress(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Admin)
 		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.Member.UserID); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("the link of another: %v", err)
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
@@ -181,18 +183,18 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", bob.Member.UserID); err != nil || o.members()["bob@example.com"] != postern.Viewer {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); err != nil || o.members()["bob@example.com"] != postern.Viewer {
 			t.Errorf("with the account: %v, %v", err, o.members())
 		}
 	})
 }
 
 func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		admin, developer := o.hire("bob@example.com", postern.Admin), o.hire("dev@example.com", postern.Developer)
 		for _, tt := range []struct {
-			by   Actor
+			by   access.Actor
 			role postern.Role
 			want postern.Reason
 		}{
@@ -201,7 +203,7 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			{admin, "", postern.ValidationFailed},
 			{admin, postern.Admin, ""},
 			{developer, postern.Viewer, postern.MissingScope},
-			{Actor{}, postern.Viewer, postern.NotFound},
+			{access.Actor{}, postern.Viewer, postern.NotFound},
 		} {
 			if _, _, err := g.Invitations.Create(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(err) != tt.want {
 				t.Errorf("%s invites as %q: %v, want %q", tt.by.Member.Role, tt.role, err, tt.want)
@@ -218,7 +220,7 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 }
 
 func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Owner)
 		asOwner, asViewer := o.invite(bob, "a@example.com", postern.Owner), o.invite(bob, "b@example.com", postern.Viewer)
@@ -229,7 +231,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		second := o.invite(o.owner, "c@example.com", postern.Viewer)
 		third := o.invite(o.owner, "c@example.com", postern.Viewer)
 		o.refused("one that another has followed", second, postern.NotFound)
-		if _, _, err := g.Users.Create(t.Context(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
+		if _, _, err := g.Users.Create(t.Context(), access.Operator(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)
@@ -262,7 +264,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 }
 
 func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		token := o.invite(o.owner, "bob@example.com", postern.Admin)
 		u := o.joins(token)
@@ -273,10 +275,10 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), token, "", u.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("by the link of before: %v", err)
 		}
-		if _, err := g.Members.Caller(t.Context(), u.ID, o.ws); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, o.ws); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("as a caller: %v", err)
 		}
 		if _, _, err := g.Invitations.Create(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {

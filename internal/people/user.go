@@ -1,4 +1,4 @@
-package gateway
+package people
 
 import (
 	"context"
@@ -8,14 +8,20 @@ import (
 	"strings"
 	"unicode"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 )
 
 // OpenSetUp makes the token of a set-up link, in place of an earlier one; "" when
 // somebody can sign in already.
-func (g Users) OpenSetUp(ctx context.Context) (token string, err error) {
-	token = randomToken()
+func (g Users) OpenSetUp(ctx context.Context, by access.Actor) (token string, err error) {
+	if err := by.NeedsSocket(); err != nil {
+		return "", err
+	}
+	token = seal.NewToken()
 	ok, err := g.db.Users.SetSetUpToken(ctx, hashToken(token))
 	if err != nil || !ok {
 		return "", err
@@ -56,11 +62,11 @@ type SetUp struct {
 // that there are already: whoever has the link runs the server. A token is used
 // once.
 func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
-	email, err := checkEmail(in.Email)
+	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return postern.User{}, err
 	}
-	if err := checkName("/workspace", in.Workspace); err != nil {
+	if err := postern.CheckName("/workspace", in.Workspace); err != nil {
 		return postern.User{}, err
 	}
 	if err := checkPassword(in.Password, email); err != nil {
@@ -81,12 +87,12 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 	return u, g.db.Users.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
 }
 
-// checkEmail gives an address as it is kept: in lower case, without a name.
-func checkEmail(text string) (string, error) {
+// CheckEmail gives an address as it is kept: in lower case, without a name.
+func CheckEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
 	unseen := strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) // such as what turns text around
-	if err != nil || a.Address != text || len(text) > maxEmail || !cleanText(text) || unseen {
+	if err != nil || a.Address != text || len(text) > maxEmail || !postern.IsPlainText(text) || unseen {
 		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil
@@ -122,23 +128,29 @@ func (g Users) SignIn(ctx context.Context, address, email, password string) (pos
 }
 
 // SignedIn writes into the audit log that a user came in.
-func (g Users) SignedIn(ctx context.Context, address string, u postern.User) error {
-	return g.db.Audit.Record(ctx, userAct(g.time(), address, u.ID, "user.signed-in"))
+func (g Users) SignedIn(ctx context.Context, self access.Self) error {
+	if err := self.Needs(); err != nil {
+		return err
+	}
+	return g.db.Audit.Record(ctx, userAct(g.time(), self, "user.signed-in"))
 }
 
-// userAct is an act of a user upon the own account.
-func userAct(at postern.Time, address string, id postern.UserID, act string) store.Act {
-	return store.Act{At: at, UserID: id, Act: act, Subject: string(id), Address: address}
+// userAct is an act of a person upon their own account.
+func userAct(at postern.Time, self access.Self, act string) store.Act {
+	return store.Act{At: at, UserID: self.ID, Act: act, Subject: string(self.ID), Address: self.Address}
 }
 
 // ChangePassword replaces a user's password and ends all sessions of the user, whom
 // it gives as the user is then.
-func (g Users) ChangePassword(ctx context.Context, address string, id postern.UserID, before, password string) (postern.User, error) {
-	u, checked, err := g.reenter(ctx, address, id, "/current", before)
+func (g Users) ChangePassword(ctx context.Context, self access.Self, before, password string) (postern.User, error) {
+	if err := self.Needs(); err != nil {
+		return postern.User{}, err
+	}
+	u, checked, err := g.reenter(ctx, self.Address, self.ID, "/current", before)
 	if err != nil {
 		return u, err
 	}
-	return g.setPassword(ctx, u, checked, password, address)
+	return g.setPassword(ctx, u, checked, password, self.Address)
 }
 
 // reenter checks the password of a user who is signed in, and gives its hash.
@@ -178,45 +190,60 @@ func (g Users) setPassword(ctx context.Context, u postern.User, before, password
 	return u, err
 }
 
-// Memberships lists the first workspaces of a user.
-func (g Members) Memberships(ctx context.Context, id postern.UserID) ([]postern.Member, error) {
-	return g.db.Members.Memberships(ctx, id, store.Page{Limit: MenuSize})
+// Memberships lists the first workspaces of a person.
+func (g Members) Memberships(ctx context.Context, self access.Self) ([]postern.Member, error) {
+	if err := self.Needs(); err != nil {
+		return nil, err
+	}
+	return g.db.Members.Memberships(ctx, self.ID, store.Page{Limit: MenuSize})
 }
 
-// AllMemberships lists the workspaces of a user page by page.
-func (g Members) AllMemberships(ctx context.Context, id postern.UserID, p Page) (List[postern.Member], error) {
-	own := postern.WorkspaceID(id) // cursors are the user's
+// AllMemberships lists the workspaces of a person page by page.
+func (g Members) AllMemberships(ctx context.Context, self access.Self, p paging.Page) (paging.List[postern.Member], error) {
+	if err := self.Needs(); err != nil {
+		return paging.List[postern.Member]{}, err
+	}
+	own := postern.WorkspaceID(self.ID) // cursors are the user's
 	sp, err := g.open(own, "workspaces", p)
 	if err != nil {
-		return List[postern.Member]{}, err
+		return paging.List[postern.Member]{}, err
 	}
-	rows, err := g.db.Members.Memberships(ctx, id, sp)
-	return page(g.core, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
+	rows, err := g.db.Members.Memberships(ctx, self.ID, sp)
+	return paging.Cut(g.cursors, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
 }
 
 // ErrUnknownPlan means that a workspace has a plan that this server does not know.
 var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server does not know the workspace's plan")
 
-// Caller is the caller that a user is in a workspace. Of a workspace with an
-// unknown plan it gives the member alone, with ErrUnknownPlan.
-func (g Members) Caller(ctx context.Context, id postern.UserID, ws postern.WorkspaceID) (Caller, error) {
-	m, err := g.db.Members.Get(ctx, ws, id)
+// Caller is the caller that a person is in a workspace. If the workspace has an unknown
+// plan it returns the member alone, with ErrUnknownPlan.
+func (g Members) Caller(ctx context.Context, self access.Self, ws postern.WorkspaceID) (access.Caller, error) {
+	if err := self.Needs(); err != nil {
+		return access.Caller{}, err
+	}
+	m, err := g.db.Members.Get(ctx, ws, self.ID)
 	if err != nil {
-		return Caller{}, err
+		return access.Caller{}, err
 	}
 	w, err := g.db.Workspaces.Get(ctx, ws)
 	if err != nil {
-		return Caller{}, err
+		return access.Caller{}, err
 	}
 	plan, ok := w.Entitlement()
 	if !ok {
-		return Caller{Member: m}, ErrUnknownPlan
+		return access.Caller{Member: m, Address: self.Address}, ErrUnknownPlan
 	}
-	return Caller{Key: postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()}, Plan: plan, Member: m}, nil
+	return access.Caller{
+		Key:  postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()},
+		Plan: plan, Member: m, Address: self.Address, Sure: self.Sure,
+	}, nil
 }
 
-// Email is the address of a user; "" when there is no such user.
-func (g Users) Email(ctx context.Context, id postern.UserID) (string, error) {
-	u, _, _, err := g.db.Users.Get(ctx, id)
+// Email is the e-mail address of a person; "" when the account is gone.
+func (g Users) Email(ctx context.Context, self access.Self) (string, error) {
+	if err := self.Needs(); err != nil {
+		return "", err
+	}
+	u, _, _, err := g.db.Users.Get(ctx, self.ID)
 	return u.Email, err
 }

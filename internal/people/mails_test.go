@@ -1,14 +1,15 @@
-package gateway
+package people
 
 import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
 func TestPasswordByMailLeavesALinkThatDoesMore(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		const address = "192.0.2.1"
 		opens := func(token string) bool {
@@ -22,7 +23,7 @@ func TestPasswordByMailLeavesALinkThatDoesMore(t *testing.T) {
 			}
 			return token
 		}
-		_, operators, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email})
+		_, operators, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func TestPasswordByMailLeavesALinkThatDoesMore(t *testing.T) {
 		if two := mailed(); !opens(two) || opens(one) || opens(operators) {
 			t.Error("the newest link is not the one that opens")
 		}
-		_, more, err := g.PasswordLinks.Reset(t.Context(), Operator(), Reset{Email: u.Email, Alone: true})
+		_, more, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email, Alone: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestMailsAreCountedByWhoAsksAndByMailbox(t *testing.T) {
 }
 
 func TestStrangersDoNotUseUpTheMailOfInvitations(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		const guest = "guest@example.com"
 		for range mailsTo {

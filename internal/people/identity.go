@@ -1,11 +1,13 @@
-package gateway
+package people
 
 import (
 	"context"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/throttle"
 )
 
 // Identity is somebody at a provider of OpenID Connect, for whom it vouches.
@@ -19,7 +21,7 @@ type Identity struct {
 // TakeSignOn counts a browser that is sent to the provider: for each one something
 // is kept.
 func (g Identities) TakeSignOn(ctx context.Context, address string) error {
-	return takeOf(ctx, g.signOns, network(address), "too many sign-ins; wait a few minutes")
+	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-ins; wait a few minutes")
 }
 
 var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
@@ -37,8 +39,8 @@ func (g Identities) SignIn(ctx context.Context, i Identity) (postern.User, error
 
 // Reenter checks that an identity is the user's who is signed in: it stands for the
 // password that others enter again, and not beside one.
-func (g Identities) Reenter(ctx context.Context, id postern.UserID, i Identity) error {
-	has, err := g.users().HasPassword(ctx, id)
+func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) error {
+	has, err := g.users().HasPassword(ctx, self)
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func (g Identities) Reenter(ctx context.Context, id postern.UserID, i Identity) 
 	switch {
 	case err != nil:
 		return err
-	case !ok || u.ID != id:
+	case !ok || u.ID != self.ID:
 		return postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
 	case has:
 		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
@@ -54,11 +56,14 @@ func (g Identities) Reenter(ctx context.Context, id postern.UserID, i Identity) 
 	return nil
 }
 
-// confirm refuses a member who has not entered the password again. One without a
+// Confirm refuses a member who has not entered the password again. One without a
 // password has signed in at the provider again instead.
-func (g Users) confirm(ctx context.Context, c Caller, password string) error {
+func (g Users) Confirm(ctx context.Context, c access.Caller, password string) error {
+	if c.Member.UserID == "" {
+		return postern.Errorf(postern.MissingScope, "only a member in the dashboard can confirm this by a password")
+	}
 	if c.Sure {
-		has, err := g.HasPassword(ctx, c.Member.UserID)
+		has, err := g.hasPassword(ctx, c.Member.UserID)
 		if err != nil || !has {
 			return err
 		}
@@ -68,34 +73,49 @@ func (g Users) confirm(ctx context.Context, c Caller, password string) error {
 }
 
 // HasPassword tells whether a user can sign in with a password.
-func (g Users) HasPassword(ctx context.Context, id postern.UserID) (bool, error) {
+func (g Users) HasPassword(ctx context.Context, self access.Self) (bool, error) {
+	if err := self.Needs(); err != nil {
+		return false, err
+	}
+	return g.hasPassword(ctx, self.ID)
+}
+
+func (g Users) hasPassword(ctx context.Context, id postern.UserID) (bool, error) {
 	_, hash, _, err := g.db.Users.Get(ctx, id)
 	return hash != "", err
 }
 
-// ChoosePassword gives a user without a password one, and ends all sessions of the
-// user, whom it gives as the user is then. Whoever calls it has made sure that it is
-// the user.
-func (g Users) ChoosePassword(ctx context.Context, address string, id postern.UserID, password string) (postern.User, error) {
-	u, hash, ok, err := g.db.Users.Get(ctx, id)
+// ChoosePassword gives a person without a password one, and ends all of the person's
+// sessions. It returns the user as changed.
+func (g Users) ChoosePassword(ctx context.Context, self access.Self, password string) (postern.User, error) {
+	if err := self.NeedsSure(); err != nil {
+		return postern.User{}, err
+	}
+	u, hash, ok, err := g.db.Users.Get(ctx, self.ID)
 	if err == nil && (!ok || hash != "") {
 		err = postern.Invalid("/current", "this is not your password")
 	}
 	if err != nil {
 		return u, err
 	}
-	return g.setPassword(ctx, u, "", password, address)
+	return g.setPassword(ctx, u, "", password, self.Address)
 }
 
 // List lists who a user is at providers.
-func (g Identities) List(ctx context.Context, id postern.UserID) ([]store.Identity, error) {
-	return g.db.Identities.List(ctx, id, maxIdentities)
+func (g Identities) List(ctx context.Context, self access.Self) ([]store.Identity, error) {
+	if err := self.Needs(); err != nil {
+		return nil, err
+	}
+	return g.db.Identities.List(ctx, self.ID, maxIdentities)
 }
 
 // Connect lets an identity sign a user in.
-func (g Identities) Connect(ctx context.Context, self Self, i Identity) error {
+func (g Identities) Connect(ctx context.Context, self access.Self, i Identity) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
 	now := g.time()
-	return g.db.Identities.Add(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self.Address, self.ID, "user.identity-connected"))
+	return g.db.Identities.Add(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self, "user.identity-connected"))
 }
 
 func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
@@ -104,9 +124,12 @@ func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
 
 // Disconnect ends that an identity signs a user in, who must have a password. All
 // other sessions end, since it may have opened them.
-func (g Identities) Disconnect(ctx context.Context, self Self, issuer, subject string) error {
+func (g Identities) Disconnect(ctx context.Context, self access.Self, issuer, subject string) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
 	now := g.time()
-	return g.db.Identities.Remove(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self.Address, self.ID, "user.identity-disconnected"))
+	return g.db.Identities.Remove(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self, "user.identity-disconnected"))
 }
 
 // JoinByIdentity uses an invitation of an address without an account: it makes a user

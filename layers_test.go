@@ -1,4 +1,4 @@
-// Package postern_test checks the order of the house: who may import whom.
+// Package postern_test checks the layers: which package may import which.
 package postern_test
 
 import (
@@ -13,28 +13,32 @@ import (
 
 const module = "postern/"
 
-// floors lists, for each package, the packages of this module it may import;
+// layers lists, for each package, the packages of this module it may import;
 // "*" is all of them. A package missing here fails the test, so that a new
 // package is a decision and not an accident.
-var floors = map[string]string{
+var layers = map[string]string{
 	".":                            "",
-	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/postern internal/qrcode internal/seal",
+	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
 	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
 	"internal/chaos":               "*",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
-	"internal/api":                 "internal/gateway internal/obs internal/postern internal/qrcode internal/reference",
+	"internal/api":                 "internal/access internal/gateway internal/obs internal/paging internal/postern internal/qrcode internal/reference",
 	"internal/listen":              "internal/egress internal/postern internal/seal",
 	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
-	"internal/dash":                "internal/dash/page internal/gateway internal/mail internal/oidc internal/postern internal/qrcode",
+	"internal/dash":                "internal/access internal/dash/page internal/gateway internal/mail internal/oidc internal/paging internal/people internal/postern internal/qrcode",
 	"internal/dash/page":           "",
 	"internal/dash/browsertest":    "",
 	"internal/reference":           "",
 	"internal/session":             "internal/gateway internal/network internal/obs internal/postern internal/store",
 	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/seal internal/store",
-	"internal/gateway":             "internal/factor internal/postern internal/seal internal/store",
+	"internal/gateway":             "internal/access internal/paging internal/postern internal/seal internal/store internal/throttle",
+	"internal/people":              "internal/access internal/factor internal/paging internal/postern internal/seal internal/store internal/throttle",
+	"internal/access":              "internal/postern",
+	"internal/paging":              "internal/postern internal/seal",
+	"internal/throttle":            "internal/postern",
 	"internal/factor":              "",
 	"internal/mail":                "internal/seal",
 	"internal/mail/mailtest":       "",
@@ -66,9 +70,9 @@ var owners = map[string]string{
 	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
 }
 
-// TestFloors reads the files itself, not through "go list", so that the test
+// TestLayers reads the files itself, not through "go list", so that the test
 // cache notices when an import changes.
-func TestFloors(t *testing.T) {
+func TestLayers(t *testing.T) {
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -84,9 +88,9 @@ func TestFloors(t *testing.T) {
 			return err
 		}
 		pkg := filepath.ToSlash(filepath.Dir(path))
-		allowed, known := floors[pkg]
+		allowed, known := layers[pkg]
 		if !known {
-			t.Errorf("%s has no floor: give it one in floors_test.go", pkg)
+			t.Errorf("%s has no layer: add it to layers_test.go", pkg)
 			return nil
 		}
 		for _, spec := range f.Imports {

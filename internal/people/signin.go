@@ -1,9 +1,9 @@
-package gateway
+package people
 
 import (
 	"context"
 
-	"postern/internal/postern"
+	"postern/internal/access"
 	"postern/internal/store"
 )
 
@@ -34,11 +34,26 @@ func (g SignIns) End(ctx context.Context, token string) error {
 }
 
 // List lists the sessions of a user by their tokens' hashes.
-func (g SignIns) List(ctx context.Context, user postern.UserID) (list []SignIn, err error) {
-	return g.db.SignIns.List(ctx, user, g.time(), maxSessions)
+func (g SignIns) List(ctx context.Context, self access.Self) (list []SignIn, err error) {
+	if err := self.Needs(); err != nil {
+		return nil, err
+	}
+	return g.db.SignIns.List(ctx, self.ID, g.time(), maxSessions)
 }
 
-// EndAll ends all sessions of a user but the one with a token, "" for none.
-func (g SignIns) EndAll(ctx context.Context, address string, user postern.UserID, but string) error {
-	return g.db.SignIns.EndAll(ctx, user, but, store.Act{At: g.time(), UserID: user, Act: "user.signed-out-everywhere", Subject: string(user), Address: address})
+// EndOthers ends all sessions of a person but this one.
+func (g SignIns) EndOthers(ctx context.Context, self access.Self) error {
+	return g.endAll(ctx, self, self.Token)
+}
+
+// EndAll ends all sessions of a person, this one too.
+func (g SignIns) EndAll(ctx context.Context, self access.Self) error {
+	return g.endAll(ctx, self, "")
+}
+
+func (g SignIns) endAll(ctx context.Context, self access.Self, but string) error {
+	if err := self.Needs(); err != nil {
+		return err
+	}
+	return g.db.SignIns.EndAll(ctx, self.ID, but, userAct(g.time(), self, "user.signed-out-everywhere"))
 }

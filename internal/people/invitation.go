@@ -1,9 +1,11 @@
-package gateway
+package people
 
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 )
 
@@ -20,11 +22,11 @@ type NewInvitation struct {
 // token of its link is in the answer and nowhere else. Whoever loses the right to
 // give the role, or leaves, takes the open invitations along: they are revoked
 // with it.
-func (g Invitations) Create(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewInvitation) (i postern.Invitation, token string, err error) {
-	if err := by.needs(ws, postern.Admin); err != nil {
+func (g Invitations) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewInvitation) (i postern.Invitation, token string, err error) {
+	if err := by.Needs(ws, postern.Admin); err != nil {
 		return i, "", err
 	}
-	email, err := checkEmail(in.Email)
+	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return i, "", err
 	}
@@ -34,18 +36,18 @@ func (g Invitations) Create(ctx context.Context, by Actor, ws postern.WorkspaceI
 	if err := g.countMail(ctx, ws, in, email); err != nil {
 		return i, "", err
 	}
-	token, now := randomToken(), g.time()
+	token, now := seal.NewToken(), g.time()
 	i = postern.Invitation{
 		ID: postern.NewInvitationID(), WorkspaceID: ws, Email: email, Role: in.Role,
 		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
 	}
-	return i, token, g.db.Invitations.Create(ctx, i, hashToken(token), maxInvitations, by.gives(in.Role), by.act(now, ws, "invitation.created", string(i.ID)))
+	return i, token, g.db.Invitations.Create(ctx, i, hashToken(token), maxInvitations, rule(by.Gives(in.Role)), act(by, now, ws, "invitation.created", string(i.ID)))
 }
 
 // List lists the open invitations to a workspace. A member needs the role
 // of an admin.
-func (g Invitations) List(ctx context.Context, by Actor, ws postern.WorkspaceID) ([]postern.Invitation, error) {
-	if err := by.needs(ws, postern.Admin); err != nil {
+func (g Invitations) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Invitation, error) {
+	if err := by.Needs(ws, postern.Admin); err != nil {
 		return nil, err
 	}
 	return g.db.Invitations.List(ctx, ws, g.time(), maxInvitations)
@@ -53,15 +55,15 @@ func (g Invitations) List(ctx context.Context, by Actor, ws postern.WorkspaceID)
 
 // Revoke ends an open invitation. Nobody revokes one to a mightier role than
 // the own.
-func (g Invitations) Revoke(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.InvitationID) error {
-	if err := by.needs(ws, postern.Admin); err != nil {
+func (g Invitations) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.InvitationID) error {
+	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
 	rule := func(s store.Standing) error {
 		s.Owners = 0 // an invitation to be an owner is nobody's last
-		return by.gives("")(s)
+		return rule(by.Gives(""))(s)
 	}
-	return g.db.Invitations.Revoke(ctx, ws, id, rule, by.act(g.time(), ws, "invitation.revoked", string(id)))
+	return g.db.Invitations.Revoke(ctx, ws, id, rule, act(by, g.time(), ws, "invitation.revoked", string(id)))
 }
 
 // JoinLink is what the token of a link at /join opens: an invitation, or the choice
@@ -126,14 +128,17 @@ func (g Invitations) Join(ctx context.Context, token, address, password string) 
 }
 
 // JoinAs uses an invitation as a user who is signed in: the one with its address.
-func (g Invitations) JoinAs(ctx context.Context, token, address string, id postern.UserID) (postern.WorkspaceID, error) {
+func (g Invitations) JoinAs(ctx context.Context, self access.Self, token string) (postern.WorkspaceID, error) {
+	if err := self.Needs(); err != nil {
+		return "", err
+	}
 	l, err := g.Get(ctx, token)
 	if err != nil {
 		return "", err
 	}
-	if l.Invitation.ID == "" || l.user.ID != id {
+	if l.Invitation.ID == "" || l.user.ID != self.ID {
 		return "", postern.Errorf(postern.ResourceNotAllowed, "this link is for another e-mail address; sign out, and open it again")
 	}
-	act := store.Act{At: g.time(), UserID: id, Act: "invitation.accepted", Address: address}
+	act := store.Act{At: g.time(), UserID: self.ID, Act: "invitation.accepted", Address: self.Address}
 	return l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act})
 }

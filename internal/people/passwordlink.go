@@ -1,9 +1,11 @@
-package gateway
+package people
 
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 )
 
@@ -17,20 +19,22 @@ type NewUser struct {
 }
 
 // Create adds a user to a workspace and gives the token of the link by which
-// the user chooses a password; "" for one who has a password already. For the
-// operator.
-func (g Users) Create(ctx context.Context, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
-	email, err := checkEmail(in.Email)
+// the user chooses a password; "" for one who has a password already. For operators.
+func (g Users) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
+	if err := by.NeedsOperator(); err != nil {
+		return u, "", err
+	}
+	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return u, "", err
 	}
 	if err := checkRole(in.Role); err != nil {
 		return u, "", err
 	}
-	token, now := randomToken(), g.time()
+	token, now := seal.NewToken(), g.time()
 	u, linked, err := g.db.Users.Create(ctx, store.NewUser{
 		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role, Existing: in.Existing,
-		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: Operator().act(now, ws, "user.created", ""),
+		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: act(by, now, ws, "user.created", ""),
 	})
 	if !linked {
 		token = ""
@@ -48,8 +52,8 @@ type Reset struct {
 
 // ResetByPassword is ResetPassword for an operator who has entered the own
 // password again.
-func (g PasswordLinks) ResetByPassword(ctx context.Context, by Actor, id postern.UserID, alone bool, password string) (u postern.User, token string, err error) {
-	if err := by.needsOperator(); err != nil {
+func (g PasswordLinks) ResetByPassword(ctx context.Context, by access.Actor, id postern.UserID, alone bool, password string) (u postern.User, token string, err error) {
+	if err := by.NeedsOperator(); err != nil {
 		return u, "", err
 	}
 	u, _, ok, err := g.db.Users.Get(ctx, id)
@@ -68,19 +72,19 @@ func (g PasswordLinks) ResetByPassword(ctx context.Context, by Actor, id postern
 // Reset gives the token of a link by which a user chooses a new password,
 // in place of an earlier one. The password of before opens the account until the
 // link is used.
-func (g PasswordLinks) Reset(ctx context.Context, by Actor, in Reset) (u postern.User, token string, err error) {
-	if err := by.needsOperator(); err != nil {
+func (g PasswordLinks) Reset(ctx context.Context, by access.Actor, in Reset) (u postern.User, token string, err error) {
+	if err := by.NeedsOperator(); err != nil {
 		return u, "", err
 	}
-	email, err := checkEmail(in.Email)
+	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return u, "", err
 	}
-	act := "user.password-reset"
+	name := "user.password-reset"
 	if in.Alone {
-		act = "user.password-reset-alone"
+		name = "user.password-reset-alone"
 	}
-	token, now := randomToken(), g.time()
-	u, err = g.db.PasswordLinks.Set(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, by.act(now, "", act, ""))
+	token, now := seal.NewToken(), g.time()
+	u, err = g.db.PasswordLinks.Set(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, act(by, now, "", name, ""))
 	return u, token, err
 }

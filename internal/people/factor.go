@@ -1,10 +1,11 @@
-package gateway
+package people
 
 import (
 	"context"
 	"encoding/hex"
 	"errors"
 
+	"postern/internal/access"
 	"postern/internal/factor"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -20,8 +21,23 @@ type Factors struct {
 // Any tells whether there is one.
 func (f Factors) Any() bool { return f.App || len(f.Passkeys) > 0 }
 
-// List lists what a user proves beside the password.
-func (g SecondFactors) List(ctx context.Context, id postern.UserID) (f Factors, err error) {
+// List lists the person's own second factors.
+func (g SecondFactors) List(ctx context.Context, self access.Self) (Factors, error) {
+	if err := self.Needs(); err != nil {
+		return Factors{}, err
+	}
+	return g.of(ctx, self.ID)
+}
+
+// Asked lists the factors of which the sign-in asks for one; none lets the person in.
+func (g SecondFactors) Asked(ctx context.Context, p access.Pending) (Factors, error) {
+	if err := p.Needs(); err != nil {
+		return Factors{}, err
+	}
+	return g.of(ctx, p.ID)
+}
+
+func (g SecondFactors) of(ctx context.Context, id postern.UserID) (f Factors, err error) {
 	app, _, err := g.db.Factors.TOTP(ctx, id)
 	if err != nil {
 		return f, err
@@ -34,17 +50,23 @@ func (g SecondFactors) List(ctx context.Context, id postern.UserID) (f Factors, 
 	return f, err
 }
 
-// Reenter checks the password of a user who is signed in, before what only the
-// user may do.
-func (g SecondFactors) Reenter(ctx context.Context, address string, id postern.UserID, password string) error {
-	_, _, err := g.users().reenter(ctx, address, id, "/password", password)
+// Reenter checks the password of a person who is signed in: from then on the person
+// is sure for a while, see [access.Self].
+func (g SecondFactors) Reenter(ctx context.Context, self access.Self, password string) error {
+	if err := self.Needs(); err != nil {
+		return err
+	}
+	_, _, err := g.users().reenter(ctx, self.Address, self.ID, "/password", password)
 	return err
 }
 
 // BeginApp makes the secret of an authenticator app. It counts when ConfirmApp has
 // seen a code of it.
-func (g SecondFactors) BeginApp(ctx context.Context, id postern.UserID) error {
-	return g.db.Factors.BeginTOTP(ctx, id, g.box.Seal(factor.NewSecret(), appPlace(id)))
+func (g SecondFactors) BeginApp(ctx context.Context, self access.Self) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
+	return g.db.Factors.BeginTOTP(ctx, self.ID, g.box.Seal(factor.NewSecret(), appPlace(self.ID)))
 }
 
 func appPlace(id postern.UserID) string { return "totp " + string(id) }
@@ -54,12 +76,15 @@ type AppSecret struct{ Text, URI string }
 
 // AppSecret is the secret of an app that waits for its first code; empty when none
 // does.
-func (g SecondFactors) AppSecret(ctx context.Context, id postern.UserID) (s AppSecret, err error) {
-	secret, err := g.unconfirmed(ctx, id)
+func (g SecondFactors) AppSecret(ctx context.Context, self access.Self) (s AppSecret, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return s, err
+	}
+	secret, err := g.unconfirmed(ctx, self.ID)
 	if err != nil || secret == nil {
 		return s, err
 	}
-	u, _, _, err := g.db.Users.Get(ctx, id)
+	u, _, _, err := g.db.Users.Get(ctx, self.ID)
 	return AppSecret{factor.SecretText(secret), factor.SecretURI("Postern", u.Email, secret)}, err
 }
 
@@ -71,16 +96,12 @@ func (g SecondFactors) unconfirmed(ctx context.Context, id postern.UserID) ([]by
 	return g.box.Open(app.Secret, appPlace(id))
 }
 
-// Self is a user at the own account.
-type Self struct {
-	ID      postern.UserID
-	Address string // of the browser
-	Token   string // the hash of its session's: that one goes on when all others end
-}
-
 // ConfirmApp makes an authenticator app count, by its first code. All other
 // sessions of the user end. The recovery codes are nil when the user has some.
-func (g SecondFactors) ConfirmApp(ctx context.Context, self Self, code string) (recovery []string, err error) {
+func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code string) (recovery []string, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return nil, err
+	}
 	secret, err := g.unconfirmed(ctx, self.ID)
 	if err != nil {
 		return nil, err
@@ -96,9 +117,9 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self Self, code string) (
 }
 
 // added adds a factor with recovery codes, which it gives if they are kept.
-func (g SecondFactors) added(self Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
+func (g SecondFactors) added(self access.Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
-	kept, err := add(store.NewFactor{UserID: self.ID, Recovery: g.recoveryHashes(self.ID, codes), But: self.Token, Act: userAct(g.time(), self.Address, self.ID, act)})
+	kept, err := add(store.NewFactor{UserID: self.ID, Recovery: g.recoveryHashes(self.ID, codes), But: self.Token, Act: userAct(g.time(), self, act)})
 	if err != nil || !kept {
 		return nil, err
 	}
@@ -114,31 +135,42 @@ func (g SecondFactors) recoveryHashes(id postern.UserID, codes []string) []strin
 }
 
 // NewRecoveryCodes replaces the recovery codes of a user.
-func (g SecondFactors) NewRecoveryCodes(ctx context.Context, address string, id postern.UserID) ([]string, error) {
+func (g SecondFactors) NewRecoveryCodes(ctx context.Context, self access.Self) ([]string, error) {
+	if err := self.NeedsSure(); err != nil {
+		return nil, err
+	}
 	codes := factor.NewRecoveryCodes(recoveryCodes)
-	return codes, g.db.Factors.SetRecoveryCodes(ctx, id, g.recoveryHashes(id, codes), userAct(g.time(), address, id, "user.recovery-codes-made"))
+	hashes := g.recoveryHashes(self.ID, codes)
+	return codes, g.db.Factors.SetRecoveryCodes(ctx, self.ID, hashes, userAct(g.time(), self, "user.recovery-codes-made"))
 }
 
 // Remove removes a passkey of a user, or the authenticator app when passkey
 // is "".
-func (g SecondFactors) Remove(ctx context.Context, address string, id postern.UserID, passkey string) error {
+func (g SecondFactors) Remove(ctx context.Context, self access.Self, passkey string) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
 	act := "user.app-removed"
 	if passkey != "" {
 		act = "user.passkey-removed"
 	}
-	return g.db.Factors.Remove(ctx, id, passkey, userAct(g.time(), address, id, act))
+	return g.db.Factors.Remove(ctx, self.ID, passkey, userAct(g.time(), self, act))
 }
 
 // UseCode checks what a user typed: the code of the app, or a recovery code, each
 // of which opens once. Guesses are as few as those of passwords.
-func (g SecondFactors) UseCode(ctx context.Context, address string, id postern.UserID, code string) error {
-	if err := g.guesses.take(ctx, address, "second "+string(id)); err != nil {
+func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code string) error {
+	if err := p.Needs(); err != nil {
+		return err
+	}
+	if err := g.guesses.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
 		return err
 	}
 	code = factor.TypedCode(code)
-	ok, err := g.useAppCode(ctx, id, code)
+	ok, err := g.useAppCode(ctx, p.ID, code)
 	if err == nil && !ok {
-		ok, err = g.db.Factors.UseRecoveryCode(ctx, id, g.recoveryHashes(id, []string{code})[0], userAct(g.time(), address, id, "user.recovery-code-used"))
+		used := userAct(g.time(), access.Self{ID: p.ID, Address: p.Address}, "user.recovery-code-used")
+		ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, g.recoveryHashes(p.ID, []string{code})[0], used)
 	}
 	if err == nil && !ok {
 		err = postern.Invalid("/code", "this code is wrong, or was used already; the app shows a new one every 30 seconds")
@@ -165,16 +197,28 @@ func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, code s
 // PasskeysOff says why this server can have no passkeys; nil when it can.
 func (g SecondFactors) PasskeysOff() error { return g.noPasskeys }
 
-// BeginPasskey asks a user's browser for a new passkey, or for one that is there.
-func (g SecondFactors) BeginPasskey(ctx context.Context, id postern.UserID, add bool) (c factor.Ceremony, err error) {
-	p, err := g.person(ctx, id)
+// BeginAddPasskey asks the person's browser for a new passkey.
+func (g SecondFactors) BeginAddPasskey(ctx context.Context, self access.Self) (c factor.Ceremony, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return c, err
+	}
+	p, err := g.person(ctx, self.ID)
 	if err != nil {
 		return c, err
 	}
-	if add {
-		return g.passkeys.BeginAdd(p)
+	return g.passkeys.BeginAdd(p)
+}
+
+// BeginUsePasskey asks the browser of a person who signs in for one of their passkeys.
+func (g SecondFactors) BeginUsePasskey(ctx context.Context, p access.Pending) (c factor.Ceremony, err error) {
+	if err := p.Needs(); err != nil {
+		return c, err
 	}
-	return g.passkeys.BeginUse(p)
+	person, err := g.person(ctx, p.ID)
+	if err != nil {
+		return c, err
+	}
+	return g.passkeys.BeginUse(person)
 }
 
 // person is a user with the passkeys.
@@ -206,8 +250,11 @@ func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
 // AddPasskey takes a browser's new passkey, in answer to the question whose state
 // is given. All other sessions of the user end. The recovery codes are nil when the
 // user has some.
-func (g SecondFactors) AddPasskey(ctx context.Context, self Self, name string, state, answer []byte) (recovery []string, err error) {
-	if err := checkName("/name", name); err != nil {
+func (g SecondFactors) AddPasskey(ctx context.Context, self access.Self, name string, state, answer []byte) (recovery []string, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return nil, err
+	}
+	if err := postern.CheckName("/name", name); err != nil {
 		return nil, err
 	}
 	p, err := g.person(ctx, self.ID)
@@ -224,19 +271,22 @@ func (g SecondFactors) AddPasskey(ctx context.Context, self Self, name string, s
 
 // UsePasskey takes a browser's proof that it has one of the user's passkeys, in
 // answer to the question whose state is given.
-func (g SecondFactors) UsePasskey(ctx context.Context, address string, id postern.UserID, state, answer []byte) error {
-	if err := g.guesses.take(ctx, address, "second "+string(id)); err != nil {
+func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, answer []byte) error {
+	if err := p.Needs(); err != nil {
 		return err
 	}
-	p, err := g.person(ctx, id)
+	if err := g.guesses.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+		return err
+	}
+	person, err := g.person(ctx, p.ID)
 	if err != nil {
 		return err
 	}
-	k, err := g.passkeys.FinishUse(p, state, answer)
+	k, err := g.passkeys.FinishUse(person, state, answer)
 	if err != nil {
 		return passkeyRefused(err)
 	}
-	ok, err := g.db.Factors.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: id, Kept: g.box.Seal(k.Kept, passkeyPlace(id)), UsedAt: g.time()})
+	ok, err := g.db.Factors.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, passkeyPlace(p.ID)), UsedAt: g.time()})
 	if err == nil && !ok {
 		err = passkeyRefused(factor.ErrPasskey)
 	}

@@ -1,4 +1,4 @@
-package gateway
+package people
 
 import (
 	"errors"
@@ -6,16 +6,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"postern/internal/access"
+	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
 const goodPassword = "four plain words here"
 
 // first sets the server up.
-func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
+func first(t *testing.T, g *server) (postern.User, postern.Member) {
 	t.Helper()
-	token, err := g.Users.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 	if err != nil || token == "" {
 		t.Fatalf("no set-up link: %v", err)
 	}
@@ -23,7 +27,7 @@ func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := g.Members.Memberships(t.Context(), u.ID)
+	list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("memberships = %v, %v", list, err)
 	}
@@ -31,12 +35,12 @@ func first(t *testing.T, g *Gateway) (postern.User, postern.Member) {
 }
 
 func TestSetUpLinkMakesOneOwner(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		older, err := g.Users.OpenSetUp(t.Context())
+	onEachEngine(t, func(t *testing.T, g *server) {
+		older, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := g.Users.OpenSetUp(t.Context())
+		token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,19 +72,19 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d users were made with one link", n)
 		}
-		if again, err := g.Users.OpenSetUp(t.Context()); again != "" || err != nil {
+		if again, err := g.Users.OpenSetUp(t.Context(), access.Operator()); again != "" || err != nil {
 			t.Errorf("there is a user, and a new set-up link: %v", err)
 		}
 	})
 }
 
 func TestFirstUserOwnsWhatThereIs(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
-		before, err := g.Operators.CreateWorkspace(t.Context(), "before", "growth")
+	onEachEngine(t, func(t *testing.T, g *server) {
+		before, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "before", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := g.Users.OpenSetUp(t.Context())
+		token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +92,7 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := g.Members.Memberships(t.Context(), u.ID)
+		list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
 		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
 			t.Errorf("memberships = %+v, %v", list, err)
 		}
@@ -98,7 +102,7 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 func TestSetUpSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
-	token, err := g.Users.OpenSetUp(t.Context())
+	token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +120,12 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n", strings.Repeat("a", 250) + "@example.com"} {
-		if got, err := checkEmail(email); err == nil && strings.TrimSpace(email) != got {
+		if got, err := CheckEmail(email); err == nil && strings.TrimSpace(email) != got {
 			t.Errorf("%q is taken as %q", email, got)
 		}
 	}
 	for _, email := range []string{"\u202eada@example.com", "a\u200bda@example.com"} {
-		if _, err := checkEmail(email); err == nil {
+		if _, err := CheckEmail(email); err == nil {
 			t.Errorf("%q is taken", email)
 		}
 	}
@@ -136,7 +140,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		got, err := g.Users.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
 		if err != nil || got.ID != u.ID {
@@ -202,19 +206,19 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
-	if _, err := g.Users.ChangePassword(t.Context(), "192.0.2.1", u.ID, goodPassword, "five plain words are here"); err != nil {
+	if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here"); err != nil {
 		t.Errorf("the user who is there cannot change the password: %v", err)
 	}
 }
 
 // sessionOf is a session of a user that lasts.
-func sessionOf(g *Gateway, u postern.User) SignIn {
+func sessionOf(g *server, u postern.User) SignIn {
 	return SignIn{TokenHash: "token", UserID: u.ID, Epoch: u.Epoch, Data: []byte("x"), ExpiresAt: g.time().Add(1e12)}
 }
 
 // A password may be checked, and be another one before the session is there.
 func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		first(t, g)
 		in := func(password string) postern.User {
 			u, err := g.Users.SignIn(t.Context(), "", "ada@example.com", password)
@@ -224,7 +228,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 			return u
 		}
 		early := in(goodPassword)
-		now, err := g.Users.ChangePassword(t.Context(), "", early.ID, goodPassword, "five plain words are here")
+		now, err := g.Users.ChangePassword(t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +239,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 			t.Errorf("with the new one: %v", err)
 		}
 		early = in("five plain words are here")
-		if err := g.SignIns.EndAll(t.Context(), "", now.ID, "token"); err != nil {
+		if err := g.SignIns.EndOthers(t.Context(), access.Self{ID: now.ID, Token: "token"}); err != nil {
 			t.Fatal(err)
 		}
 		late := sessionOf(g, early)
@@ -255,32 +259,32 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	g := open(t, "")
 	u, _ := first(t, g)
 	for range 2 * guessesNear {
-		if err := g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); err != nil {
+		if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); err != nil {
 			t.Fatalf("the right one is answered %v", err)
 		}
 	}
 	limited := false
 	for range guessesNear {
-		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, "not this one")) == postern.RateLimited
+		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one")) == postern.RateLimited
 	}
-	if err := g.SecondFactors.Reenter(t.Context(), "192.0.2.1", u.ID, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
+	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
 	}
 }
 
 func TestNewPasswordEndsAllSessions(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended: %v", err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), "", u.ID, goodPassword, "five plain words are here"); err != nil {
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, goodPassword, "five plain words are here"); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
@@ -296,38 +300,38 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 }
 
 func TestMemberMayWhatTheRoleAllows(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, m := first(t, g)
-		other, err := g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Members.Caller(t.Context(), u.ID, other.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a workspace of others: %v", err)
 		}
-		c, err := g.Members.Caller(t.Context(), u.ID, m.WorkspaceID)
+		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
 		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
 		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
-			by := Actor{Member: m}
+			by := access.Actor{Member: m}
 			by.Member.Role = role
-			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, NewKey{Name: "k"}); reasonOrNone(err) != want {
+			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(err) != want {
 				t.Errorf("%s makes a key: %v", role, err)
 			}
-			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
+			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys.List(t.Context(), Actor{}, m.WorkspaceID, Page{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
-		developer := Actor{Member: m}
+		developer := access.Actor{Member: m}
 		developer.Member.Role = postern.Developer
 		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
-		acts, err := g.Audit.List(t.Context(), Actor{Member: m}, m.WorkspaceID, ActQuery{})
+		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
 		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID || acts.Data[2].Act != "user.set-up" || acts.Data[2].Address != "192.0.2.1" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
@@ -342,7 +346,7 @@ func reasonOrNone(err error) postern.Reason {
 }
 
 func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, g *Gateway) {
+	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
 			if err := g.SignIns.Create(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
@@ -352,14 +356,14 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if s, ok, err := g.SignIns.Get(t.Context(), "ended"); ok || err != nil {
 			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
-		if err := g.Maintenance.RemoveOld(t.Context(), Retention{Events: day, Messages: day, Audit: day}); err != nil {
+		if err := g.Maintenance.RemoveOld(t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
 		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
 			t.Errorf("kept are %+v, %v", list, err)
 		}
-		if err := g.SignIns.EndAll(t.Context(), "", u.ID, ""); err != nil {
+		if err := g.SignIns.EndAll(t.Context(), access.Self{ID: u.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.SignIns.Update(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {

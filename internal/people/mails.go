@@ -1,39 +1,39 @@
-package gateway
+package people
 
 import (
 	"context"
 
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
-
-	"github.com/throttled/throttled/v2"
+	"postern/internal/throttle"
 )
 
 // mails bounds the mail that people can have this server send in an hour: by a
 // workspace or a network, and of a kind to one address, whoever asks for it.
-type mails struct{ by, to *throttled.GCRARateLimiterCtx }
+type mails struct{ by, to *throttle.Limit }
 
 func newMails() mails {
-	return mails{by: newRate(throttled.PerHour, mailsBy), to: newRate(throttled.PerHour, mailsTo)}
+	return mails{by: throttle.PerHour(mailsBy), to: throttle.PerHour(mailsTo)}
 }
 
 func (m mails) take(ctx context.Context, by, to string) error {
 	const wait = "too many mails; wait a few minutes"
-	if err := takeOf(ctx, m.by, by, wait); err != nil {
+	if err := m.by.Take(ctx, by, wait); err != nil {
 		return err
 	}
-	return takeOf(ctx, m.to, to, wait)
+	return m.to.Take(ctx, to, wait)
 }
 
 // Forgot counts that somebody at an address asks for a mail by which a
 // password is chosen, and gives the e-mail address as it is kept. Its answer is the
 // same whether there is such an account.
 func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (string, error) {
-	email, err := checkEmail(email)
+	email, err := CheckEmail(email)
 	if err != nil {
 		return "", err
 	}
-	return email, g.mails.take(ctx, network(address), email)
+	return email, g.mails.take(ctx, throttle.Network(address), email)
 }
 
 // ByMail gives the token of a link, for the mailbox alone, by which its
@@ -41,7 +41,7 @@ func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (strin
 // address, or when an operator has made a link that also removes the second step:
 // that one stays. The caller tells nobody which.
 func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token string, err error) {
-	token, now := randomToken(), g.time()
+	token, now := seal.NewToken(), g.time()
 	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
 	made, err := g.db.PasswordLinks.Ask(ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address})
 	if err != nil || !made {
