@@ -17,6 +17,25 @@ import (
 	wastore "go.mau.fi/whatsmeow/store"
 )
 
+// The kinds of records in which tests make writes fail; see package keys.
+const (
+	kindEvent    = "event"
+	kindIdentity = "identity"
+	kindLID      = "lid"
+	kindNumber   = "number"
+	kindPreKey   = "prekey"
+	kindSession  = "session"
+)
+
+// count counts rows of the key store on disk.
+func (w world) count(tb testing.TB, where string) (n int) {
+	tb.Helper()
+	if err := w.raw.QueryRowContext(tb.Context(), "SELECT count(*) FROM session_key WHERE "+where).Scan(&n); err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
 // sabotage runs SQL on the key store.
 func (w world) sabotage(tb testing.TB, statement string, args ...any) {
 	tb.Helper()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"postern/internal/network/whatsapp/keys"
+
 	"go.mau.fi/whatsmeow"
 )
 
@@ -26,7 +28,7 @@ func kindOf(err error) string {
 	var gone *whatsmeow.DisconnectedError
 	var iq *whatsmeow.IQError
 	switch {
-	case errors.Is(err, errStore):
+	case errors.Is(err, keys.ErrStore):
 		return "the key store failed"
 	case errors.Is(err, whatsmeow.ErrMessageTimedOut), errors.Is(err, whatsmeow.ErrIQTimedOut), errors.Is(err, context.DeadlineExceeded):
 		return "the vendor did not answer in time"

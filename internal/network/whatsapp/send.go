@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -18,10 +19,10 @@ import (
 // Send hands m to the vendor and waits for its answer.
 func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, error) {
 	c := s.liveConn()
-	if c == nil || !c.calls.enter() {
+	if c == nil || !c.calls.Enter() {
 		return time.Time{}, network.ErrNotConnected
 	}
-	defer c.calls.leave()
+	defer c.calls.Leave()
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	to, err := c.recipient(ctx, m.ChatID)
@@ -29,7 +30,7 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return time.Time{}, err
 	}
 	at, err := c.transmit(ctx, to, m)
-	for tries := 1; tries < staleTries && errors.Is(err, errStale); tries++ {
+	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {
 		at, err = c.transmit(ctx, to, m)
 	}
 	if errors.Is(err, errNoCopy) {
@@ -140,10 +141,10 @@ func text(body string) *waE2E.Message { return &waE2E.Message{Conversation: new(
 // messageForRetry finds a message again for a recipient who could not read it.
 // The chat is compared, so that nobody gets what was written to somebody else.
 func (v *visit) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
-	if !v.calls.enter() {
+	if !v.calls.Enter() {
 		return nil
 	}
-	defer v.calls.leave()
+	defer v.calls.Leave()
 	ctx, cancel := context.WithTimeout(v.cli.BackgroundEventCtx, updateTimeout)
 	defer cancel()
 	m, ok := v.host.Outbound(ctx, id)

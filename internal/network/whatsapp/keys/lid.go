@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func lidRef(user string) ref    { return ref{kindLID, nameOf(user)} }
 func numberRef(user string) ref { return ref{kindNumber, nameOf(user)} }
 
 // PutLIDMapping stores that a LID and a number are the same person.
-func (r *keyring) PutLIDMapping(ctx context.Context, lid, pn types.JID) error {
+func (r *Ring) PutLIDMapping(ctx context.Context, lid, pn types.JID) error {
 	if !isMapping(lid, pn) {
 		return errNoMapping
 	}
@@ -31,7 +31,7 @@ func (r *keyring) PutLIDMapping(ctx context.Context, lid, pn types.JID) error {
 const lidChunk = 250
 
 // PutManyLIDMappings stores mappings, and passes over what is none.
-func (r *keyring) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapping) error {
+func (r *Ring) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapping) error {
 	for len(mappings) > 0 {
 		chunk := mappings[:min(lidChunk, len(mappings))]
 		mappings = mappings[len(chunk):]
@@ -84,7 +84,7 @@ func (b *batch) putMapping(ctx context.Context, lid, pn string) error {
 }
 
 // GetPNForLID gives the number of a LID, or none.
-func (r *keyring) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, error) {
+func (r *Ring) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, error) {
 	if lid.Server != types.HiddenUserServer {
 		return types.EmptyJID, nil
 	}
@@ -92,14 +92,14 @@ func (r *keyring) GetPNForLID(ctx context.Context, lid types.JID) (types.JID, er
 }
 
 // GetLIDForPN gives the LID of a number, or none.
-func (r *keyring) GetLIDForPN(ctx context.Context, pn types.JID) (types.JID, error) {
+func (r *Ring) GetLIDForPN(ctx context.Context, pn types.JID) (types.JID, error) {
 	if pn.Server != types.DefaultUserServer {
 		return types.EmptyJID, nil
 	}
 	return r.otherName(ctx, numberRef(pn.User), pn.Device, types.HiddenUserServer)
 }
 
-func (r *keyring) otherName(ctx context.Context, k ref, device uint16, server string) (types.JID, error) {
+func (r *Ring) otherName(ctx context.Context, k ref, device uint16, server string) (types.JID, error) {
 	rec, err := r.get(ctx, k)
 	if err != nil || len(rec.value) == 0 {
 		return types.EmptyJID, err
@@ -108,7 +108,7 @@ func (r *keyring) otherName(ctx context.Context, k ref, device uint16, server st
 }
 
 // GetManyLIDsForPNs gives the LIDs of numbers, where they are known.
-func (r *keyring) GetManyLIDsForPNs(ctx context.Context, pns []types.JID) (map[types.JID]types.JID, error) {
+func (r *Ring) GetManyLIDsForPNs(ctx context.Context, pns []types.JID) (map[types.JID]types.JID, error) {
 	lids := make(map[types.JID]types.JID, len(pns))
 	for _, pn := range pns {
 		lid, err := r.GetLIDForPN(ctx, pn)
@@ -123,7 +123,7 @@ func (r *keyring) GetManyLIDsForPNs(ctx context.Context, pns []types.JID) (map[t
 }
 
 // bothNames gives a person's name and, when it is known, the other one.
-func (r *keyring) bothNames(ctx context.Context, jid types.JID) ([]types.JID, error) {
+func (r *Ring) bothNames(ctx context.Context, jid types.JID) ([]types.JID, error) {
 	other, err := r.GetLIDForPN(ctx, jid)
 	if err == nil && other.IsEmpty() {
 		other, err = r.GetPNForLID(ctx, jid)

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"bytes"
@@ -10,20 +10,20 @@ import (
 )
 
 // GetSession gives the session with an address, or nil.
-func (r *keyring) GetSession(ctx context.Context, address string) ([]byte, error) {
+func (r *Ring) GetSession(ctx context.Context, address string) ([]byte, error) {
 	rec, err := r.get(ctx, ref{kindSession, nameOf(address)})
 	return rec.value, err
 }
 
 // HasSession tells whether there is a session with an address.
-func (r *keyring) HasSession(ctx context.Context, address string) (bool, error) {
+func (r *Ring) HasSession(ctx context.Context, address string) (bool, error) {
 	rec, err := r.get(ctx, ref{kindSession, nameOf(address)})
 	return rec.value != nil, err
 }
 
 // GetManySessions gives the sessions with which a message is about to be
 // encrypted, nil for those that are not there.
-func (r *keyring) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+func (r *Ring) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	sessions := make(map[string][]byte, len(addresses))
 	for _, address := range addresses {
 		session, err := r.GetSession(ctx, address)
@@ -39,7 +39,7 @@ func (r *keyring) GetManySessions(ctx context.Context, addresses []string) (map[
 }
 
 // PutSession stores a session.
-func (r *keyring) PutSession(ctx context.Context, address string, session []byte) error {
+func (r *Ring) PutSession(ctx context.Context, address string, session []byte) error {
 	return r.change(ctx, func(b *batch) error {
 		b.put(ref{kindSession, nameOf(address)}, record{value: session})
 		return nil
@@ -49,8 +49,8 @@ func (r *keyring) PutSession(ctx context.Context, address string, session []byte
 // PutManySessions stores the sessions with which a message was encrypted; its
 // frame leaves when they are on disk. A session that was given out by
 // GetManySessions and has moved on since, because a message of the same person
-// was decrypted meanwhile, gives [errStale]: either of the two would be lost.
-func (r *keyring) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
+// was decrypted meanwhile, gives [ErrStale]: either of the two would be lost.
+func (r *Ring) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	return r.change(ctx, func(b *batch) error {
 		for address, session := range sessions {
 			k := ref{kindSession, nameOf(address)}
@@ -74,13 +74,13 @@ func (b *batch) expect(ctx context.Context, k ref, address string) error {
 	}
 	current, err := b.get(ctx, k)
 	if err == nil && !bytes.Equal(current.value, base) {
-		err = errStale
+		err = ErrStale
 	}
 	return err
 }
 
 // DeleteSession removes the session with an address.
-func (r *keyring) DeleteSession(ctx context.Context, address string) error {
+func (r *Ring) DeleteSession(ctx context.Context, address string) error {
 	return r.change(ctx, func(b *batch) error {
 		b.remove(ref{kindSession, nameOf(address)})
 		return nil
@@ -88,13 +88,13 @@ func (r *keyring) DeleteSession(ctx context.Context, address string) error {
 }
 
 // DeleteAllSessions removes the sessions with all devices of a user.
-func (r *keyring) DeleteAllSessions(ctx context.Context, user string) error {
+func (r *Ring) DeleteAllSessions(ctx context.Context, user string) error {
 	return r.change(ctx, func(b *batch) error { return b.removeAll(ctx, kindSession, devicesOf(user)) })
 }
 
 // MigratePNToLID moves what is kept under a number to its LID, once: whatsmeow
 // asks with every message.
-func (r *keyring) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
+func (r *Ring) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	if !r.migrates(pn.ToNonAD()) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (r *keyring) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 }
 
 // migrates tells whether a number was not moved on this connection yet.
-func (r *keyring) migrates(pn types.JID) bool {
+func (r *Ring) migrates(pn types.JID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.migrated[pn] {

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // load reads a record that is kept as JSON.
-func (r *keyring) load(ctx context.Context, k ref, into any) (found bool, err error) {
+func (r *Ring) load(ctx context.Context, k ref, into any) (found bool, err error) {
 	rec, err := r.get(ctx, k)
 	if err != nil || rec.value == nil {
 		return false, err

@@ -1,12 +1,12 @@
-package whatsapp
+package keys
 
 import (
 	"context"
 	"errors"
 )
 
-// errStore is in every error that means the database of keys cannot be used.
-var errStore = errors.New("the key store is not available")
+// ErrStore is in every error that means the database of keys cannot be used.
+var ErrStore = errors.New("the key store is not available")
 
 // unavailable marks an error of the database. whatsmeow acknowledges a message
 // that it could not decrypt for any reason but cancellation, so a database that
@@ -14,13 +14,13 @@ var errStore = errors.New("the key store is not available")
 type unavailable struct{ error }
 
 func (u unavailable) Unwrap() error        { return u.error }
-func (u unavailable) Is(target error) bool { return target == context.Canceled || target == errStore }
+func (u unavailable) Is(target error) bool { return target == context.Canceled || target == ErrStore }
 
 // judge turns a failure into one that whatsmeow does not acknowledge, and ends
-// the connection. A caller who gave up is no failure, and neither is errStale.
-func (r *keyring) judge(ctx context.Context, err error) error {
+// the connection. A caller who gave up is no failure, and neither is ErrStale.
+func (r *Ring) judge(ctx context.Context, err error) error {
 	gaveUp := ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if err == nil || gaveUp && !errors.Is(err, errStore) || errors.Is(err, errStale) {
+	if err == nil || gaveUp && !errors.Is(err, ErrStore) || errors.Is(err, ErrStale) {
 		return err
 	}
 	r.mu.Lock()

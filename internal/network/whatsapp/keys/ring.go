@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -56,11 +56,11 @@ type record struct {
 	at    postern.Time
 }
 
-// keyring is what one connection knows and writes of an account. It implements
+// Ring is what one connection knows and writes of an account. It implements
 // whatsmeow's stores on the gateway's database, one file for each of them, and
 // is thrown away with the connection. Nothing in it is shared between accounts.
 //
-// What is written is seen at once by later reads of the same keyring. Whether it
+// What is written is seen at once by later reads of the same Ring. Whether it
 // is on disk is another question, with three answers:
 //   - change waits for it: the rule, and what a frame that leaves relies on;
 //   - DoDecryptionTxn and note do not. What they leave behind is handed to the
@@ -69,14 +69,14 @@ type record struct {
 //   - whatever is not known to be on disk is written again with the next change,
 //     so nothing is ever durable without what it was made from.
 //
-// Once the database failed, a keyring fails every further call and ends the
+// Once the database failed, a Ring fails every further call and ends the
 // connection, so that nothing is decrypted, sent or acknowledged on half of the
 // keys: whatsmeow only logs some failures and goes on. The next connection reads
 // what is on disk.
-type keyring struct {
-	keys    *keyStore
+type Ring struct {
+	keys    *Store
 	account string
-	calls   *gate  // of the connection; nil while linking
+	calls   Calls  // of the connection; nil while linking
 	fail    func() // ends the connection; nil while linking
 
 	// changing is held while records are changed, and while a message is
@@ -105,27 +105,45 @@ type unsure struct {
 }
 
 var (
-	_ store.AllSessionSpecificStores = (*keyring)(nil)
-	_ store.LIDStore                 = (*keyring)(nil)
+	_ store.AllSessionSpecificStores = (*Ring)(nil)
+	_ store.LIDStore                 = (*Ring)(nil)
 )
 
-func newKeyring(keys *keyStore, account types.JID) *keyring {
-	return &keyring{keys: keys, account: account.String(), unsure: make(map[ref]unsure), waiting: make(map[string]bool)}
+func newRing(keys *Store, account types.JID) *Ring {
+	return &Ring{keys: keys, account: account.String(), unsure: make(map[ref]unsure), waiting: make(map[string]bool)}
 }
 
-// equip makes a keyring the stores of a device.
-func (r *keyring) equip(device *store.Device) {
+// Calls counts the calls under way of a connection.
+type Calls interface {
+	// Enter lets a call in, which must Leave; false means that the connection ends.
+	Enter() bool
+	Leave()
+}
+
+// RingOf gives the ring that holds the stores of a device; ok is false while the
+// account of a link attempt has no name yet.
+func RingOf(device *store.Device) (r *Ring, ok bool) {
+	r, ok = device.Identities.(*Ring)
+	return r, ok
+}
+
+// Attach makes a ring part of a connection: its calls are counted, and fail ends
+// the connection when the database failed.
+func (r *Ring) Attach(calls Calls, fail func()) { r.calls, r.fail = calls, fail }
+
+// equip makes a Ring the stores of a device.
+func (r *Ring) equip(device *store.Device) {
 	device.SetAllStores(r)
 	device.LIDs = r
 	device.Container = keeper{keys: r.keys, ring: r}
 	device.Initialized = true
 }
 
-// ask makes one call on a keyring.
-func ask[T any](ctx context.Context, r *keyring, call func() (T, error)) (T, error) {
+// ask makes one call on a Ring.
+func ask[T any](ctx context.Context, r *Ring, call func() (T, error)) (T, error) {
 	var none T
 	if !r.enter() {
-		return none, unavailable{errStore}
+		return none, unavailable{ErrStore}
 	}
 	defer r.leave()
 	out, err := call()
@@ -135,22 +153,22 @@ func ask[T any](ctx context.Context, r *keyring, call func() (T, error)) (T, err
 	return out, nil
 }
 
-func tell(ctx context.Context, r *keyring, call func() error) error {
+func tell(ctx context.Context, r *Ring, call func() error) error {
 	_, err := ask(ctx, r, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
-func (r *keyring) enter() bool {
-	return !r.isBroken() && (r.calls == nil || r.calls.enter())
+func (r *Ring) enter() bool {
+	return !r.isBroken() && (r.calls == nil || r.calls.Enter())
 }
 
-func (r *keyring) leave() {
+func (r *Ring) leave() {
 	if r.calls != nil {
-		r.calls.leave()
+		r.calls.Leave()
 	}
 }
 
-func (r *keyring) isBroken() bool {
+func (r *Ring) isBroken() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.broken
@@ -158,7 +176,7 @@ func (r *keyring) isBroken() bool {
 
 // get reads a record: as a transaction under way left it, as it was written, or
 // as it is on disk.
-func (r *keyring) get(ctx context.Context, k ref) (record, error) {
+func (r *Ring) get(ctx context.Context, k ref) (record, error) {
 	if b := r.batchOf(ctx); b != nil {
 		rec, err := b.get(ctx, k)
 		return rec, r.judge(ctx, err)
@@ -166,7 +184,7 @@ func (r *keyring) get(ctx context.Context, k ref) (record, error) {
 	return ask(ctx, r, func() (record, error) { return r.read(ctx, k) })
 }
 
-func (r *keyring) read(ctx context.Context, k ref) (record, error) {
+func (r *Ring) read(ctx context.Context, k ref) (record, error) {
 	rec, ok, merges := r.recall(k)
 	if ok {
 		return rec, nil
@@ -183,7 +201,7 @@ func (r *keyring) read(ctx context.Context, k ref) (record, error) {
 }
 
 // recall finds a record in memory. It gives the number of changes so far, for remember.
-func (r *keyring) recall(k ref) (rec record, ok bool, merges uint64) {
+func (r *Ring) recall(k ref) (rec record, ok bool, merges uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if u, ok := r.unsure[k]; ok {
@@ -194,7 +212,7 @@ func (r *keyring) recall(k ref) (rec record, ok bool, merges uint64) {
 }
 
 // remember keeps what was read, unless something was written meanwhile.
-func (r *keyring) remember(k ref, rec record, merges uint64) {
+func (r *Ring) remember(k ref, rec record, merges uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.merges == merges {
@@ -210,7 +228,7 @@ type listed struct {
 
 // list reads the records of a kind whose names begin with a prefix, in the order
 // of their names.
-func (r *keyring) list(ctx context.Context, kind, prefix string) ([]listed, error) {
+func (r *Ring) list(ctx context.Context, kind, prefix string) ([]listed, error) {
 	if b := r.batchOf(ctx); b != nil {
 		list, err := b.list(ctx, kind, prefix)
 		return list, r.judge(ctx, err)
@@ -220,7 +238,7 @@ func (r *keyring) list(ctx context.Context, kind, prefix string) ([]listed, erro
 
 // scan reads records, with what is written since, and with a batch, in place of
 // what is on disk.
-func (r *keyring) scan(ctx context.Context, kind, prefix string, b *batch) ([]listed, error) {
+func (r *Ring) scan(ctx context.Context, kind, prefix string, b *batch) ([]listed, error) {
 	newer := r.newer(kind, prefix, b) // before the disk is read: what is committed meanwhile is in either
 	rows, err := r.keys.db.SessionKeys.List(ctx, r.account, kind, prefix)
 	if err != nil {
@@ -241,7 +259,7 @@ func (r *keyring) scan(ctx context.Context, kind, prefix string, b *batch) ([]li
 }
 
 // newer gives what is written and not known to be on disk, by name.
-func (r *keyring) newer(kind, prefix string, b *batch) map[string]record {
+func (r *Ring) newer(kind, prefix string, b *batch) map[string]record {
 	newer := make(map[string]record)
 	matches := func(k ref) bool { return k.kind == kind && strings.HasPrefix(k.name, prefix) }
 	r.mu.Lock()
@@ -263,7 +281,7 @@ func (r *keyring) newer(kind, prefix string, b *batch) map[string]record {
 }
 
 // open unseals what was read.
-func (r *keyring) open(row pstore.SessionKey) (record, error) {
+func (r *Ring) open(row pstore.SessionKey) (record, error) {
 	if row.Value == nil {
 		return record{}, nil
 	}
@@ -278,7 +296,7 @@ func (r *keyring) open(row pstore.SessionKey) (record, error) {
 }
 
 // place is what a value is sealed for.
-func (r *keyring) place(k ref) string {
+func (r *Ring) place(k ref) string {
 	return "session_key " + r.account + " " + k.kind + " " + k.name
 }
 

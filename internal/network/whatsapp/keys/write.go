@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	pstore "postern/internal/store"
 )
 
-// errStale means that a session moved on while a message was being encrypted
+// ErrStale means that a session moved on while a message was being encrypted
 // with it. Nothing left; encrypting again uses the session as it is now.
-var errStale = errors.New("a session changed while it was used")
+var ErrStale = errors.New("a session changed while it was used")
 
 // batch collects a change, and shows it to reads that belong to it.
 type batch struct {
-	ring    *keyring
+	ring    *Ring
 	records map[ref]record
 }
 
@@ -26,7 +26,7 @@ type batch struct {
 type batchKey struct{}
 
 // batchOf is the transaction that a call belongs to, or nil.
-func (r *keyring) batchOf(ctx context.Context) *batch {
+func (r *Ring) batchOf(ctx context.Context) *batch {
 	if b, ok := ctx.Value(batchKey{}).(*batch); ok && b.ring == r {
 		return b
 	}
@@ -72,7 +72,7 @@ func merged(list []listed, newer map[string]record) []listed {
 // change makes a change and waits until it is on disk. In a transaction it
 // becomes part of that, and does not wait. When it returns an error nothing of it
 // will be seen again.
-func (r *keyring) change(ctx context.Context, fill func(*batch) error) error {
+func (r *Ring) change(ctx context.Context, fill func(*batch) error) error {
 	if b := r.batchOf(ctx); b != nil {
 		return r.judge(ctx, fill(b))
 	}
@@ -86,7 +86,7 @@ func (r *keyring) change(ctx context.Context, fill func(*batch) error) error {
 }
 
 // begin collects a change and hands it to the writer.
-func (r *keyring) begin(ctx context.Context, fill func(*batch) error) (wait func() error, err error) {
+func (r *Ring) begin(ctx context.Context, fill func(*batch) error) (wait func() error, err error) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	b := newBatch(r)
@@ -99,13 +99,13 @@ func (r *keyring) begin(ctx context.Context, fill func(*batch) error) (wait func
 	return r.handOver(ctx, b.records)
 }
 
-func newBatch(r *keyring) *batch { return &batch{ring: r, records: make(map[ref]record, 4)} }
+func newBatch(r *Ring) *batch { return &batch{ring: r, records: make(map[ref]record, 4)} }
 
 // handOver hands records to the writer, together with all that is not known to
 // be on disk. The caller holds changing.
-func (r *keyring) handOver(ctx context.Context, records map[ref]record) (wait func() error, err error) {
+func (r *Ring) handOver(ctx context.Context, records map[ref]record) (wait func() error, err error) {
 	if r.isBroken() {
-		return nil, errStore
+		return nil, ErrStore
 	}
 	r.mu.Lock()
 	all := make(map[ref]record, len(records)+len(r.unsure))
@@ -131,7 +131,7 @@ func (r *keyring) handOver(ctx context.Context, records map[ref]record) (wait fu
 	return r.wait, nil
 }
 
-func (r *keyring) sealed(records map[ref]record) pstore.WriteSessionKeys {
+func (r *Ring) sealed(records map[ref]record) pstore.WriteSessionKeys {
 	o := pstore.WriteSessionKeys{Account: r.account, Keys: make([]pstore.SessionKey, 0, len(records))}
 	for k, rec := range records {
 		row := pstore.SessionKey{Kind: k.kind, Name: k.name, At: rec.at}
@@ -144,7 +144,7 @@ func (r *keyring) sealed(records map[ref]record) pstore.WriteSessionKeys {
 }
 
 // merge lets reads see records. The caller holds mu.
-func (r *keyring) merge(records map[ref]record, handed uint64) {
+func (r *Ring) merge(records map[ref]record, handed uint64) {
 	for k, rec := range records {
 		r.unsure[k] = unsure{rec, handed}
 	}
@@ -153,7 +153,7 @@ func (r *keyring) merge(records map[ref]record, handed uint64) {
 
 // settle notes the outcome of a change. What failed stays unsure, and is written
 // again with the next change.
-func (r *keyring) settle(number uint64, err error) {
+func (r *Ring) settle(number uint64, err error) {
 	if err != nil {
 		return
 	}
@@ -172,15 +172,15 @@ func (r *keyring) settle(number uint64, err error) {
 }
 
 // DoDecryptionTxn lets fn decrypt a message: what it writes is seen when it
-// returns nil, and is on disk when durable has returned. whatsmeow's own store
+// returns nil, and is on disk when Durable has returned. whatsmeow's own store
 // holds its one connection meanwhile; here changing is held, so that a send does
 // not write a session that fn has read.
-func (r *keyring) DoDecryptionTxn(ctx context.Context, fn func(context.Context) error) error {
+func (r *Ring) DoDecryptionTxn(ctx context.Context, fn func(context.Context) error) error {
 	if r.batchOf(ctx) != nil {
 		return fn(ctx)
 	}
 	if !r.enter() {
-		return unavailable{errStore}
+		return unavailable{ErrStore}
 	}
 	defer r.leave()
 	r.changing.Lock()
@@ -190,7 +190,7 @@ func (r *keyring) DoDecryptionTxn(ctx context.Context, fn func(context.Context) 
 		return err
 	}
 	if r.isBroken() {
-		return unavailable{errStore}
+		return unavailable{ErrStore}
 	}
 	r.note(b.records)
 	return nil
@@ -198,7 +198,7 @@ func (r *keyring) DoDecryptionTxn(ctx context.Context, fn func(context.Context) 
 
 // note lets reads see records, which are written with the next change or after
 // flushDelay. The caller holds changing.
-func (r *keyring) note(records map[ref]record) {
+func (r *Ring) note(records map[ref]record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.merge(records, 0)
@@ -209,7 +209,7 @@ func (r *keyring) note(records map[ref]record) {
 }
 
 // noteOne is note for one record, outside of a transaction.
-func (r *keyring) noteOne(ctx context.Context, k ref, rec record) error {
+func (r *Ring) noteOne(ctx context.Context, k ref, rec record) error {
 	if b := r.batchOf(ctx); b != nil {
 		b.put(k, rec)
 		return nil
@@ -222,22 +222,22 @@ func (r *keyring) noteOne(ctx context.Context, k ref, rec record) error {
 	})
 }
 
-// ahead hands what was noted to the writer, so that it is written with the host's
+// Ahead hands what was noted to the writer, so that it is written with the host's
 // update, in the same transaction as a rule.
-func (r *keyring) ahead(ctx context.Context) error {
+func (r *Ring) Ahead(ctx context.Context) error {
 	return tell(ctx, r, func() error {
 		_, err := r.startFlush(ctx)
 		return err
 	})
 }
 
-// durable returns when all that was written so far is on disk. It costs nothing
-// when the host has waited for an update that was handed over after ahead.
-func (r *keyring) durable(ctx context.Context) error {
+// Durable returns when all that was written so far is on disk. It costs nothing
+// when the host has waited for an update that was handed over after Ahead.
+func (r *Ring) Durable(ctx context.Context) error {
 	return tell(ctx, r, func() error { return r.flush(ctx) })
 }
 
-func (r *keyring) flush(ctx context.Context) error {
+func (r *Ring) flush(ctx context.Context) error {
 	wait, err := r.startFlush(ctx)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (r *keyring) flush(ctx context.Context) error {
 
 // startFlush hands over what no change has carried yet, and gives what waits for
 // all that is under way.
-func (r *keyring) startFlush(ctx context.Context) (wait func() error, err error) {
+func (r *Ring) startFlush(ctx context.Context) (wait func() error, err error) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	left, wait := r.left()
@@ -259,7 +259,7 @@ func (r *keyring) startFlush(ctx context.Context) (wait func() error, err error)
 
 // left tells whether something was noted that no change carries. If not, wait
 // waits for the last change, which carries all that is not known to be on disk.
-func (r *keyring) left() (left bool, wait func() error) {
+func (r *Ring) left() (left bool, wait func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, u := range r.unsure {
@@ -274,19 +274,19 @@ func (r *keyring) left() (left bool, wait func() error) {
 }
 
 // flushWhileOpen writes what no change has carried for a while.
-func (r *keyring) flushWhileOpen() {
+func (r *Ring) flushWhileOpen() {
 	r.mu.Lock()
 	r.flushing = false
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	_ = r.durable(ctx) // a failure ends the connection
+	_ = r.Durable(ctx) // a failure ends the connection
 }
 
-// close writes what is left when the connection has ended, and lets nothing be
+// Close writes what is left when the connection has ended, and lets nothing be
 // written afterwards: a call that outlives its connection must not write over
 // what the next one writes. A failure loses nothing that was acknowledged.
-func (r *keyring) close(ctx context.Context) {
+func (r *Ring) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	if !r.isBroken() {
@@ -294,11 +294,11 @@ func (r *keyring) close(ctx context.Context) {
 			_ = r.judge(ctx, err)
 		}
 	}
-	r.abandon()
+	r.Abandon()
 }
 
-// abandon lets nothing be written any more.
-func (r *keyring) abandon() {
+// Abandon lets nothing be written any more.
+func (r *Ring) Abandon() {
 	r.changing.Lock() // what is being handed over comes first
 	defer r.changing.Unlock()
 	r.mu.Lock()

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type token struct {
 func tokenRef(user types.JID) ref { return ref{kindToken, nameOf(user.ToNonAD().String())} }
 
 // PutPrivacyTokens stores tokens, unless newer ones are stored.
-func (r *keyring) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
+func (r *Ring) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
 	return r.change(ctx, func(b *batch) error {
 		for _, t := range tokens {
 			if err := b.putToken(ctx, t); err != nil {
@@ -46,7 +46,7 @@ func (b *batch) putToken(ctx context.Context, t store.PrivacyToken) error {
 
 // GetPrivacyToken gives the newest token of a person, who may be asked for by
 // number or LID, or nil.
-func (r *keyring) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
+func (r *Ring) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
 	user = user.ToNonAD()
 	names, err := r.bothNames(ctx, user)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *token) of(user types.JID) *store.PrivacyToken {
 }
 
 // DeleteExpiredPrivacyTokens removes the tokens from before cutoff and counts them.
-func (r *keyring) DeleteExpiredPrivacyTokens(ctx context.Context, cutoff time.Time) (int64, error) {
+func (r *Ring) DeleteExpiredPrivacyTokens(ctx context.Context, cutoff time.Time) (int64, error) {
 	names, err := r.before(ctx, kindToken, cutoff)
 	if err != nil || len(names) == 0 {
 		return 0, err
@@ -93,7 +93,7 @@ func (r *keyring) DeleteExpiredPrivacyTokens(ctx context.Context, cutoff time.Ti
 }
 
 // before names the records of a kind that have a time before a given one.
-func (r *keyring) before(ctx context.Context, kind string, at time.Time) ([]string, error) {
+func (r *Ring) before(ctx context.Context, kind string, at time.Time) ([]string, error) {
 	return ask(ctx, r, func() ([]string, error) {
 		if err := r.flush(ctx); err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (r *keyring) before(ctx context.Context, kind string, at time.Time) ([]stri
 }
 
 // PutNCTSalt stores the account's salt for tokens to people it has none from.
-func (r *keyring) PutNCTSalt(ctx context.Context, salt []byte) error {
+func (r *Ring) PutNCTSalt(ctx context.Context, salt []byte) error {
 	return r.change(ctx, func(b *batch) error {
 		b.put(ref{kindSalt, nameOnly}, record{value: salt})
 		return nil
@@ -111,13 +111,13 @@ func (r *keyring) PutNCTSalt(ctx context.Context, salt []byte) error {
 }
 
 // GetNCTSalt gives the account's salt, or nil.
-func (r *keyring) GetNCTSalt(ctx context.Context) ([]byte, error) {
+func (r *Ring) GetNCTSalt(ctx context.Context) ([]byte, error) {
 	rec, err := r.get(ctx, ref{kindSalt, nameOnly})
 	return rec.value, err
 }
 
 // DeleteNCTSalt removes the account's salt.
-func (r *keyring) DeleteNCTSalt(ctx context.Context) error {
+func (r *Ring) DeleteNCTSalt(ctx context.Context) error {
 	return r.change(ctx, func(b *batch) error {
 		b.remove(ref{kindSalt, nameOnly})
 		return nil

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -20,8 +20,8 @@ var errKept = errors.New("the keys stay until they are forgotten")
 // makes on its own when the vendor ends a link: they would write to fields that
 // its other goroutines read, and the keys are ours to remove.
 type keeper struct {
-	keys *keyStore
-	ring *keyring // nil until the account has a name
+	keys *Store
+	ring *Ring // nil until the account has a name
 }
 
 // DeleteDevice says that the keys stay.
@@ -35,7 +35,7 @@ func (k keeper) PutDevice(ctx context.Context, device *store.Device) error {
 		return err
 	}
 	if k.ring == nil {
-		k.ring = newKeyring(k.keys, *device.ID)
+		k.ring = newRing(k.keys, *device.ID)
 		defer k.ring.equip(device)
 	}
 	return k.ring.change(ctx, func(b *batch) error {

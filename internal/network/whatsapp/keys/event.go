@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func eventRef(hash [32]byte) ref {
 
 // GetBufferedEvent gives the plaintext of a message that was decrypted and not
 // handled, or nil. Nothing is read for a message that is new.
-func (r *keyring) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
+func (r *Ring) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	k := eventRef(hash)
 	if !r.isWaiting(k.name) {
 		return nil, nil //nolint:nilnil // whatsmeow's way to say that there is none
@@ -45,7 +45,7 @@ func (r *keyring) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.B
 }
 
 // PutBufferedEvent keeps the plaintext of a message.
-func (r *keyring) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, sent time.Time) error {
+func (r *Ring) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, sent time.Time) error {
 	k := eventRef(hash)
 	r.setWaiting(k.name, true)
 	value := make([]byte, 8, 8+len(plaintext))
@@ -55,7 +55,7 @@ func (r *keyring) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext
 
 // ClearBufferedEventPlaintext notes that a message was handled. After a refusal
 // of the host it is not believed: whatsmeow passes some over.
-func (r *keyring) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte) error {
+func (r *Ring) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte) error {
 	r.mu.Lock()
 	refused := r.refused
 	r.mu.Unlock()
@@ -72,14 +72,14 @@ func (r *keyring) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte
 	return r.noteOne(ctx, k, record{})
 }
 
-func (r *keyring) isWaiting(name string) bool {
+func (r *Ring) isWaiting(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.waiting[name]
 }
 
 // setWaiting notes that a plaintext is kept. Too many are no mistake.
-func (r *keyring) setWaiting(name string, waits bool) {
+func (r *Ring) setWaiting(name string, waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if waits {
@@ -89,8 +89,8 @@ func (r *keyring) setWaiting(name string, waits bool) {
 	}
 }
 
-// refuse notes that the host did not store an update.
-func (r *keyring) refuse() {
+// Refuse notes that the host did not store an update.
+func (r *Ring) Refuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refused = true
@@ -100,7 +100,7 @@ func (r *keyring) refuse() {
 const eventKept = 14 * 24 * time.Hour
 
 // DeleteOldBufferedHashes removes the plaintexts of messages that did not come again.
-func (r *keyring) DeleteOldBufferedHashes(ctx context.Context) error {
+func (r *Ring) DeleteOldBufferedHashes(ctx context.Context) error {
 	names, err := r.before(ctx, kindEvent, time.Now().Add(-eventKept))
 	if err != nil || len(names) == 0 {
 		return err
@@ -117,14 +117,14 @@ func (r *keyring) DeleteOldBufferedHashes(ctx context.Context) error {
 var errNotKept = errors.New("sent messages are not kept with the keys")
 
 // GetOutgoingEvent is not used: see messageForRetry.
-func (r *keyring) GetOutgoingEvent(context.Context, types.JID, types.JID, types.MessageID) (string, []byte, error) {
+func (r *Ring) GetOutgoingEvent(context.Context, types.JID, types.JID, types.MessageID) (string, []byte, error) {
 	return "", nil, errNotKept
 }
 
 // AddOutgoingEvent is not used: see messageForRetry.
-func (r *keyring) AddOutgoingEvent(context.Context, types.JID, types.MessageID, string, []byte) error {
+func (r *Ring) AddOutgoingEvent(context.Context, types.JID, types.MessageID, string, []byte) error {
 	return errNotKept
 }
 
 // DeleteOldOutgoingEvents is not used: see messageForRetry.
-func (r *keyring) DeleteOldOutgoingEvents(context.Context) error { return nil }
+func (r *Ring) DeleteOldOutgoingEvents(context.Context) error { return nil }

@@ -1,34 +1,37 @@
-package whatsapp
+package keys
 
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"postern/internal/network"
-	"postern/internal/network/networktest"
 	"postern/internal/seal"
 	"postern/internal/store"
 
 	"go.mau.fi/whatsmeow/proto/waAdv"
 	wastore "go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
+	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
 // shelf is a key store in a directory of its own, without a vendor.
 type shelf struct {
-	world
-	keys *keyStore
+	dir  string
+	db   *store.Store
+	box  *seal.Box
+	raw  *sql.DB // another connection to the same file
+	keys *Store
 }
 
 func newShelf(tb testing.TB) *shelf {
 	tb.Helper()
-	s := &shelf{world: world{dir: tb.TempDir()}}
+	s := &shelf{dir: tb.TempDir()}
 	box, err := seal.NewBox(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
 		tb.Fatal(err)
@@ -38,6 +41,39 @@ func newShelf(tb testing.TB) *shelf {
 	s.raw = openRaw(tb, s.dir)
 	tb.Cleanup(func() { closing(tb, s.db.Close) })
 	return s
+}
+
+// openRaw opens the file of a store beside it.
+func openRaw(tb testing.TB, dir string) *sql.DB {
+	tb.Helper()
+	raw, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "postern.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { closing(tb, raw.Close) })
+	return raw
+}
+
+func closing(tb testing.TB, closeIt func() error) {
+	tb.Helper()
+	if err := closeIt(); err != nil {
+		tb.Errorf("close: %v", err)
+	}
+}
+
+// sabotage runs SQL on the key store.
+func (s *shelf) sabotage(tb testing.TB, statement string) {
+	tb.Helper()
+	if _, err := s.raw.ExecContext(context.WithoutCancel(tb.Context()), statement); err != nil {
+		tb.Fatalf("sabotage: %v", err)
+	}
+}
+
+// failWrites makes inserts of a kind of record fail; mend lets them succeed.
+func (s *shelf) failWrites(tb testing.TB, kind string) (mend func()) {
+	tb.Helper()
+	s.sabotage(tb, "CREATE TRIGGER broken BEFORE INSERT ON session_key WHEN NEW.kind = '"+kind+"' BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
+	return func() { s.sabotage(tb, "DROP TRIGGER broken") }
 }
 
 // reopen closes the database, as a process that ends, and opens it again.
@@ -50,17 +86,14 @@ func (s *shelf) reopen(tb testing.TB) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s.db, s.keys = db, &keyStore{db: db, box: s.box, log: newTap(nil)}
+	s.db, s.keys = db, NewStore(db, s.box, waLog.Noop)
 }
 
 // link keeps the keys of a new account.
 func (s *shelf) link(tb testing.TB, account string) types.JID {
 	tb.Helper()
-	jid, ok := parseAccount(account)
-	if !ok {
-		tb.Fatalf("no account: %s", account)
-	}
-	device := s.keys.fresh()
+	jid := mustParse(tb, account)
+	device := s.keys.Fresh()
 	device.ID, device.LID = &jid, types.JID{User: "9" + jid.User, Device: jid.Device, Server: types.HiddenUserServer}
 	device.Account = signature()
 	device.PushName = "canary name"
@@ -75,14 +108,14 @@ func signature() *waAdv.ADVSignedDeviceIdentity {
 	return &waAdv.ADVSignedDeviceIdentity{Details: long, AccountSignature: long, AccountSignatureKey: long[:32], DeviceSignature: long}
 }
 
-// open gives the keyring of a new connection.
-func (s *shelf) open(tb testing.TB, account types.JID) *keyring {
+// open gives the Ring of a new connection.
+func (s *shelf) open(tb testing.TB, account types.JID) *Ring {
 	tb.Helper()
-	device, err := s.keys.load(tb.Context(), account)
+	device, err := s.keys.Load(tb.Context(), account)
 	if err != nil {
 		tb.Fatalf("load: %v", err)
 	}
-	return device.Identities.(*keyring)
+	return device.Identities.(*Ring)
 }
 
 const (
@@ -91,7 +124,7 @@ const (
 	address  = "15550003333:0"
 )
 
-func (r *keyring) session(tb testing.TB, address string) string {
+func (r *Ring) session(tb testing.TB, address string) string {
 	tb.Helper()
 	session, err := r.GetSession(tb.Context(), address)
 	if err != nil {
@@ -101,7 +134,7 @@ func (r *keyring) session(tb testing.TB, address string) string {
 }
 
 // decrypt does what decrypting a message does.
-func (r *keyring) decrypt(ctx context.Context, hash byte, session string) error {
+func (r *Ring) decrypt(ctx context.Context, hash byte, session string) error {
 	return r.DoDecryptionTxn(ctx, func(ctx context.Context) error {
 		if err := r.PutSession(ctx, address, []byte(session)); err != nil {
 			return err
@@ -140,7 +173,7 @@ func TestTransactionIsSeenWhenItEnds(t *testing.T) {
 	if !errors.Is(err, boom) {
 		t.Errorf("transaction = %v, want boom", err)
 	}
-	must(t, r.durable(t.Context()))
+	must(t, r.Durable(t.Context()))
 	if got := r.session(t, address); got != "one" {
 		t.Errorf("after it failed: session = %q, want one", got)
 	}
@@ -174,9 +207,9 @@ func TestPanicInATransactionLeavesNothing(t *testing.T) {
 }
 
 // count counts rows on disk.
-func (w world) count(tb testing.TB, where string) (n int) {
+func (s *shelf) count(tb testing.TB, where string) (n int) {
 	tb.Helper()
-	if err := w.raw.QueryRowContext(tb.Context(), "SELECT count(*) FROM session_key WHERE "+where).Scan(&n); err != nil {
+	if err := s.raw.QueryRowContext(tb.Context(), "SELECT count(*) FROM session_key WHERE "+where).Scan(&n); err != nil {
 		tb.Fatal(err)
 	}
 	return n
@@ -188,7 +221,7 @@ func TestWhatIsNotDurableIsLostWhole(t *testing.T) {
 	a := s.link(t, accountA)
 	r := s.open(t, a)
 	must(t, r.decrypt(t.Context(), 1, "one"))
-	must(t, r.durable(t.Context()))
+	must(t, r.Durable(t.Context()))
 	must(t, r.decrypt(t.Context(), 2, "two"))
 	// The process ends here: r is not closed.
 	s.reopen(t)
@@ -206,22 +239,22 @@ func TestWhatIsNotDurableIsLostWhole(t *testing.T) {
 
 func TestAnyChangeMakesDurableWhatCameBefore(t *testing.T) {
 	t.Parallel()
-	changes := map[string]func(*testing.T, *keyring) error{
-		"ahead, and another write": func(t *testing.T, r *keyring) error {
-			must(t, r.ahead(t.Context()))
+	changes := map[string]func(*testing.T, *Ring) error{
+		"ahead, and another write": func(t *testing.T, r *Ring) error {
+			must(t, r.Ahead(t.Context()))
 			return r.keys.db.Settings.Set(t.Context(), "a", "b")
 		},
-		"send": func(t *testing.T, r *keyring) error {
+		"send": func(t *testing.T, r *Ring) error {
 			return r.PutManySessions(t.Context(), map[string][]byte{"15550009999:0": []byte("x")})
 		},
-		"close": func(t *testing.T, r *keyring) error {
-			r.close(t.Context())
+		"close": func(t *testing.T, r *Ring) error {
+			r.Close(t.Context())
 			return nil
 		},
-		"time": func(t *testing.T, r *keyring) error {
+		"time": func(t *testing.T, r *Ring) error {
 			for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 				if left, _ := r.left(); !left {
-					return r.durable(t.Context())
+					return r.Durable(t.Context())
 				}
 			}
 			return errors.New("nothing was written")
@@ -249,18 +282,18 @@ func TestNothingIsDurableWithoutWhatItWasMadeFrom(t *testing.T) {
 	a := s.link(t, accountA)
 	r := s.open(t, a)
 	must(t, r.PutSession(t.Context(), address, []byte("one")))
-	mend := s.failWrites(t, "INSERT", kindEvent)
+	mend := s.failWrites(t, kindEvent)
 	must(t, r.decrypt(t.Context(), 1, "two"))
-	must(t, r.ahead(t.Context())) // will fail, and nobody has waited yet
+	must(t, r.Ahead(t.Context())) // will fail, and nobody has waited yet
 	err := r.PutManySessions(t.Context(), map[string][]byte{address: []byte("three")})
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, errStore) {
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrStore) {
 		t.Fatalf("send = %v, want that the key store is not available", err)
 	}
 	mend()
-	if err := r.durable(t.Context()); !errors.Is(err, context.Canceled) {
+	if err := r.Durable(t.Context()); !errors.Is(err, context.Canceled) {
 		t.Errorf("acknowledge = %v, want a refusal", err)
 	}
-	if _, err := r.GetSession(t.Context(), address); !errors.Is(err, errStore) {
+	if _, err := r.GetSession(t.Context(), address); !errors.Is(err, ErrStore) {
 		t.Errorf("get = %v, want that nothing is read any more", err)
 	}
 	r = s.open(t, a)
@@ -320,7 +353,7 @@ func TestFailedWriteEndsTheConnection(t *testing.T) {
 	r := s.open(t, s.link(t, accountA))
 	ended := false
 	r.fail = func() { ended = true }
-	s.failWrites(t, "INSERT", kindSalt)
+	s.failWrites(t, kindSalt)
 	if err := r.PutNCTSalt(t.Context(), []byte("salt")); !errors.Is(err, context.Canceled) {
 		t.Errorf("put = %v, want what whatsmeow does not acknowledge", err)
 	}
@@ -349,16 +382,16 @@ func TestCallThatOutlivesItsConnectionWritesNothing(t *testing.T) {
 	s := newShelf(t)
 	a := s.link(t, accountA)
 	old := s.open(t, a)
-	old.close(t.Context())
+	old.Close(t.Context())
 	r := s.open(t, a)
 	must(t, r.PutSession(t.Context(), address, []byte("new")))
-	if err := old.PutSession(t.Context(), address, []byte("old")); !errors.Is(err, errStore) {
+	if err := old.PutSession(t.Context(), address, []byte("old")); !errors.Is(err, ErrStore) {
 		t.Errorf("put = %v, want a refusal", err)
 	}
-	if err := old.decrypt(t.Context(), 1, "old"); !errors.Is(err, errStore) {
+	if err := old.decrypt(t.Context(), 1, "old"); !errors.Is(err, ErrStore) {
 		t.Errorf("decrypt = %v, want a refusal", err)
 	}
-	old.close(t.Context())
+	old.Close(t.Context())
 	if got := s.open(t, a).session(t, address); got != "new" {
 		t.Errorf("session = %q, want new", got)
 	}
@@ -370,10 +403,10 @@ func TestWhatWasNotedIsNotWrittenAfterTheEnd(t *testing.T) {
 	a := s.link(t, accountA)
 	r := s.open(t, a)
 	must(t, r.decrypt(t.Context(), 1, "one"))
-	r.abandon()
-	must(t, s.keys.forget(t.Context(), a))
+	r.Abandon()
+	must(t, s.keys.Forget(t.Context(), a))
 	r.flushWhileOpen() // what the timer does
-	r.close(t.Context())
+	r.Close(t.Context())
 	if n := s.count(t, "true"); n != 0 {
 		t.Errorf("%d rows were written for an account that is forgotten", n)
 	}
@@ -390,7 +423,7 @@ func TestSendSeesThatItsSessionMovedOn(t *testing.T) {
 		between()
 		return r.PutManySessions(t.Context(), map[string][]byte{address: []byte("sent")})
 	}
-	if err := encrypt(func() { must(t, r.decrypt(t.Context(), 1, "received")) }); !errors.Is(err, errStale) || errors.Is(err, errStore) {
+	if err := encrypt(func() { must(t, r.decrypt(t.Context(), 1, "received")) }); !errors.Is(err, ErrStale) || errors.Is(err, ErrStore) {
 		t.Errorf("send = %v, want that the session changed", err)
 	}
 	if got := r.session(t, address); got != "received" {
@@ -408,9 +441,9 @@ func TestRefusedMessageKeepsItsPlaintext(t *testing.T) {
 	a := s.link(t, accountA)
 	r := s.open(t, a)
 	must(t, r.decrypt(t.Context(), 1, "one"))
-	r.refuse()
+	r.Refuse()
 	must(t, r.ClearBufferedEventPlaintext(t.Context(), [32]byte{1}))
-	r.close(t.Context())
+	r.Close(t.Context())
 	event, err := s.open(t, a).GetBufferedEvent(t.Context(), [32]byte{1})
 	if err != nil || event == nil || string(event.Plaintext) != "plaintext" || event.ServerTime.Unix() != 1 {
 		t.Errorf("event = %+v, %v, want the plaintext", event, err)
@@ -424,7 +457,7 @@ func TestAccountsKnowNothingOfEachOther(t *testing.T) {
 	lid, pn := types.NewJID("777", types.HiddenUserServer), types.NewJID("15550003333", types.DefaultUserServer)
 	must(t, a.PutLIDMapping(t.Context(), lid, pn))
 	must(t, a.PutSession(t.Context(), address, []byte("one")))
-	for _, r := range []*keyring{b, s.open(t, mustParse(t, accountB))} {
+	for _, r := range []*Ring{b, s.open(t, mustParse(t, accountB))} {
 		if got, err := r.GetLIDForPN(t.Context(), pn); err != nil || !got.IsEmpty() {
 			t.Errorf("LID = %v, %v, want none", got, err)
 		}
@@ -442,9 +475,9 @@ func TestAccountsKnowNothingOfEachOther(t *testing.T) {
 
 func mustParse(tb testing.TB, account string) types.JID {
 	tb.Helper()
-	jid, ok := parseAccount(account)
-	if !ok {
-		tb.Fatal("no account")
+	jid, err := types.ParseJID(account)
+	if err != nil {
+		tb.Fatal(err)
 	}
 	return jid
 }
@@ -465,7 +498,7 @@ func TestMovedValueCannotBeOpened(t *testing.T) {
 			b := s.link(t, accountB)
 			r := s.open(t, a)
 			must(t, r.PutSession(t.Context(), address, []byte("one")))
-			r.close(t.Context())
+			r.Close(t.Context())
 			s.sabotage(t, move)
 			var errs []error
 			for _, jid := range []types.JID{a, b} {
@@ -477,7 +510,7 @@ func TestMovedValueCannotBeOpened(t *testing.T) {
 			_, err := s.open(t, a).GetSenderKey(t.Context(), "", "") // the name of a sender key has two parts
 			errs = append(errs, err)
 			_, err = s.open(t, a).list(t.Context(), kindSenderKey, "")
-			if !errors.Is(errors.Join(append(errs, err)...), errStore) {
+			if !errors.Is(errors.Join(append(errs, err)...), ErrStore) {
 				t.Error("it was opened")
 			}
 		})
@@ -490,23 +523,23 @@ func TestForgetRemovesEverything(t *testing.T) {
 	a, b := s.link(t, accountA), s.link(t, accountB)
 	r := s.open(t, a)
 	fill(t, r)
-	r.close(t.Context())
+	r.Close(t.Context())
 	rows := s.count(t, "account = '"+accountB+"'")
-	must(t, s.keys.forget(t.Context(), a))
+	must(t, s.keys.Forget(t.Context(), a))
 	if n := s.count(t, "account = '"+accountA+"'"); n != 0 {
 		t.Errorf("%d rows stay", n)
 	}
 	if n := s.count(t, "account = '"+accountB+"'"); n != rows {
 		t.Errorf("%d rows of another account are left, want %d", n, rows)
 	}
-	if _, err := s.keys.load(t.Context(), a); !errors.Is(err, network.ErrUnknownAccount) {
+	if _, err := s.keys.Load(t.Context(), a); !errors.Is(err, network.ErrUnknownAccount) {
 		t.Errorf("load = %v, want that the account is unknown", err)
 	}
 	s.open(t, b)
 }
 
 // fill writes something of every kind.
-func fill(tb testing.TB, r *keyring) {
+func fill(tb testing.TB, r *Ring) {
 	tb.Helper()
 	ctx := tb.Context()
 	jid := types.NewJID("15550003333", types.DefaultUserServer)
@@ -539,8 +572,8 @@ func TestNothingIsReadableOnDisk(t *testing.T) {
 	fill(t, r)
 	keys, err := r.GetOrGenPreKeys(t.Context(), 5)
 	must(t, err)
-	r.close(t.Context())
-	device, err := s.keys.load(t.Context(), a)
+	r.Close(t.Context())
+	device, err := s.keys.Load(t.Context(), a)
 	must(t, err)
 	secrets := map[string][]byte{
 		"a canary": []byte("canary"), "the noise key": device.NoiseKey.Priv[:], "the identity": device.IdentityKey.Priv[:],
@@ -571,21 +604,6 @@ func diskOf(tb testing.TB, dir string) []byte {
 	return all
 }
 
-func TestPlaintextIsNotReadableOnDisk(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, nil)
-	c := w.live(t, ownNumber)
-	const body = "a text that is looked for"
-	networktest.Wait(t, c.Host, 1, byID(send(t, w, body)))
-	if _, err := c.Send(t.Context(), outbound("3EB000000000000000D9", friendNumber, body)); err != nil {
-		t.Fatal(err)
-	}
-	c.Stop(t)
-	if strings.Contains(string(diskOf(t, w.dir)), body) {
-		t.Error("the files hold it")
-	}
-}
-
 func TestPreKeyIDsAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
@@ -596,7 +614,7 @@ func TestPreKeyIDsAreNotUsedAgain(t *testing.T) {
 	for _, key := range first {
 		must(t, r.RemovePreKey(t.Context(), key.KeyID))
 	}
-	r.close(t.Context())
+	r.Close(t.Context())
 	next, err := s.open(t, a).GenOnePreKey(t.Context())
 	must(t, err)
 	if next.KeyID != 4 {
@@ -615,7 +633,7 @@ func TestKeyringStaysSmall(t *testing.T) {
 		must(t, r.PutIdentity(t.Context(), at, [32]byte{1}))
 		must(t, r.DoDecryptionTxn(t.Context(), func(ctx context.Context) error { return r.PutSession(ctx, at, make([]byte, 1000+100*(i%50))) }))
 	}
-	must(t, r.durable(t.Context()))
+	must(t, r.Durable(t.Context()))
 	if len(r.unsure) != 0 {
 		t.Errorf("%d records are unsure, want none", len(r.unsure))
 	}

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -72,10 +72,10 @@ func newPair(t *testing.T, seed uint64) *pair {
 func (p *pair) reopen(t *testing.T) {
 	t.Helper()
 	if p.ours != nil {
-		p.ours.Identities.(*keyring).close(t.Context())
+		p.ours.Identities.(*Ring).Close(t.Context())
 	}
 	var err error
-	p.ours, err = p.shelf.keys.load(t.Context(), p.account)
+	p.ours, err = p.shelf.keys.Load(t.Context(), p.account)
 	must(t, err)
 	p.theirs, err = p.container.GetDevice(t.Context(), p.account)
 	must(t, err)
@@ -93,7 +93,7 @@ func (p *pair) step(t *testing.T) {
 	case 1:
 		p.transaction(t)
 	case 2:
-		must(t, p.ours.Identities.(*keyring).durable(t.Context()))
+		must(t, p.ours.Identities.(*Ring).Durable(t.Context()))
 	default:
 		p.compare(t.Context(), t, p.any())
 	}

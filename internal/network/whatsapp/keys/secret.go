@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func secretRef(chat, sender types.JID, id types.MessageID) ref {
 
 // PutMessageSecret keeps what answers to a message are encrypted with; the first
 // one stays. It is on disk when the message is acknowledged, or leaves.
-func (r *keyring) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
+func (r *Ring) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
 	k := secretRef(chat, sender, id)
 	known, err := r.get(ctx, k)
 	if err != nil || known.value != nil {
@@ -32,7 +32,7 @@ func (r *keyring) PutMessageSecret(ctx context.Context, chat, sender types.JID, 
 const secretChunk = 500
 
 // PutMessageSecrets keeps those of a history.
-func (r *keyring) PutMessageSecrets(ctx context.Context, inserts []store.MessageSecretInsert) error {
+func (r *Ring) PutMessageSecrets(ctx context.Context, inserts []store.MessageSecretInsert) error {
 	for chunk := range slices.Chunk(inserts, secretChunk) {
 		if err := r.change(ctx, func(b *batch) error { return b.putSecrets(ctx, chunk) }); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (b *batch) putSecrets(ctx context.Context, inserts []store.MessageSecretIns
 
 // GetMessageSecret gives the secret of a message, or nil, and who sent it. Chat
 // and sender may be asked for by number or LID.
-func (r *keyring) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
+func (r *Ring) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
 	chats, err := r.bothNames(ctx, chat.ToNonAD())
 	if err != nil {
 		return nil, types.EmptyJID, err

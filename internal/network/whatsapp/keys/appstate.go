@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"go.mau.fi/whatsmeow/store"
-	"go.mau.fi/whatsmeow/types/events"
-	"google.golang.org/protobuf/proto"
 )
 
 // syncKey is a key of the app state as it is kept.
@@ -25,7 +23,7 @@ func (k syncKey) shared() *store.AppStateSyncKey {
 }
 
 // PutAppStateSyncKey stores a key of the app state, unless a newer one is stored.
-func (r *keyring) PutAppStateSyncKey(ctx context.Context, id []byte, key store.AppStateSyncKey) error {
+func (r *Ring) PutAppStateSyncKey(ctx context.Context, id []byte, key store.AppStateSyncKey) error {
 	k := ref{kindSyncKey, hex.EncodeToString(id)}
 	return r.change(ctx, func(b *batch) error {
 		var known syncKey
@@ -37,30 +35,8 @@ func (r *keyring) PutAppStateSyncKey(ctx context.Context, id []byte, key store.A
 	})
 }
 
-// keepShared stores the keys of the app state that the phone shares in a message,
-// which is acknowledged next. whatsmeow stores them too, but does not wait for it.
-func (v *visit) keepShared(ctx context.Context, evt *events.Message) bool {
-	share := evt.Message.GetProtocolMessage().GetAppStateSyncKeyShare()
-	if share == nil || !evt.Info.IsFromMe {
-		return true
-	}
-	for _, key := range share.GetKeys() {
-		fingerprint, err := proto.Marshal(key.GetKeyData().GetFingerprint())
-		if err != nil {
-			continue // whatsmeow passes it over too
-		}
-		err = v.cli.Store.AppStateKeys.PutAppStateSyncKey(ctx, key.GetKeyID().GetKeyID(), store.AppStateSyncKey{
-			Data: key.GetKeyData().GetKeyData(), Fingerprint: fingerprint, Timestamp: key.GetKeyData().GetTimestamp(),
-		})
-		if err != nil {
-			return false
-		}
-	}
-	return true
-}
-
 // GetAppStateSyncKey gives a key of the app state, or nil.
-func (r *keyring) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
+func (r *Ring) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
 	var key syncKey
 	found, err := r.load(ctx, ref{kindSyncKey, hex.EncodeToString(id)}, &key)
 	if err != nil || !found {
@@ -70,7 +46,7 @@ func (r *keyring) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.App
 }
 
 // GetLatestAppStateSyncKeyID gives the id of the newest key of the app state, or nil.
-func (r *keyring) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error) {
+func (r *Ring) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error) {
 	list, err := r.syncKeys(ctx)
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -79,7 +55,7 @@ func (r *keyring) GetLatestAppStateSyncKeyID(ctx context.Context) ([]byte, error
 }
 
 // GetAllAppStateSyncKeys gives the keys of the app state, the newest first.
-func (r *keyring) GetAllAppStateSyncKeys(ctx context.Context) (all []*store.AppStateSyncKey, err error) {
+func (r *Ring) GetAllAppStateSyncKeys(ctx context.Context) (all []*store.AppStateSyncKey, err error) {
 	list, err := r.syncKeys(ctx)
 	for _, key := range list {
 		all = append(all, key.shared())
@@ -87,7 +63,7 @@ func (r *keyring) GetAllAppStateSyncKeys(ctx context.Context) (all []*store.AppS
 	return all, err
 }
 
-func (r *keyring) syncKeys(ctx context.Context) ([]syncKey, error) {
+func (r *Ring) syncKeys(ctx context.Context) ([]syncKey, error) {
 	rows, err := r.list(ctx, kindSyncKey, "")
 	if err != nil {
 		return nil, err
@@ -104,7 +80,7 @@ func (r *keyring) syncKeys(ctx context.Context) ([]syncKey, error) {
 
 // PutAppStateVersion stores how far a collection of the app state is known: the
 // version and its hash.
-func (r *keyring) PutAppStateVersion(ctx context.Context, name string, version uint64, hash [128]byte) error {
+func (r *Ring) PutAppStateVersion(ctx context.Context, name string, version uint64, hash [128]byte) error {
 	return r.change(ctx, func(b *batch) error {
 		b.put(ref{kindVersion, nameOf(name)}, record{value: append(binary.BigEndian.AppendUint64(nil, version), hash[:]...)})
 		return nil
@@ -113,7 +89,7 @@ func (r *keyring) PutAppStateVersion(ctx context.Context, name string, version u
 
 // GetAppStateVersion gives version and hash of a collection, both zero when
 // nothing is known of it.
-func (r *keyring) GetAppStateVersion(ctx context.Context, name string) (version uint64, hash [128]byte, err error) {
+func (r *Ring) GetAppStateVersion(ctx context.Context, name string) (version uint64, hash [128]byte, err error) {
 	rec, err := r.get(ctx, ref{kindVersion, nameOf(name)})
 	if err != nil || rec.value == nil {
 		return 0, hash, err
@@ -126,7 +102,7 @@ func (r *keyring) GetAppStateVersion(ctx context.Context, name string) (version 
 }
 
 // DeleteAppStateVersion forgets a collection.
-func (r *keyring) DeleteAppStateVersion(ctx context.Context, name string) error {
+func (r *Ring) DeleteAppStateVersion(ctx context.Context, name string) error {
 	return r.change(ctx, func(b *batch) error {
 		b.remove(ref{kindVersion, nameOf(name)})
 		return b.removeAll(ctx, kindMAC, nameOf(name)+" ")
@@ -137,7 +113,7 @@ func (r *keyring) DeleteAppStateVersion(ctx context.Context, name string) error 
 const macChunk = 500
 
 // PutAppStateMutationMACs stores the values of a collection's indexes.
-func (r *keyring) PutAppStateMutationMACs(ctx context.Context, name string, _ uint64, mutations []store.AppStateMutationMAC) error {
+func (r *Ring) PutAppStateMutationMACs(ctx context.Context, name string, _ uint64, mutations []store.AppStateMutationMAC) error {
 	for chunk := range slices.Chunk(mutations, macChunk) {
 		err := r.change(ctx, func(b *batch) error {
 			for _, m := range chunk {
@@ -153,7 +129,7 @@ func (r *keyring) PutAppStateMutationMACs(ctx context.Context, name string, _ ui
 }
 
 // DeleteAppStateMutationMACs removes indexes of a collection.
-func (r *keyring) DeleteAppStateMutationMACs(ctx context.Context, name string, indexMACs [][]byte) error {
+func (r *Ring) DeleteAppStateMutationMACs(ctx context.Context, name string, indexMACs [][]byte) error {
 	for chunk := range slices.Chunk(indexMACs, macChunk) {
 		err := r.change(ctx, func(b *batch) error {
 			for _, index := range chunk {
@@ -169,7 +145,7 @@ func (r *keyring) DeleteAppStateMutationMACs(ctx context.Context, name string, i
 }
 
 // GetAppStateMutationMAC gives the value of an index, or nil.
-func (r *keyring) GetAppStateMutationMAC(ctx context.Context, name string, indexMAC []byte) ([]byte, error) {
+func (r *Ring) GetAppStateMutationMAC(ctx context.Context, name string, indexMAC []byte) ([]byte, error) {
 	rec, err := r.get(ctx, macRef(name, indexMAC))
 	return rec.value, err
 }

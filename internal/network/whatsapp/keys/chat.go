@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type chat struct {
 
 func chatRef(jid types.JID) ref { return ref{kindChat, nameOf(jid.String())} }
 
-func (r *keyring) editChat(ctx context.Context, jid types.JID, edit func(*chat)) error {
+func (r *Ring) editChat(ctx context.Context, jid types.JID, edit func(*chat)) error {
 	return r.change(ctx, func(b *batch) error {
 		var c chat
 		if _, err := b.load(ctx, chatRef(jid), &c); err != nil {
@@ -32,7 +32,7 @@ func (r *keyring) editChat(ctx context.Context, jid types.JID, edit func(*chat))
 }
 
 // PutMutedUntil notes how long a chat is muted; the zero time is not at all.
-func (r *keyring) PutMutedUntil(ctx context.Context, jid types.JID, until time.Time) error {
+func (r *Ring) PutMutedUntil(ctx context.Context, jid types.JID, until time.Time) error {
 	return r.editChat(ctx, jid, func(c *chat) {
 		switch {
 		case until.Equal(store.MutedForever):
@@ -46,17 +46,17 @@ func (r *keyring) PutMutedUntil(ctx context.Context, jid types.JID, until time.T
 }
 
 // PutPinned notes whether a chat is pinned.
-func (r *keyring) PutPinned(ctx context.Context, jid types.JID, pinned bool) error {
+func (r *Ring) PutPinned(ctx context.Context, jid types.JID, pinned bool) error {
 	return r.editChat(ctx, jid, func(c *chat) { c.Pinned = pinned })
 }
 
 // PutArchived notes whether a chat is archived.
-func (r *keyring) PutArchived(ctx context.Context, jid types.JID, archived bool) error {
+func (r *Ring) PutArchived(ctx context.Context, jid types.JID, archived bool) error {
 	return r.editChat(ctx, jid, func(c *chat) { c.Archived = archived })
 }
 
 // GetChatSettings gives what was set for a chat.
-func (r *keyring) GetChatSettings(ctx context.Context, jid types.JID) (types.LocalChatSettings, error) {
+func (r *Ring) GetChatSettings(ctx context.Context, jid types.JID) (types.LocalChatSettings, error) {
 	var c chat
 	found, err := r.load(ctx, chatRef(jid), &c)
 	settings := types.LocalChatSettings{Found: found, Pinned: c.Pinned, Archived: c.Archived}

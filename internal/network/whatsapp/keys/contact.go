@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -28,17 +28,17 @@ func contactRef(user types.JID) ref { return ref{kindContact, nameOf(user.String
 
 // PutPushName stores the name a person gave itself, and says whether it is new
 // and what it was.
-func (r *keyring) PutPushName(ctx context.Context, user types.JID, name string) (changed bool, before string, err error) {
+func (r *Ring) PutPushName(ctx context.Context, user types.JID, name string) (changed bool, before string, err error) {
 	return r.rename(ctx, user, name, func(c *names) *string { return &c.Push })
 }
 
 // PutBusinessName stores the name the vendor verified.
-func (r *keyring) PutBusinessName(ctx context.Context, user types.JID, name string) (changed bool, before string, err error) {
+func (r *Ring) PutBusinessName(ctx context.Context, user types.JID, name string) (changed bool, before string, err error) {
 	return r.rename(ctx, user, name, func(c *names) *string { return &c.Business })
 }
 
 // rename changes one name of a contact.
-func (r *keyring) rename(ctx context.Context, user types.JID, name string, field func(*names) *string) (changed bool, before string, err error) {
+func (r *Ring) rename(ctx context.Context, user types.JID, name string, field func(*names) *string) (changed bool, before string, err error) {
 	err = r.editContact(ctx, user, func(c *names) bool {
 		before = *field(c)
 		changed = before != name
@@ -52,7 +52,7 @@ func (r *keyring) rename(ctx context.Context, user types.JID, name string, field
 }
 
 // editContact changes what is known of a person; edit tells whether it did.
-func (r *keyring) editContact(ctx context.Context, user types.JID, edit func(*names) bool) error {
+func (r *Ring) editContact(ctx context.Context, user types.JID, edit func(*names) bool) error {
 	return r.change(ctx, func(b *batch) error { return b.editContact(ctx, user, edit) })
 }
 
@@ -71,7 +71,7 @@ func (b *batch) editContact(ctx context.Context, user types.JID, edit func(*name
 // PutContactName stores the name in the account's address book. whatsmeow's
 // interface names the parameters the other way round; its callers and its own
 // store have them in this order.
-func (r *keyring) PutContactName(ctx context.Context, user types.JID, first, full string) error {
+func (r *Ring) PutContactName(ctx context.Context, user types.JID, first, full string) error {
 	return r.editContact(ctx, user, func(c *names) bool {
 		changed := c.First != first || c.Full != full
 		c.First, c.Full = first, full
@@ -83,7 +83,7 @@ func (r *keyring) PutContactName(ctx context.Context, user types.JID, first, ful
 const contactChunk = 300
 
 // PutAllContactNames stores the names of an address book.
-func (r *keyring) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
+func (r *Ring) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
 	for chunk := range slices.Chunk(contacts, contactChunk) {
 		err := r.change(ctx, func(b *batch) error {
 			for _, entry := range chunk {
@@ -105,7 +105,7 @@ func (r *keyring) PutAllContactNames(ctx context.Context, contacts []store.Conta
 }
 
 // PutManyRedactedPhones stores what the vendor shows of hidden numbers.
-func (r *keyring) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
+func (r *Ring) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
 	for chunk := range slices.Chunk(entries, contactChunk) {
 		err := r.change(ctx, func(b *batch) error {
 			for _, entry := range chunk {
@@ -127,7 +127,7 @@ func (r *keyring) PutManyRedactedPhones(ctx context.Context, entries []store.Red
 }
 
 // GetContact gives what is known of a person.
-func (r *keyring) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
+func (r *Ring) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c names
 	found, err := r.load(ctx, contactRef(user), &c)
 	if err != nil || !found {
@@ -137,7 +137,7 @@ func (r *keyring) GetContact(ctx context.Context, user types.JID) (types.Contact
 }
 
 // GetAllContacts gives everybody of whom something is known.
-func (r *keyring) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
+func (r *Ring) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
 	list, err := r.list(ctx, kindContact, "")
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 const (
 	// cacheBytes bounds what a generation of a cache holds. A session has half a

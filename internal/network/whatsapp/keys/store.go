@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -18,16 +18,21 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// keyStore keeps the keys of all linked accounts, sealed, in the gateway's
+// Store keeps the keys of all linked accounts, sealed, in the gateway's
 // database.
-type keyStore struct {
+type Store struct {
 	db  *pstore.Store
 	box *seal.Box
 	log waLog.Logger
 }
 
-// fresh makes the keys of a link attempt. They are kept when a phone scanned.
-func (k *keyStore) fresh() *store.Device {
+// NewStore makes a Store on the gateway's database.
+func NewStore(db *pstore.Store, box *seal.Box, log waLog.Logger) *Store {
+	return &Store{db: db, box: box, log: log}
+}
+
+// Fresh makes the keys of a link attempt. They are kept when a phone scanned.
+func (k *Store) Fresh() *store.Device {
 	random := make([]byte, 4+32)
 	_, _ = rand.Read(random) // never fails (Go 1.24)
 	device := &store.Device{
@@ -39,8 +44,8 @@ func (k *keyStore) fresh() *store.Device {
 	return device
 }
 
-// known says [network.ErrUnknownAccount] for an account that has no keys.
-func (k *keyStore) known(ctx context.Context, account types.JID) error {
+// Known says [network.ErrUnknownAccount] for an account that has no keys.
+func (k *Store) Known(ctx context.Context, account types.JID) error {
 	row, err := k.db.SessionKeys.Get(ctx, account.String(), kindDevice, nameOnly)
 	if err != nil {
 		return fmt.Errorf("read session keys: %w", unavailable{err})
@@ -51,12 +56,12 @@ func (k *keyStore) known(ctx context.Context, account types.JID) error {
 	return nil
 }
 
-// load reads the keys of an account for a connection, after all that the
+// Load reads the keys of an account for a connection, after all that the
 // connection before handed to the writer. It says [network.ErrUnknownAccount]
 // when there are none. An epoch of the account will be taken here when there are
 // many nodes.
-func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, error) {
-	ring := newKeyring(k, account)
+func (k *Store) Load(ctx context.Context, account types.JID) (*store.Device, error) {
+	ring := newRing(k, account)
 	if err := k.db.SessionKeys.Write(ctx, pstore.WriteSessionKeys{Account: ring.account}); err != nil {
 		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
 	}
@@ -80,7 +85,7 @@ func (k *keyStore) load(ctx context.Context, account types.JID) (*store.Device, 
 }
 
 // findWaiting looks for the plaintexts that earlier connections left behind.
-func (r *keyring) findWaiting(ctx context.Context) error {
+func (r *Ring) findWaiting(ctx context.Context) error {
 	names, err := r.keys.db.SessionKeys.Before(ctx, r.account, kindEvent, postern.Time(math.MaxInt64))
 	if err != nil {
 		return err
@@ -91,7 +96,8 @@ func (r *keyring) findWaiting(ctx context.Context) error {
 	return nil
 }
 
-func (k *keyStore) accounts(ctx context.Context) ([]string, error) {
+// Accounts lists the accounts whose keys are kept.
+func (k *Store) Accounts(ctx context.Context) ([]string, error) {
 	accounts, err := k.db.SessionKeys.Accounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read session keys: %w", err)
@@ -99,9 +105,9 @@ func (k *keyStore) accounts(ctx context.Context) ([]string, error) {
 	return accounts, nil
 }
 
-// forget removes all that is kept for an account, its own keys first: what a
+// Forget removes all that is kept for an account, its own keys first: what a
 // crash leaves behind cannot be opened.
-func (k *keyStore) forget(ctx context.Context, account types.JID) error {
+func (k *Store) Forget(ctx context.Context, account types.JID) error {
 	first := pstore.WriteSessionKeys{Account: account.String(), Keys: []pstore.SessionKey{{Kind: kindDevice, Name: nameOnly}}}
 	if err := k.db.SessionKeys.Write(ctx, first); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 // PutIdentity stores an identity that is not stored yet: whatsmeow stores it
 // with every message. It is on disk with the session that it belongs to; if it
 // is lost before that, the next one is trusted as the first one was.
-func (r *keyring) PutIdentity(ctx context.Context, address string, key [32]byte) error {
+func (r *Ring) PutIdentity(ctx context.Context, address string, key [32]byte) error {
 	k := ref{kindIdentity, nameOf(address)}
 	known, err := r.get(ctx, k)
 	if err != nil || bytes.Equal(known.value, key[:]) {
@@ -18,7 +18,7 @@ func (r *keyring) PutIdentity(ctx context.Context, address string, key [32]byte)
 }
 
 // IsTrustedIdentity compares with the stored identity; an unknown one is trusted.
-func (r *keyring) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
+func (r *Ring) IsTrustedIdentity(ctx context.Context, address string, key [32]byte) (bool, error) {
 	known, err := r.get(ctx, ref{kindIdentity, nameOf(address)})
 	if err != nil {
 		return false, err
@@ -27,7 +27,7 @@ func (r *keyring) IsTrustedIdentity(ctx context.Context, address string, key [32
 }
 
 // DeleteIdentity lets the next identity of an address be trusted.
-func (r *keyring) DeleteIdentity(ctx context.Context, address string) error {
+func (r *Ring) DeleteIdentity(ctx context.Context, address string) error {
 	return r.change(ctx, func(b *batch) error {
 		b.remove(ref{kindIdentity, nameOf(address)})
 		return nil
@@ -35,7 +35,7 @@ func (r *keyring) DeleteIdentity(ctx context.Context, address string) error {
 }
 
 // DeleteAllIdentities does so for all devices of a user.
-func (r *keyring) DeleteAllIdentities(ctx context.Context, user string) error {
+func (r *Ring) DeleteAllIdentities(ctx context.Context, user string) error {
 	return r.change(ctx, func(b *batch) error { return b.removeAll(ctx, kindIdentity, devicesOf(user)) })
 }
 

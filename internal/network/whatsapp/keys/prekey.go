@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -18,7 +18,7 @@ var (
 )
 
 // GenOnePreKey makes a prekey that goes out with the answer to somebody.
-func (r *keyring) GenOnePreKey(ctx context.Context) (key *keys.PreKey, err error) {
+func (r *Ring) GenOnePreKey(ctx context.Context) (key *keys.PreKey, err error) {
 	err = r.change(ctx, func(b *batch) error {
 		made, err := b.makePreKeys(ctx, 1, true)
 		if err == nil {
@@ -31,7 +31,7 @@ func (r *keyring) GenOnePreKey(ctx context.Context) (key *keys.PreKey, err error
 
 // GetOrGenPreKeys gives prekeys to offer to the vendor: those that were made and
 // not offered yet, then new ones, all written together.
-func (r *keyring) GetOrGenPreKeys(ctx context.Context, count uint32) (list []*keys.PreKey, err error) {
+func (r *Ring) GetOrGenPreKeys(ctx context.Context, count uint32) (list []*keys.PreKey, err error) {
 	err = r.change(ctx, func(b *batch) error {
 		list, err = b.unoffered(ctx, int(count))
 		if err != nil {
@@ -105,7 +105,7 @@ func (b *batch) lastPreKey(ctx context.Context, counter ref) (uint32, error) {
 }
 
 // GetPreKey gives a prekey, or nil.
-func (r *keyring) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
+func (r *Ring) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
 	name := preKeyName(id)
 	rec, err := r.get(ctx, ref{kindPreKey, name})
 	if err != nil || rec.value == nil {
@@ -115,7 +115,7 @@ func (r *keyring) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error
 }
 
 // RemovePreKey removes a prekey that was used.
-func (r *keyring) RemovePreKey(ctx context.Context, id uint32) error {
+func (r *Ring) RemovePreKey(ctx context.Context, id uint32) error {
 	return r.change(ctx, func(b *batch) error {
 		b.remove(ref{kindPreKey, preKeyName(id)})
 		return nil
@@ -123,7 +123,7 @@ func (r *keyring) RemovePreKey(ctx context.Context, id uint32) error {
 }
 
 // MarkPreKeysAsUploaded notes that the vendor has all prekeys up to an id.
-func (r *keyring) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
+func (r *Ring) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
 	last, offered := preKeyName(upTo), now()
 	return r.change(ctx, func(b *batch) error {
 		list, err := b.list(ctx, kindPreKey, "")
@@ -137,7 +137,7 @@ func (r *keyring) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error 
 }
 
 // UploadedPreKeyCount counts the prekeys that were offered and not used.
-func (r *keyring) UploadedPreKeyCount(ctx context.Context) (int, error) {
+func (r *Ring) UploadedPreKeyCount(ctx context.Context) (int, error) {
 	return ask(ctx, r, func() (int, error) {
 		if err := r.flush(ctx); err != nil {
 			return 0, err
