@@ -27,7 +27,7 @@ func (v *visit) message(ctx context.Context, evt *events.Message) bool {
 	if p.isNobody() {
 		return true
 	}
-	if v.keys.Ahead(ctx) != nil {
+	if v.keys.StartFlush(ctx) != nil {
 		return false
 	}
 	if evt.Info.IsFromMe {

@@ -91,7 +91,7 @@ func (d *Driver) Open(ctx context.Context, account string) (network.Session, err
 	if !ok {
 		return nil, network.ErrUnknownAccount
 	}
-	if err := d.keys.Known(ctx, jid); err != nil {
+	if err := d.keys.Check(ctx, jid); err != nil {
 		return nil, fmt.Errorf("open account: %w", err)
 	}
 	return &session{driver: d, account: jid}, nil

@@ -28,7 +28,7 @@ func kindOf(err error) string {
 	var gone *whatsmeow.DisconnectedError
 	var iq *whatsmeow.IQError
 	switch {
-	case errors.Is(err, keys.ErrStore):
+	case errors.Is(err, keys.ErrUnavailable):
 		return "the key store failed"
 	case errors.Is(err, whatsmeow.ErrMessageTimedOut), errors.Is(err, whatsmeow.ErrIQTimedOut), errors.Is(err, context.DeadlineExceeded):
 		return "the vendor did not answer in time"

@@ -138,7 +138,7 @@ func (a *attempt) note(reason string) {
 
 // keep reports the link once its keys are durable.
 func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
-	if ring, ok := a.ring(); !ok || ring.Durable(ctx) != nil {
+	if ring, ok := a.ring(); !ok || ring.Flush(ctx) != nil {
 		a.fail("store-unavailable", false)
 		return
 	}

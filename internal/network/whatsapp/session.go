@@ -151,7 +151,7 @@ func (v *visit) handle(ctx context.Context, evt any) bool {
 // whatsmeow acknowledges it next. As a rule they are, together with the host's
 // update; a message that the host is not told about has a commit of its own.
 func (v *visit) isDurable(ctx context.Context) bool {
-	return v.keys == nil || v.keys.Durable(ctx) == nil
+	return v.keys == nil || v.keys.Flush(ctx) == nil
 }
 
 // saw notes evidence, and reports Live once there is all of it.

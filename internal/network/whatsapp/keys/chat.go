@@ -8,10 +8,15 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// mutedForever stands for [store.MutedForever].
+// chatSettings holds the account's settings of chats.
+type chatSettings struct{ ring *Ring }
+
+var _ store.ChatSettingsStore = chatSettings{}
+
+// mutedForever is the stored form of [store.MutedForever].
 const mutedForever = -1
 
-// chat is what the account set for a chat, as it is kept.
+// chat is the settings of a chat as they are stored.
 type chat struct {
 	Muted    int64 `json:"muted,omitempty"` // until, in Unix seconds
 	Pinned   bool  `json:"pinned,omitempty"`
@@ -20,20 +25,20 @@ type chat struct {
 
 func chatRef(jid types.JID) ref { return ref{kindChat, nameOf(jid.String())} }
 
-func (r *Ring) editChat(ctx context.Context, jid types.JID, edit func(*chat)) error {
-	return r.change(ctx, func(b *batch) error {
+func (s chatSettings) edit(ctx context.Context, jid types.JID, change func(*chat)) error {
+	return s.ring.change(ctx, func(b *batch) error {
 		var c chat
 		if _, err := b.load(ctx, chatRef(jid), &c); err != nil {
 			return err
 		}
-		edit(&c)
+		change(&c)
 		return b.save(chatRef(jid), 0, c)
 	})
 }
 
-// PutMutedUntil notes how long a chat is muted; the zero time is not at all.
-func (r *Ring) PutMutedUntil(ctx context.Context, jid types.JID, until time.Time) error {
-	return r.editChat(ctx, jid, func(c *chat) {
+// PutMutedUntil stores until when a chat is muted; the zero time unmutes it.
+func (s chatSettings) PutMutedUntil(ctx context.Context, jid types.JID, until time.Time) error {
+	return s.edit(ctx, jid, func(c *chat) {
 		switch {
 		case until.Equal(store.MutedForever):
 			c.Muted = mutedForever
@@ -45,20 +50,20 @@ func (r *Ring) PutMutedUntil(ctx context.Context, jid types.JID, until time.Time
 	})
 }
 
-// PutPinned notes whether a chat is pinned.
-func (r *Ring) PutPinned(ctx context.Context, jid types.JID, pinned bool) error {
-	return r.editChat(ctx, jid, func(c *chat) { c.Pinned = pinned })
+// PutPinned stores whether a chat is pinned.
+func (s chatSettings) PutPinned(ctx context.Context, jid types.JID, pinned bool) error {
+	return s.edit(ctx, jid, func(c *chat) { c.Pinned = pinned })
 }
 
-// PutArchived notes whether a chat is archived.
-func (r *Ring) PutArchived(ctx context.Context, jid types.JID, archived bool) error {
-	return r.editChat(ctx, jid, func(c *chat) { c.Archived = archived })
+// PutArchived stores whether a chat is archived.
+func (s chatSettings) PutArchived(ctx context.Context, jid types.JID, archived bool) error {
+	return s.edit(ctx, jid, func(c *chat) { c.Archived = archived })
 }
 
-// GetChatSettings gives what was set for a chat.
-func (r *Ring) GetChatSettings(ctx context.Context, jid types.JID) (types.LocalChatSettings, error) {
+// GetChatSettings returns the settings of a chat.
+func (s chatSettings) GetChatSettings(ctx context.Context, jid types.JID) (types.LocalChatSettings, error) {
 	var c chat
-	found, err := r.load(ctx, chatRef(jid), &c)
+	found, err := s.ring.load(ctx, chatRef(jid), &c)
 	settings := types.LocalChatSettings{Found: found, Pinned: c.Pinned, Archived: c.Archived}
 	switch {
 	case c.Muted == mutedForever:

@@ -8,7 +8,12 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// names are what is known of a person, as it is kept.
+// contacts holds the names of people.
+type contacts struct{ ring *Ring }
+
+var _ store.ContactStore = contacts{}
+
+// names are the names of a person as they are stored.
 type names struct {
 	JID      string `json:"jid"`
 	First    string `json:"first,omitempty"`
@@ -18,28 +23,40 @@ type names struct {
 	Redacted string `json:"redacted,omitempty"` // the phone number with most of its digits hidden
 }
 
-func (c names) info() types.ContactInfo {
+func (c names) decoded() types.ContactInfo {
 	return types.ContactInfo{
-		Found: true, FirstName: c.First, FullName: c.Full, PushName: c.Push, BusinessName: c.Business, RedactedPhone: c.Redacted,
+		Found: true, FirstName: c.First, FullName: c.Full, PushName: c.Push,
+		BusinessName: c.Business, RedactedPhone: c.Redacted,
 	}
 }
 
 func contactRef(user types.JID) ref { return ref{kindContact, nameOf(user.String())} }
 
-// PutPushName stores the name a person gave itself, and says whether it is new
-// and what it was.
-func (r *Ring) PutPushName(ctx context.Context, user types.JID, name string) (changed bool, before string, err error) {
-	return r.rename(ctx, user, name, func(c *names) *string { return &c.Push })
+// PutPushName stores the name that people give themselves. It reports whether
+// the name changed, and the previous one.
+func (s contacts) PutPushName(
+	ctx context.Context,
+	user types.JID,
+	name string,
+) (changed bool, before string, err error) {
+	return s.rename(ctx, user, name, func(c *names) *string { return &c.Push })
 }
 
-// PutBusinessName stores the name the vendor verified.
-func (r *Ring) PutBusinessName(ctx context.Context, user types.JID, name string) (changed bool, before string, err error) {
-	return r.rename(ctx, user, name, func(c *names) *string { return &c.Business })
+// PutBusinessName stores the name that the vendor verified, and reports like
+// PutPushName.
+func (s contacts) PutBusinessName(
+	ctx context.Context,
+	user types.JID,
+	name string,
+) (changed bool, before string, err error) {
+	return s.rename(ctx, user, name, func(c *names) *string { return &c.Business })
 }
 
 // rename changes one name of a contact.
-func (r *Ring) rename(ctx context.Context, user types.JID, name string, field func(*names) *string) (changed bool, before string, err error) {
-	err = r.editContact(ctx, user, func(c *names) bool {
+func (s contacts) rename(
+	ctx context.Context, user types.JID, name string, field func(*names) *string,
+) (changed bool, before string, err error) {
+	err = s.edit(ctx, user, func(c *names) bool {
 		before = *field(c)
 		changed = before != name
 		*field(c) = name
@@ -51,51 +68,72 @@ func (r *Ring) rename(ctx context.Context, user types.JID, name string, field fu
 	return true, before, nil
 }
 
-// editContact changes what is known of a person; edit tells whether it did.
-func (r *Ring) editContact(ctx context.Context, user types.JID, edit func(*names) bool) error {
-	return r.change(ctx, func(b *batch) error { return b.editContact(ctx, user, edit) })
-}
-
-func (b *batch) editContact(ctx context.Context, user types.JID, edit func(*names) bool) error {
-	k := contactRef(user)
-	c := names{JID: user.String()}
-	if _, err := b.load(ctx, k, &c); err != nil {
-		return err
-	}
-	if !edit(&c) {
-		return nil
-	}
-	return b.save(k, 0, c)
-}
-
 // PutContactName stores the name in the account's address book. whatsmeow's
-// interface names the parameters the other way round; its callers and its own
-// store have them in this order.
-func (r *Ring) PutContactName(ctx context.Context, user types.JID, first, full string) error {
-	return r.editContact(ctx, user, func(c *names) bool {
+// interface declares the two names in the other order; its callers and its own
+// store use this one.
+func (s contacts) PutContactName(ctx context.Context, user types.JID, first, full string) error {
+	return s.edit(ctx, user, func(c *names) bool {
 		changed := c.First != first || c.Full != full
 		c.First, c.Full = first, full
 		return changed
 	})
 }
 
-// contactChunk bounds the rows of one operation of the writer, which others wait for.
-const contactChunk = 300
+// edit changes the names of a person; change reports whether they differ.
+func (s contacts) edit(ctx context.Context, user types.JID, change func(*names) bool) error {
+	return s.ring.change(ctx, func(b *batch) error { return b.editContact(ctx, user, change) })
+}
+
+func (b *batch) editContact(ctx context.Context, user types.JID, change func(*names) bool) error {
+	k := contactRef(user)
+	c := names{JID: user.String()}
+	if _, err := b.load(ctx, k, &c); err != nil {
+		return err
+	}
+	if !change(&c) {
+		return nil
+	}
+	return b.save(k, 0, c)
+}
+
+// contactEdit changes the names of a person.
+type contactEdit struct {
+	user   types.JID
+	change func(*names)
+}
 
 // PutAllContactNames stores the names of an address book.
-func (r *Ring) PutAllContactNames(ctx context.Context, contacts []store.ContactEntry) error {
-	for chunk := range slices.Chunk(contacts, contactChunk) {
-		err := r.change(ctx, func(b *batch) error {
-			for _, entry := range chunk {
-				err := b.editContact(ctx, entry.JID, func(c *names) bool {
-					c.First, c.Full = entry.FirstName, entry.FullName
-					return true
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+func (s contacts) PutAllContactNames(ctx context.Context, list []store.ContactEntry) error {
+	edits := make([]contactEdit, len(list))
+	for i, e := range list {
+		edits[i] = contactEdit{e.JID, func(c *names) { c.First, c.Full = e.FirstName, e.FullName }}
+	}
+	return s.editMany(ctx, edits)
+}
+
+// PutManyRedactedPhones stores the visible digits of hidden numbers.
+func (s contacts) PutManyRedactedPhones(ctx context.Context, list []store.RedactedPhoneEntry) error {
+	edits := make([]contactEdit, len(list))
+	for i, e := range list {
+		edits[i] = contactEdit{e.JID, func(c *names) { c.Redacted = e.RedactedPhone }}
+	}
+	return s.editMany(ctx, edits)
+}
+
+func (s contacts) editMany(ctx context.Context, edits []contactEdit) error {
+	for chunk := range slices.Chunk(edits, contactChunk) {
+		if err := s.ring.change(ctx, func(b *batch) error { return b.editContacts(ctx, chunk) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) editContacts(ctx context.Context, edits []contactEdit) error {
+	for _, e := range edits {
+		err := b.editContact(ctx, e.user, func(c *names) bool {
+			e.change(c)
+			return true
 		})
 		if err != nil {
 			return err
@@ -104,55 +142,33 @@ func (r *Ring) PutAllContactNames(ctx context.Context, contacts []store.ContactE
 	return nil
 }
 
-// PutManyRedactedPhones stores what the vendor shows of hidden numbers.
-func (r *Ring) PutManyRedactedPhones(ctx context.Context, entries []store.RedactedPhoneEntry) error {
-	for chunk := range slices.Chunk(entries, contactChunk) {
-		err := r.change(ctx, func(b *batch) error {
-			for _, entry := range chunk {
-				err := b.editContact(ctx, entry.JID, func(c *names) bool {
-					c.Redacted = entry.RedactedPhone
-					return true
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// GetContact gives what is known of a person.
-func (r *Ring) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
+// GetContact returns the names of a person.
+func (s contacts) GetContact(ctx context.Context, user types.JID) (types.ContactInfo, error) {
 	var c names
-	found, err := r.load(ctx, contactRef(user), &c)
+	found, err := s.ring.load(ctx, contactRef(user), &c)
 	if err != nil || !found {
 		return types.ContactInfo{}, err
 	}
-	return c.info(), nil
+	return c.decoded(), nil
 }
 
-// GetAllContacts gives everybody of whom something is known.
-func (r *Ring) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
-	list, err := r.list(ctx, kindContact, "")
+// GetAllContacts returns everyone who has a name.
+func (s contacts) GetAllContacts(ctx context.Context) (map[types.JID]types.ContactInfo, error) {
+	list, err := s.ring.list(ctx, kindContact, "")
 	if err != nil {
 		return nil, err
 	}
-	contacts := make(map[types.JID]types.ContactInfo, len(list))
+	all := make(map[types.JID]types.ContactInfo, len(list))
 	for _, l := range list {
 		var c names
 		if err := unmarshal(l.value, &c); err != nil {
-			return nil, r.judge(ctx, err)
+			return nil, s.ring.check(ctx, err)
 		}
 		jid, err := types.ParseJID(c.JID)
 		if err != nil {
 			continue // whatsmeow could not ask for it either
 		}
-		contacts[jid] = c.info()
+		all[jid] = c.decoded()
 	}
-	return contacts, nil
+	return all, nil
 }

@@ -6,20 +6,23 @@ import (
 	"fmt"
 	"strconv"
 
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
 // maxPreKey is the highest id that fits the protocol's three bytes.
 const maxPreKey = 1<<24 - 1
 
-var (
-	errPreKeysUsedUp = errors.New("all ids of prekeys are used up")
-	errKeyLength     = errors.New("a key has a wrong length")
-)
+var errPreKeysUsedUp = errors.New("all ids of prekeys are used up")
 
-// GenOnePreKey makes a prekey that goes out with the answer to somebody.
-func (r *Ring) GenOnePreKey(ctx context.Context) (key *keys.PreKey, err error) {
-	err = r.change(ctx, func(b *batch) error {
+// preKeys holds the one-time keys with which contacts start sessions.
+type preKeys struct{ ring *Ring }
+
+var _ store.PreKeyStore = preKeys{}
+
+// GenOnePreKey makes a prekey that is sent in a retry receipt.
+func (s preKeys) GenOnePreKey(ctx context.Context) (key *keys.PreKey, err error) {
+	err = s.ring.change(ctx, func(b *batch) error {
 		made, err := b.makePreKeys(ctx, 1, true)
 		if err == nil {
 			key = made[0]
@@ -29,11 +32,11 @@ func (r *Ring) GenOnePreKey(ctx context.Context) (key *keys.PreKey, err error) {
 	return key, err
 }
 
-// GetOrGenPreKeys gives prekeys to offer to the vendor: those that were made and
-// not offered yet, then new ones, all written together.
-func (r *Ring) GetOrGenPreKeys(ctx context.Context, count uint32) (list []*keys.PreKey, err error) {
-	err = r.change(ctx, func(b *batch) error {
-		list, err = b.unoffered(ctx, int(count))
+// GetOrGenPreKeys returns prekeys to upload to the vendor: those that exist and
+// were not uploaded yet, then new ones.
+func (s preKeys) GetOrGenPreKeys(ctx context.Context, count uint32) (list []*keys.PreKey, err error) {
+	err = s.ring.change(ctx, func(b *batch) error {
+		list, err = b.newPreKeys(ctx, int(count))
 		if err != nil {
 			return err
 		}
@@ -47,14 +50,14 @@ func (r *Ring) GetOrGenPreKeys(ctx context.Context, count uint32) (list []*keys.
 	return list, nil
 }
 
-// unoffered gives the oldest prekeys that were not offered yet.
-func (b *batch) unoffered(ctx context.Context, limit int) (list []*keys.PreKey, err error) {
+// newPreKeys returns the oldest prekeys that were not uploaded yet.
+func (b *batch) newPreKeys(ctx context.Context, limit int) (list []*keys.PreKey, err error) {
 	all, err := b.list(ctx, kindPreKey, "")
 	for _, l := range all {
 		if l.at != 0 || len(list) == limit {
 			continue
 		}
-		key, err := preKeyOf(l)
+		key, err := decodePreKey(l)
 		if err != nil {
 			return nil, err
 		}
@@ -63,14 +66,14 @@ func (b *batch) unoffered(ctx context.Context, limit int) (list []*keys.PreKey, 
 	return list, err
 }
 
-// makePreKeys makes prekeys with ids that were never used: what counts them
-// outlives the keys.
-func (b *batch) makePreKeys(ctx context.Context, count int, offered bool) ([]*keys.PreKey, error) {
+// makePreKeys makes prekeys with ids that were never used. The counter is
+// stored apart from the keys, because it must outlive them.
+func (b *batch) makePreKeys(ctx context.Context, count int, uploaded bool) ([]*keys.PreKey, error) {
 	if count <= 0 {
 		return nil, nil
 	}
-	k := ref{kindCounter, kindPreKey}
-	last, err := b.lastPreKey(ctx, k)
+	counter := ref{kindCounter, kindPreKey}
+	last, err := b.lastPreKey(ctx, counter)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func (b *batch) makePreKeys(ctx context.Context, count int, offered bool) ([]*ke
 		return nil, errPreKeysUsedUp
 	}
 	var rec record
-	if offered {
+	if uploaded {
 		rec.at = now()
 	}
 	list := make([]*keys.PreKey, count)
@@ -88,7 +91,7 @@ func (b *batch) makePreKeys(ctx context.Context, count int, offered bool) ([]*ke
 		rec.value = list[i].Priv[:]
 		b.put(ref{kindPreKey, preKeyName(last)}, rec)
 	}
-	b.put(k, record{value: []byte(strconv.FormatUint(uint64(last), 10))})
+	b.put(counter, record{value: []byte(strconv.FormatUint(uint64(last), 10))})
 	return list, nil
 }
 
@@ -104,52 +107,49 @@ func (b *batch) lastPreKey(ctx context.Context, counter ref) (uint32, error) {
 	return uint32(last), nil
 }
 
-// GetPreKey gives a prekey, or nil.
-func (r *Ring) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
+// GetPreKey returns a prekey, or nil.
+func (s preKeys) GetPreKey(ctx context.Context, id uint32) (*keys.PreKey, error) {
 	name := preKeyName(id)
-	rec, err := r.get(ctx, ref{kindPreKey, name})
+	rec, err := s.ring.get(ctx, ref{kindPreKey, name})
 	if err != nil || rec.value == nil {
 		return nil, err
 	}
-	return preKeyOf(listed{name, rec})
+	return decodePreKey(namedRecord{name, rec})
 }
 
 // RemovePreKey removes a prekey that was used.
-func (r *Ring) RemovePreKey(ctx context.Context, id uint32) error {
-	return r.change(ctx, func(b *batch) error {
-		b.remove(ref{kindPreKey, preKeyName(id)})
-		return nil
-	})
+func (s preKeys) RemovePreKey(ctx context.Context, id uint32) error {
+	return s.ring.remove(ctx, ref{kindPreKey, preKeyName(id)})
 }
 
-// MarkPreKeysAsUploaded notes that the vendor has all prekeys up to an id.
-func (r *Ring) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
-	last, offered := preKeyName(upTo), now()
-	return r.change(ctx, func(b *batch) error {
+// MarkPreKeysAsUploaded records that the vendor has all prekeys up to an id.
+func (s preKeys) MarkPreKeysAsUploaded(ctx context.Context, upTo uint32) error {
+	last, uploaded := preKeyName(upTo), now()
+	return s.ring.change(ctx, func(b *batch) error {
 		list, err := b.list(ctx, kindPreKey, "")
 		for _, l := range list {
 			if l.at == 0 && l.name <= last {
-				b.put(ref{kindPreKey, l.name}, record{value: l.value, at: offered})
+				b.put(ref{kindPreKey, l.name}, record{value: l.value, at: uploaded})
 			}
 		}
 		return err
 	})
 }
 
-// UploadedPreKeyCount counts the prekeys that were offered and not used.
-func (r *Ring) UploadedPreKeyCount(ctx context.Context) (int, error) {
-	return ask(ctx, r, func() (int, error) {
-		if err := r.flush(ctx); err != nil {
+// UploadedPreKeyCount counts the prekeys that were uploaded and not used.
+func (s preKeys) UploadedPreKeyCount(ctx context.Context) (int, error) {
+	return query(ctx, s.ring, func() (int, error) {
+		if err := s.ring.flushPending(ctx); err != nil {
 			return 0, err
 		}
-		return r.keys.db.SessionKeys.Count(ctx, r.account, kindPreKey)
+		return s.ring.store.db.SessionKeys.Count(ctx, s.ring.account, kindPreKey)
 	})
 }
 
 // preKeyName makes names that sort like the ids.
 func preKeyName(id uint32) string { return fmt.Sprintf("%08d", id) }
 
-func preKeyOf(l listed) (*keys.PreKey, error) {
+func decodePreKey(l namedRecord) (*keys.PreKey, error) {
 	id, err := strconv.ParseUint(l.name, 10, 32)
 	if err != nil || len(l.value) != 32 {
 		return nil, errKeyLength

@@ -4,75 +4,85 @@ import (
 	"bytes"
 	"context"
 	"maps"
-	"strings"
+	"sync"
 
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 )
 
-// GetSession gives the session with an address, or nil.
-func (r *Ring) GetSession(ctx context.Context, address string) ([]byte, error) {
-	rec, err := r.get(ctx, ref{kindSession, nameOf(address)})
+// sessions holds the Signal sessions with contacts' devices.
+type sessions struct {
+	ring *Ring
+
+	mu       sync.Mutex         // guards the fields below; no call of ring is made under it
+	lent     map[string][]byte  // sessions as GetManySessions returned them last
+	migrated map[types.JID]bool // phone numbers whose records were moved to their LID
+}
+
+var _ store.SessionStore = (*sessions)(nil)
+
+func sessionRef(address string) ref { return ref{kindSession, nameOf(address)} }
+
+// GetSession returns the session with an address, or nil.
+func (s *sessions) GetSession(ctx context.Context, address string) ([]byte, error) {
+	rec, err := s.ring.get(ctx, sessionRef(address))
 	return rec.value, err
 }
 
-// HasSession tells whether there is a session with an address.
-func (r *Ring) HasSession(ctx context.Context, address string) (bool, error) {
-	rec, err := r.get(ctx, ref{kindSession, nameOf(address)})
+// HasSession reports whether there is a session with an address.
+func (s *sessions) HasSession(ctx context.Context, address string) (bool, error) {
+	rec, err := s.ring.get(ctx, sessionRef(address))
 	return rec.value != nil, err
 }
 
-// GetManySessions gives the sessions with which a message is about to be
-// encrypted, nil for those that are not there.
-func (r *Ring) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
-	sessions := make(map[string][]byte, len(addresses))
+// GetManySessions returns the sessions that a message is about to be encrypted
+// with; those that do not exist are nil.
+func (s *sessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+	list := make(map[string][]byte, len(addresses))
 	for _, address := range addresses {
-		session, err := r.GetSession(ctx, address)
+		session, err := s.GetSession(ctx, address)
 		if err != nil {
 			return nil, err
 		}
-		sessions[address] = session
+		list[address] = session
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.offered = maps.Clone(sessions) // whatsmeow prepares one message at a time
-	return sessions, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent = maps.Clone(list) // whatsmeow encrypts one message at a time
+	return list, nil
 }
 
 // PutSession stores a session.
-func (r *Ring) PutSession(ctx context.Context, address string, session []byte) error {
-	return r.change(ctx, func(b *batch) error {
-		b.put(ref{kindSession, nameOf(address)}, record{value: session})
-		return nil
-	})
+func (s *sessions) PutSession(ctx context.Context, address string, session []byte) error {
+	return s.ring.put(ctx, sessionRef(address), session)
 }
 
-// PutManySessions stores the sessions with which a message was encrypted; its
-// frame leaves when they are on disk. A session that was given out by
-// GetManySessions and has moved on since, because a message of the same person
-// was decrypted meanwhile, gives [ErrStale]: either of the two would be lost.
-func (r *Ring) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
-	return r.change(ctx, func(b *batch) error {
-		for address, session := range sessions {
-			k := ref{kindSession, nameOf(address)}
-			if err := b.expect(ctx, k, address); err != nil {
+// PutManySessions stores the sessions that a message was encrypted with; its
+// frame is sent when they are on disk. If one of them changed after
+// GetManySessions, because a message of the same contact was decrypted in
+// between, it returns [ErrStale]: storing it would lose one of the two changes.
+func (s *sessions) PutManySessions(ctx context.Context, list map[string][]byte) error {
+	return s.ring.change(ctx, func(b *batch) error {
+		for address, session := range list {
+			if err := s.checkLent(ctx, b, address); err != nil {
 				return err
 			}
-			b.put(k, record{value: session})
+			b.put(sessionRef(address), record{value: session})
 		}
 		return nil
 	})
 }
 
-// expect compares a session with what GetManySessions gave out.
-func (b *batch) expect(ctx context.Context, k ref, address string) error {
-	b.ring.mu.Lock()
-	base, offered := b.ring.offered[address]
-	delete(b.ring.offered, address)
-	b.ring.mu.Unlock()
-	if !offered {
+// checkLent compares a session with the one that GetManySessions returned.
+func (s *sessions) checkLent(ctx context.Context, b *batch, address string) error {
+	s.mu.Lock()
+	base, lent := s.lent[address]
+	delete(s.lent, address)
+	s.mu.Unlock()
+	if !lent {
 		return nil
 	}
-	current, err := b.get(ctx, k)
+	current, err := b.get(ctx, sessionRef(address))
 	if err == nil && !bytes.Equal(current.value, base) {
 		err = ErrStale
 	}
@@ -80,28 +90,26 @@ func (b *batch) expect(ctx context.Context, k ref, address string) error {
 }
 
 // DeleteSession removes the session with an address.
-func (r *Ring) DeleteSession(ctx context.Context, address string) error {
-	return r.change(ctx, func(b *batch) error {
-		b.remove(ref{kindSession, nameOf(address)})
-		return nil
-	})
+func (s *sessions) DeleteSession(ctx context.Context, address string) error {
+	return s.ring.remove(ctx, sessionRef(address))
 }
 
 // DeleteAllSessions removes the sessions with all devices of a user.
-func (r *Ring) DeleteAllSessions(ctx context.Context, user string) error {
-	return r.change(ctx, func(b *batch) error { return b.removeAll(ctx, kindSession, devicesOf(user)) })
+func (s *sessions) DeleteAllSessions(ctx context.Context, user string) error {
+	return s.ring.change(ctx, func(b *batch) error { return b.removeAll(ctx, kindSession, devicesOf(user)) })
 }
 
-// MigratePNToLID moves what is kept under a number to its LID, once: whatsmeow
-// asks with every message.
-func (r *Ring) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
-	if !r.migrates(pn.ToNonAD()) {
+// MigratePNToLID moves the sessions, identities and sender keys of a phone
+// number to its LID. whatsmeow calls it with every message; it runs once per
+// number and connection.
+func (s *sessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
+	if !s.startMigration(pn.ToNonAD()) {
 		return nil
 	}
 	from, to := devicesOf(pn.SignalAddressUser()), devicesOf(lid.SignalAddressUser())
-	return r.change(ctx, func(b *batch) error {
+	return s.ring.change(ctx, func(b *batch) error {
 		for _, kind := range []string{kindSession, kindIdentity, kindSenderKey} {
-			if err := b.move(ctx, kind, from, to); err != nil {
+			if err := b.renameAll(ctx, kind, from, to); err != nil {
 				return err
 			}
 		}
@@ -109,26 +117,17 @@ func (r *Ring) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	})
 }
 
-// migrates tells whether a number was not moved on this connection yet.
-func (r *Ring) migrates(pn types.JID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.migrated[pn] {
+// startMigration reports whether a number was not migrated on this connection
+// yet, and marks it as migrated.
+func (s *sessions) startMigration(pn types.JID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.migrated[pn] {
 		return false
 	}
-	if r.migrated == nil || len(r.migrated) >= maxCached {
-		r.migrated = make(map[types.JID]bool)
+	if s.migrated == nil || len(s.migrated) >= maxMigrated {
+		s.migrated = make(map[types.JID]bool)
 	}
-	r.migrated[pn] = true
+	s.migrated[pn] = true
 	return true
-}
-
-// move gives records whose names begin with from names that begin with to.
-func (b *batch) move(ctx context.Context, kind, from, to string) error {
-	list, err := b.list(ctx, kind, from)
-	for _, l := range list {
-		b.remove(ref{kind, l.name})
-		b.put(ref{kind, to + strings.TrimPrefix(l.name, from)}, l.record)
-	}
-	return err
 }

@@ -18,25 +18,27 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// Store keeps the keys of all linked accounts, sealed, in the gateway's
-// database.
+// Store holds the keys of all linked accounts, sealed, in the gateway's
+// database. Its methods may be called from any goroutine.
 type Store struct {
 	db  *pstore.Store
 	box *seal.Box
 	log waLog.Logger
 }
 
-// NewStore makes a Store on the gateway's database.
+// NewStore makes a Store. The values are sealed with box; log is the logger of
+// the devices.
 func NewStore(db *pstore.Store, box *seal.Box, log waLog.Logger) *Store {
 	return &Store{db: db, box: box, log: log}
 }
 
-// Fresh makes the keys of a link attempt. They are kept when a phone scanned.
-func (k *Store) Fresh() *store.Device {
+// Fresh makes the device of a link attempt, with new keys. They are stored
+// when whatsmeow saves the device, after a phone has scanned the code.
+func (s *Store) Fresh() *store.Device {
 	random := make([]byte, 4+32)
 	_, _ = rand.Read(random) // never fails (Go 1.24)
 	device := &store.Device{
-		Log: k.log, Container: keeper{keys: k},
+		Log: s.log, Container: container{store: s},
 		NoiseKey: keys.NewKeyPair(), IdentityKey: keys.NewKeyPair(),
 		RegistrationID: binary.BigEndian.Uint32(random), AdvSecretKey: random[4:],
 	}
@@ -44,9 +46,9 @@ func (k *Store) Fresh() *store.Device {
 	return device
 }
 
-// Known says [network.ErrUnknownAccount] for an account that has no keys.
-func (k *Store) Known(ctx context.Context, account types.JID) error {
-	row, err := k.db.SessionKeys.Get(ctx, account.String(), kindDevice, nameOnly)
+// Check returns [network.ErrUnknownAccount] if there are no keys of an account.
+func (s *Store) Check(ctx context.Context, account types.JID) error {
+	row, err := s.db.SessionKeys.Get(ctx, account.String(), kindDevice, unnamed)
 	if err != nil {
 		return fmt.Errorf("read session keys: %w", unavailable{err})
 	}
@@ -56,63 +58,63 @@ func (k *Store) Known(ctx context.Context, account types.JID) error {
 	return nil
 }
 
-// Load reads the keys of an account for a connection, after all that the
-// connection before handed to the writer. It says [network.ErrUnknownAccount]
-// when there are none. An epoch of the account will be taken here when there are
-// many nodes.
-func (k *Store) Load(ctx context.Context, account types.JID) (*store.Device, error) {
-	ring := newRing(k, account)
-	if err := k.db.SessionKeys.Write(ctx, pstore.WriteSessionKeys{Account: ring.account}); err != nil {
-		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
-	}
-	rec, err := ring.read(ctx, ref{kindDevice, nameOnly})
+// Load reads the device of an account for a new connection. The previous
+// connection of the account must have ended. It returns
+// [network.ErrUnknownAccount] if there are no keys.
+func (s *Store) Load(ctx context.Context, account types.JID) (*store.Device, error) {
+	device, err := s.load(ctx, newRing(s, account))
 	if err != nil {
 		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
 	}
-	if rec.value == nil {
+	if device == nil {
 		return nil, network.ErrUnknownAccount
 	}
-	device, err := deviceOf(rec.value)
-	if err == nil {
-		err = ring.findWaiting(ctx)
+	return device, nil
+}
+
+// load reads a device, or returns nil if there is none. With several nodes, the
+// epoch of the account will be taken here.
+func (s *Store) load(ctx context.Context, ring *Ring) (*store.Device, error) {
+	// An empty write comes after all that the previous connection handed over.
+	if err := s.db.SessionKeys.Write(ctx, pstore.WriteSessionKeys{Account: ring.account}); err != nil {
+		return nil, err
 	}
+	rec, err := ring.read(ctx, ref{kindDevice, unnamed})
+	if err != nil || rec.value == nil {
+		return nil, err
+	}
+	device, err := decodeDevice(rec.value)
 	if err != nil {
-		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
+		return nil, err
 	}
-	device.Log = k.log
+	plaintexts, err := s.db.SessionKeys.Before(ctx, ring.account, kindEvent, postern.Time(math.MaxInt64))
+	if err != nil {
+		return nil, err
+	}
+	ring.buffer.expect(plaintexts)
+	device.Log = s.log
 	ring.equip(device)
 	return device, nil
 }
 
-// findWaiting looks for the plaintexts that earlier connections left behind.
-func (r *Ring) findWaiting(ctx context.Context) error {
-	names, err := r.keys.db.SessionKeys.Before(ctx, r.account, kindEvent, postern.Time(math.MaxInt64))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		r.waiting[name] = true
-	}
-	return nil
-}
-
-// Accounts lists the accounts whose keys are kept.
-func (k *Store) Accounts(ctx context.Context) ([]string, error) {
-	accounts, err := k.db.SessionKeys.Accounts(ctx)
+// Accounts lists the accounts that have keys.
+func (s *Store) Accounts(ctx context.Context) ([]string, error) {
+	accounts, err := s.db.SessionKeys.Accounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read session keys: %w", err)
 	}
 	return accounts, nil
 }
 
-// Forget removes all that is kept for an account, its own keys first: what a
-// crash leaves behind cannot be opened.
-func (k *Store) Forget(ctx context.Context, account types.JID) error {
-	first := pstore.WriteSessionKeys{Account: account.String(), Keys: []pstore.SessionKey{{Kind: kindDevice, Name: nameOnly}}}
-	if err := k.db.SessionKeys.Write(ctx, first); err != nil {
+// Forget removes all records of an account. The companion's own keys go first,
+// so that the account cannot be opened if a crash leaves the others behind.
+func (s *Store) Forget(ctx context.Context, account types.JID) error {
+	device := []pstore.SessionKey{{Kind: kindDevice, Name: unnamed}}
+	first := pstore.WriteSessionKeys{Account: account.String(), Keys: device}
+	if err := s.db.SessionKeys.Write(ctx, first); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)
 	}
-	if err := k.db.SessionKeys.Remove(ctx, account.String()); err != nil {
+	if err := s.db.SessionKeys.Remove(ctx, account.String()); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)
 	}
 	return nil

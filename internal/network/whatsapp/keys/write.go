@@ -2,82 +2,22 @@ package keys
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	pstore "postern/internal/store"
 )
 
-// ErrStale means that a session moved on while a message was being encrypted
-// with it. Nothing left; encrypting again uses the session as it is now.
-var ErrStale = errors.New("a session changed while it was used")
-
-// batch collects a change, and shows it to reads that belong to it.
-type batch struct {
-	ring    *Ring
-	records map[ref]record
-}
-
-// batchKey is where a context carries the batch of a transaction.
-type batchKey struct{}
-
-// batchOf is the transaction that a call belongs to, or nil.
-func (r *Ring) batchOf(ctx context.Context) *batch {
-	if b, ok := ctx.Value(batchKey{}).(*batch); ok && b.ring == r {
-		return b
-	}
-	return nil
-}
-
-func (b *batch) put(k ref, rec record) { b.records[k] = rec }
-func (b *batch) remove(k ref)          { b.records[k] = record{} }
-
-func (b *batch) get(ctx context.Context, k ref) (record, error) {
-	if rec, ok := b.records[k]; ok {
-		return rec, nil
-	}
-	return b.ring.read(ctx, k)
-}
-
-func (b *batch) list(ctx context.Context, kind, prefix string) ([]listed, error) {
-	return b.ring.scan(ctx, kind, prefix, b)
-}
-
-// removeAll removes the records of a kind whose names begin with a prefix.
-func (b *batch) removeAll(ctx context.Context, kind, prefix string) error {
-	list, err := b.list(ctx, kind, prefix)
-	for _, l := range list {
-		b.remove(ref{kind, l.name})
-	}
-	return err
-}
-
-// merged puts what is newer in its place among what was read.
-func merged(list []listed, newer map[string]record) []listed {
-	for name, rec := range newer {
-		if rec.value != nil {
-			list = append(list, listed{name, rec})
-		}
-	}
-	if len(newer) > 0 {
-		slices.SortFunc(list, func(a, b listed) int { return strings.Compare(a.name, b.name) })
-	}
-	return list
-}
-
-// change makes a change and waits until it is on disk. In a transaction it
-// becomes part of that, and does not wait. When it returns an error nothing of it
-// will be seen again.
+// change writes the records that fill puts into the batch, and returns when
+// they are on disk. Within a decryption they become part of it, and change does
+// not wait. If fill returns an error, none of the records is written.
 func (r *Ring) change(ctx context.Context, fill func(*batch) error) error {
 	if b := r.batchOf(ctx); b != nil {
-		return r.judge(ctx, fill(b))
+		return r.check(ctx, fill(b))
 	}
-	return tell(ctx, r, func() error {
-		wait, err := r.begin(ctx, fill)
+	return run(ctx, r, func() error {
+		wait, err := r.startChange(ctx, fill)
 		if err != nil {
 			return err
 		}
@@ -85,8 +25,40 @@ func (r *Ring) change(ctx context.Context, fill func(*batch) error) error {
 	})
 }
 
-// begin collects a change and hands it to the writer.
-func (r *Ring) begin(ctx context.Context, fill func(*batch) error) (wait func() error, err error) {
+// put writes one record and returns when it is on disk.
+func (r *Ring) put(ctx context.Context, k ref, value []byte) error {
+	return r.change(ctx, func(b *batch) error {
+		b.put(k, record{value: value})
+		return nil
+	})
+}
+
+// remove removes records and returns when that is on disk.
+func (r *Ring) remove(ctx context.Context, list ...ref) error {
+	return r.change(ctx, func(b *batch) error {
+		for _, k := range list {
+			b.remove(k)
+		}
+		return nil
+	})
+}
+
+// removeBefore removes the records on disk of a kind whose time is earlier than
+// t, and returns how many there were.
+func (r *Ring) removeBefore(ctx context.Context, kind string, t time.Time) (int, error) {
+	names, err := r.before(ctx, kind, t)
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	refs := make([]ref, len(names))
+	for i, name := range names {
+		refs[i] = ref{kind, name}
+	}
+	return len(names), r.remove(ctx, refs...)
+}
+
+// startChange collects a change and hands it to the database.
+func (r *Ring) startChange(ctx context.Context, fill func(*batch) error) (wait func() error, err error) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	b := newBatch(r)
@@ -99,30 +71,22 @@ func (r *Ring) begin(ctx context.Context, fill func(*batch) error) (wait func() 
 	return r.handOver(ctx, b.records)
 }
 
-func newBatch(r *Ring) *batch { return &batch{ring: r, records: make(map[ref]record, 4)} }
-
-// handOver hands records to the writer, together with all that is not known to
-// be on disk. The caller holds changing.
+// handOver hands records to the database's writer, together with all that are
+// pending. The caller holds changing.
 func (r *Ring) handOver(ctx context.Context, records map[ref]record) (wait func() error, err error) {
 	if r.isBroken() {
-		return nil, ErrStore
+		return nil, ErrUnavailable
 	}
-	r.mu.Lock()
-	all := make(map[ref]record, len(records)+len(r.unsure))
-	for k, u := range r.unsure {
-		all[k] = u.record
-	}
-	r.mu.Unlock()
-	maps.Copy(all, records)
-	written, err := r.keys.db.SessionKeys.StartWrite(ctx, r.sealed(all))
+	all := r.withPending(records)
+	written, err := r.store.db.SessionKeys.StartWrite(ctx, r.sealed(all))
 	if err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.handed++
-	number := r.handed
-	r.merge(all, number)
+	r.lastChange++
+	number := r.lastChange
+	r.addPending(all, number)
 	r.wait = sync.OnceValue(func() error {
 		err := written()
 		r.settle(number, err)
@@ -131,56 +95,67 @@ func (r *Ring) handOver(ctx context.Context, records map[ref]record) (wait func(
 	return r.wait, nil
 }
 
+// withPending returns records and all that are pending.
+func (r *Ring) withPending(records map[ref]record) map[ref]record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make(map[ref]record, len(records)+len(r.pending))
+	for k, p := range r.pending {
+		all[k] = p.record
+	}
+	maps.Copy(all, records)
+	return all
+}
+
 func (r *Ring) sealed(records map[ref]record) pstore.WriteSessionKeys {
 	o := pstore.WriteSessionKeys{Account: r.account, Keys: make([]pstore.SessionKey, 0, len(records))}
 	for k, rec := range records {
 		row := pstore.SessionKey{Kind: k.kind, Name: k.name, At: rec.at}
 		if rec.value != nil {
-			row.Value = r.keys.box.Seal(rec.value, r.place(k))
+			row.Value = r.store.box.Seal(rec.value, r.place(k))
 		}
 		o.Keys = append(o.Keys, row)
 	}
 	return o
 }
 
-// merge lets reads see records. The caller holds mu.
-func (r *Ring) merge(records map[ref]record, handed uint64) {
+// addPending makes records visible to reads. The caller holds mu.
+func (r *Ring) addPending(records map[ref]record, change uint64) {
 	for k, rec := range records {
-		r.unsure[k] = unsure{rec, handed}
+		r.pending[k] = pendingRecord{rec, change}
 	}
-	r.merges++
+	r.generation++
 }
 
-// settle notes the outcome of a change. What failed stays unsure, and is written
-// again with the next change.
-func (r *Ring) settle(number uint64, err error) {
+// settle moves the records of a change that is on disk from pending to the
+// cache. Those of a failed change stay pending.
+func (r *Ring) settle(change uint64, err error) {
 	if err != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	many := len(r.unsure) > cacheRecords
-	for k, u := range r.unsure {
-		if u.handed == number {
-			delete(r.unsure, k)
-			r.cache.put(k, u.record)
+	large := len(r.pending) > cacheRecords
+	for k, p := range r.pending {
+		if p.change == change {
+			delete(r.pending, k)
+			r.cache.put(k, p.record)
 		}
 	}
-	if many && len(r.unsure) == 0 {
-		r.unsure = make(map[ref]unsure) // a map never gives memory back
+	if large && len(r.pending) == 0 {
+		r.pending = make(map[ref]pendingRecord) // a map never shrinks
 	}
 }
 
-// DoDecryptionTxn lets fn decrypt a message: what it writes is seen when it
-// returns nil, and is on disk when Durable has returned. whatsmeow's own store
-// holds its one connection meanwhile; here changing is held, so that a send does
-// not write a session that fn has read.
-func (r *Ring) DoDecryptionTxn(ctx context.Context, fn func(context.Context) error) error {
+// decrypt calls fn, which decrypts a message. The records it writes become
+// visible when it returns nil, and are on disk when Flush has returned. No send
+// can write a session while fn uses it.
+func (r *Ring) decrypt(ctx context.Context, fn func(context.Context) error) error {
 	if r.batchOf(ctx) != nil {
 		return fn(ctx)
 	}
 	if !r.enter() {
-		return unavailable{ErrStore}
+		return unavailable{ErrUnavailable}
 	}
 	defer r.leave()
 	r.changing.Lock()
@@ -190,54 +165,55 @@ func (r *Ring) DoDecryptionTxn(ctx context.Context, fn func(context.Context) err
 		return err
 	}
 	if r.isBroken() {
-		return unavailable{ErrStore}
+		return unavailable{ErrUnavailable}
 	}
-	r.note(b.records)
+	r.writeLater(b.records)
 	return nil
 }
 
-// note lets reads see records, which are written with the next change or after
-// flushDelay. The caller holds changing.
-func (r *Ring) note(records map[ref]record) {
+// writeLater makes records visible to reads. They are written with the next
+// change, or after flushDelay. The caller holds changing.
+func (r *Ring) writeLater(records map[ref]record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.merge(records, 0)
+	r.addPending(records, 0)
 	if !r.flushing {
 		r.flushing = true
-		time.AfterFunc(flushDelay, r.flushWhileOpen)
+		time.AfterFunc(flushDelay, r.flushAfterDelay)
 	}
 }
 
-// noteOne is note for one record, outside of a transaction.
-func (r *Ring) noteOne(ctx context.Context, k ref, rec record) error {
+// putLater is writeLater for one record, within a decryption or outside.
+func (r *Ring) putLater(ctx context.Context, k ref, rec record) error {
 	if b := r.batchOf(ctx); b != nil {
 		b.put(k, rec)
 		return nil
 	}
-	return tell(ctx, r, func() error {
+	return run(ctx, r, func() error {
 		r.changing.Lock()
 		defer r.changing.Unlock()
-		r.note(map[ref]record{k: rec})
+		r.writeLater(map[ref]record{k: rec})
 		return nil
 	})
 }
 
-// Ahead hands what was noted to the writer, so that it is written with the host's
-// update, in the same transaction as a rule.
-func (r *Ring) Ahead(ctx context.Context) error {
-	return tell(ctx, r, func() error {
+// StartFlush hands all pending records to the database without waiting. A
+// write that follows it is committed after them, usually in the same
+// transaction.
+func (r *Ring) StartFlush(ctx context.Context) error {
+	return run(ctx, r, func() error {
 		_, err := r.startFlush(ctx)
 		return err
 	})
 }
 
-// Durable returns when all that was written so far is on disk. It costs nothing
-// when the host has waited for an update that was handed over after Ahead.
-func (r *Ring) Durable(ctx context.Context) error {
-	return tell(ctx, r, func() error { return r.flush(ctx) })
+// Flush returns when everything written so far is on disk. It costs nothing if
+// the caller has waited for a write that followed StartFlush.
+func (r *Ring) Flush(ctx context.Context) error {
+	return run(ctx, r, func() error { return r.flushPending(ctx) })
 }
 
-func (r *Ring) flush(ctx context.Context) error {
+func (r *Ring) flushPending(ctx context.Context) error {
 	wait, err := r.startFlush(ctx)
 	if err != nil {
 		return err
@@ -245,61 +221,60 @@ func (r *Ring) flush(ctx context.Context) error {
 	return wait()
 }
 
-// startFlush hands over what no change has carried yet, and gives what waits for
-// all that is under way.
+// startFlush hands over the records that no change carries yet, and returns a
+// function that waits for all that is in progress.
 func (r *Ring) startFlush(ctx context.Context) (wait func() error, err error) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
-	left, wait := r.left()
+	left, wait := r.unwritten()
 	if left {
 		return r.handOver(ctx, nil)
 	}
 	return wait, nil
 }
 
-// left tells whether something was noted that no change carries. If not, wait
-// waits for the last change, which carries all that is not known to be on disk.
-func (r *Ring) left() (left bool, wait func() error) {
+// unwritten reports whether there are records that no change carries. If not,
+// wait waits for the last change, which carries all that are pending.
+func (r *Ring) unwritten() (left bool, wait func() error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, u := range r.unsure {
-		if u.handed == 0 {
+	for _, p := range r.pending {
+		if p.change == 0 {
 			return true, nil
 		}
 	}
-	if len(r.unsure) == 0 || r.wait == nil {
+	if len(r.pending) == 0 || r.wait == nil {
 		return false, func() error { return nil }
 	}
 	return false, r.wait
 }
 
-// flushWhileOpen writes what no change has carried for a while.
-func (r *Ring) flushWhileOpen() {
+func (r *Ring) flushAfterDelay() {
 	r.mu.Lock()
 	r.flushing = false
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = r.Durable(ctx) // a failure ends the connection
+	_ = r.Flush(ctx) // a failure ends the connection
 }
 
-// Close writes what is left when the connection has ended, and lets nothing be
-// written afterwards: a call that outlives its connection must not write over
-// what the next one writes. A failure loses nothing that was acknowledged.
+// Close writes what is pending at the end of a connection, and then refuses
+// further calls: a call that outlives its connection must not overwrite what
+// the next one writes. If the write fails, no acknowledged record is lost.
 func (r *Ring) Close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	if !r.isBroken() {
-		if err := r.flush(ctx); err != nil {
-			_ = r.judge(ctx, err)
+		if err := r.flushPending(ctx); err != nil {
+			_ = r.check(ctx, err)
 		}
 	}
 	r.Abandon()
 }
 
-// Abandon lets nothing be written any more.
+// Abandon refuses further calls and discards what is pending.
 func (r *Ring) Abandon() {
-	r.changing.Lock() // what is being handed over comes first
+	r.changing.Lock() // a change that is being handed over comes first
 	defer r.changing.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
