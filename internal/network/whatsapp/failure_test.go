@@ -85,7 +85,7 @@ func TestMessageIsNotAcknowledgedWhileKeysFail(t *testing.T) {
 			mend()
 			c = networktest.Reconnect(t, c.Session, c.Host).Live(t, 2)
 			got := networktest.All(c.Host, byID(id)) // the host may be told again: it knows messages by their id
-			if len(got) == 0 || got[len(got)-1].Body != "hello" {
+			if len(got) == 0 || got[len(got)-1].Content.Text != "hello" {
 				t.Fatalf("got %d messages after the store was mended, want one or two", len(got))
 			}
 			if got := networktest.All(c.Host, networktest.Any[network.Undecryptable]); len(got) != 0 {

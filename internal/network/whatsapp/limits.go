@@ -33,10 +33,9 @@ const (
 	// parallelRetries bounds answers to recipients who could not read a message.
 	parallelRetries = 4
 
-	maxBody   = 65536 // bytes of a text
-	maxName   = 256   // runes of a contact's name
-	maxID     = 256   // bytes of a network id
-	maxDigits = 20    // of a number or LID
+	maxName   = 256 // runes of a contact's name
+	maxID     = 256 // bytes of a network id
+	maxDigits = 20  // of a number or LID
 	// maxUnreadable bounds the ids remembered in order to report each once.
 	maxUnreadable = 1024
 )

@@ -34,8 +34,8 @@ func TestUnreadableMessageIsReportedAndComesAgain(t *testing.T) {
 	}
 	id := send(t, w, "hello")
 	m := networktest.Wait(t, c.Host, 1, byID(id))
-	if m.Body != "hello" {
-		t.Errorf("body = %q, want hello", m.Body)
+	if m.Content.Text != "hello" {
+		t.Errorf("body = %q, want hello", m.Content.Text)
 	}
 	got := networktest.All(c.Host, func(u network.Undecryptable) bool { return u.NetworkID == id })
 	if len(got) != 1 || got[0].From != friendNumber || got[0].Sender != m.Sender || got[0].ChatID != m.ChatID {
@@ -102,7 +102,7 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := v.messageForRetry(lid, lid, m.NetworkID); got.GetConversation() != m.Body {
+	if got := v.messageForRetry(lid, lid, m.NetworkID); got.GetConversation() != m.Content.Text {
 		t.Error("the recipient does not get the message")
 	}
 	if got := v.messageForRetry(stranger, stranger, m.NetworkID); got != nil {
@@ -119,7 +119,7 @@ func waitShown(tb testing.TB, w world, number string, m network.Outbound) {
 	for {
 		change := w.vendor.Watch()
 		for _, shown := range w.vendor.Shown(number) {
-			if shown.ID == m.NetworkID && shown.Type == vendorsim.TypeText && shown.Body == m.Body {
+			if shown.ID == m.NetworkID && shown.Type == vendorsim.TypeText && shown.Body == m.Content.Text {
 				return
 			}
 		}

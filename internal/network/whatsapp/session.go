@@ -95,7 +95,7 @@ func (c *conn) unlink(ctx context.Context, account types.JID) error {
 	if ended := c.ended(); err == nil || ended != nil && ended.Status == postern.LoggedOut {
 		return nil
 	}
-	return hush("unlink", err)
+	return redact("unlink", err)
 }
 
 // visit is one Run of a session.
