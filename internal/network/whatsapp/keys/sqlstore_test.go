@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -53,9 +53,17 @@ type pair struct {
 
 func newPair(t *testing.T, seed uint64) *pair {
 	t.Helper()
-	p := &pair{rnd: rand.New(rand.NewPCG(seed, 1)), shelf: newShelf(t), versions: map[string]uint64{}, clock: 1_700_000_000}
+	p := &pair{
+		rnd:      rand.New(rand.NewPCG(seed, 1)),
+		shelf:    newShelf(t),
+		versions: map[string]uint64{},
+		clock:    1_700_000_000,
+	}
 	p.account = p.shelf.link(t, accountA)
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "theirs.db")+"?_pragma=foreign_keys(1)&_txlock=immediate")
+	db, err := sql.Open(
+		"sqlite",
+		"file:"+filepath.Join(t.TempDir(), "theirs.db")+"?_pragma=foreign_keys(1)&_txlock=immediate",
+	)
 	must(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { closing(t, db.Close) })
@@ -72,13 +80,22 @@ func newPair(t *testing.T, seed uint64) *pair {
 func (p *pair) reopen(t *testing.T) {
 	t.Helper()
 	if p.ours != nil {
-		p.ours.Identities.(*keyring).close(t.Context())
+		p.ring(t).Close(t.Context())
 	}
 	var err error
-	p.ours, err = p.shelf.keys.load(t.Context(), p.account)
+	p.ours, err = p.shelf.keys.Load(t.Context(), p.account)
 	must(t, err)
 	p.theirs, err = p.container.GetDevice(t.Context(), p.account)
 	must(t, err)
+}
+
+func (p *pair) ring(t *testing.T) *Ring {
+	t.Helper()
+	r, ok := RingOf(p.ours)
+	if !ok {
+		t.Fatal("the device has no ring")
+	}
+	return r
 }
 
 // call is one call, ready to be made on either device; it gives what is compared.
@@ -93,7 +110,7 @@ func (p *pair) step(t *testing.T) {
 	case 1:
 		p.transaction(t)
 	case 2:
-		must(t, p.ours.Identities.(*keyring).durable(t.Context()))
+		must(t, p.ring(t).Flush(t.Context()))
 	default:
 		p.compare(t.Context(), t, p.any())
 	}
@@ -142,8 +159,26 @@ func (p *pair) inTransaction() call {
 
 func (p *pair) any() call {
 	all := []func() call{
-		p.identity, p.session, p.session, p.manySessions, p.usePreKey, p.makePreKeys, p.senderKey, p.migrate, p.syncKey, p.appState, p.mac,
-		p.contact, p.contacts, p.chat, p.secret, p.token, p.salt, p.event, p.lid, p.lids,
+		p.identity,
+		p.session,
+		p.session,
+		p.manySessions,
+		p.usePreKey,
+		p.makePreKeys,
+		p.senderKey,
+		p.migrate,
+		p.syncKey,
+		p.appState,
+		p.mac,
+		p.contact,
+		p.contacts,
+		p.chat,
+		p.secret,
+		p.token,
+		p.salt,
+		p.event,
+		p.lid,
+		p.lids,
 	}
 	return all[p.rnd.IntN(len(all))]()
 }
@@ -266,21 +301,27 @@ func (p *pair) makePreKeys() call {
 		})
 	case 1:
 		upTo := p.rnd.Uint32N(p.made + 1)
-		return p.do(fmt.Sprint("mark uploaded up to ", upTo), func(ctx context.Context, d *wastore.Device) (any, error) {
-			return nil, d.PreKeys.MarkPreKeysAsUploaded(ctx, upTo)
-		})
+		return p.do(
+			fmt.Sprint("mark uploaded up to ", upTo),
+			func(ctx context.Context, d *wastore.Device) (any, error) {
+				return nil, d.PreKeys.MarkPreKeysAsUploaded(ctx, upTo)
+			},
+		)
 	case 2:
 		return p.do("count uploaded", func(ctx context.Context, d *wastore.Device) (any, error) {
 			return d.PreKeys.UploadedPreKeyCount(ctx)
 		})
 	}
-	return p.do(fmt.Sprintf("get or generate %d prekeys", count), func(ctx context.Context, d *wastore.Device) (any, error) {
-		list, err := d.PreKeys.GetOrGenPreKeys(ctx, count)
-		for _, key := range list {
-			p.made = max(p.made, key.KeyID)
-		}
-		return idsOfAll(list, err)
-	})
+	return p.do(
+		fmt.Sprintf("get or generate %d prekeys", count),
+		func(ctx context.Context, d *wastore.Device) (any, error) {
+			list, err := d.PreKeys.GetOrGenPreKeys(ctx, count)
+			for _, key := range list {
+				p.made = max(p.made, key.KeyID)
+			}
+			return idsOfAll(list, err)
+		},
+	)
 }
 
 func idsOf(key *keys.PreKey, err error) (any, error) {
@@ -397,7 +438,10 @@ func (p *pair) mac() call {
 		p.versions[name] = version
 		list := []wastore.AppStateMutationMAC{{IndexMAC: first, ValueMAC: p.bytes(32)}}
 		return p.do("put MAC", func(ctx context.Context, d *wastore.Device) (any, error) {
-			return nil, errors.Join(d.AppState.PutAppStateVersion(ctx, name, version, hash), d.AppState.PutAppStateMutationMACs(ctx, name, version, list))
+			return nil, errors.Join(
+				d.AppState.PutAppStateVersion(ctx, name, version, hash),
+				d.AppState.PutAppStateMutationMACs(ctx, name, version, list),
+			)
 		})
 	}
 	return p.do("get MAC", func(ctx context.Context, d *wastore.Device) (any, error) {
@@ -433,11 +477,17 @@ func (p *pair) contacts() call {
 	switch p.rnd.IntN(3) {
 	case 0:
 		return p.do("put all contact names", func(ctx context.Context, d *wastore.Device) (any, error) {
-			return nil, d.Contacts.PutAllContactNames(ctx, []wastore.ContactEntry{{JID: one, FirstName: name, FullName: "full"}, {JID: other, FirstName: name}})
+			return nil, d.Contacts.PutAllContactNames(
+				ctx,
+				[]wastore.ContactEntry{{JID: one, FirstName: name, FullName: "full"}, {JID: other, FirstName: name}},
+			)
 		})
 	case 1:
 		return p.do("put redacted phones", func(ctx context.Context, d *wastore.Device) (any, error) {
-			return nil, d.Contacts.PutManyRedactedPhones(ctx, []wastore.RedactedPhoneEntry{{JID: one, RedactedPhone: name}})
+			return nil, d.Contacts.PutManyRedactedPhones(
+				ctx,
+				[]wastore.RedactedPhoneEntry{{JID: one, RedactedPhone: name}},
+			)
 		})
 	}
 	return p.do("all contacts", func(ctx context.Context, d *wastore.Device) (any, error) {
@@ -477,14 +527,23 @@ func (p *pair) secret() call {
 	case 0:
 		p.hashes++
 		id := fmt.Sprint("3EB0", p.hashes)
-		return p.do(fmt.Sprint("put secret ", chat, sender, id), func(ctx context.Context, d *wastore.Device) (any, error) {
-			return nil, errors.Join(d.MsgSecrets.PutMessageSecret(ctx, chat, sender, id, value), d.MsgSecrets.PutMessageSecret(ctx, chat, sender, id, []byte("not the first")))
-		})
+		return p.do(
+			fmt.Sprint("put secret ", chat, sender, id),
+			func(ctx context.Context, d *wastore.Device) (any, error) {
+				return nil, errors.Join(
+					d.MsgSecrets.PutMessageSecret(ctx, chat, sender, id, value),
+					d.MsgSecrets.PutMessageSecret(ctx, chat, sender, id, []byte("not the first")),
+				)
+			},
+		)
 	case 1:
 		p.hashes++
 		id := fmt.Sprint("3EB0", p.hashes)
 		return p.do("put secrets", func(ctx context.Context, d *wastore.Device) (any, error) {
-			return nil, d.MsgSecrets.PutMessageSecrets(ctx, []wastore.MessageSecretInsert{{Chat: chat, Sender: sender, ID: id, Secret: value}})
+			return nil, d.MsgSecrets.PutMessageSecrets(
+				ctx,
+				[]wastore.MessageSecretInsert{{Chat: chat, Sender: sender, ID: id, Secret: value}},
+			)
 		})
 	}
 	id := fmt.Sprint("3EB0", 1+p.rnd.IntN(int(p.hashes)+1))

@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"postern/internal/postern"
 )
 
-// load reads a record that is kept as JSON.
-func (r *keyring) load(ctx context.Context, k ref, into any) (found bool, err error) {
+// load reads a record stored as JSON.
+func (r *Ring) load(ctx context.Context, k ref, into any) (found bool, err error) {
 	rec, err := r.get(ctx, k)
 	if err != nil || rec.value == nil {
 		return false, err
 	}
-	return true, r.judge(ctx, unmarshal(rec.value, into))
+	return true, r.check(ctx, unmarshal(rec.value, into))
 }
 
 func (b *batch) load(ctx context.Context, k ref, into any) (found bool, err error) {
@@ -26,7 +26,7 @@ func (b *batch) load(ctx context.Context, k ref, into any) (found bool, err erro
 	return true, unmarshal(rec.value, into)
 }
 
-// save writes a record that is kept as JSON.
+// save writes a record stored as JSON.
 func (b *batch) save(k ref, at postern.Time, v any) error {
 	value, err := json.Marshal(v)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *batch) save(k ref, at postern.Time, v any) error {
 
 func unmarshal(value []byte, into any) error {
 	if err := json.Unmarshal(value, into); err != nil {
-		return errors.New("a record cannot be read") // the text of a JSON error may hold part of it
+		return errors.New("a record cannot be read") // the text of a JSON error may contain part of the value
 	}
 	return nil
 }

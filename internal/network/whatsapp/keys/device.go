@@ -1,4 +1,4 @@
-package whatsapp
+package keys
 
 import (
 	"context"
@@ -13,38 +13,37 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// errKept is what whatsmeow gets when it wants to delete an account's keys.
-var errKept = errors.New("the keys stay until they are forgotten")
+// errNotDeleted is returned when whatsmeow wants to delete an account's keys.
+var errNotDeleted = errors.New("keys are removed by Store.Forget only")
 
-// keeper saves the companion's own keys. It refuses the deletions that whatsmeow
-// makes on its own when the vendor ends a link: they would write to fields that
-// its other goroutines read, and the keys are ours to remove.
-type keeper struct {
-	keys *keyStore
-	ring *keyring // nil until the account has a name
+// container saves the companion's own keys. It refuses the deletions that
+// whatsmeow makes when the vendor ends a link: they would write to fields that
+// other goroutines of whatsmeow read, and only the gateway removes keys.
+type container struct {
+	store *Store
+	ring  *Ring // nil until the account has a name
 }
 
-// DeleteDevice says that the keys stay.
-func (keeper) DeleteDevice(context.Context, *store.Device) error { return errKept }
+var _ store.DeviceContainer = container{}
 
-// PutDevice saves the companion's own keys. The first time it gives the device
-// its stores.
-func (k keeper) PutDevice(ctx context.Context, device *store.Device) error {
-	value, err := bytesOf(device)
+// DeleteDevice refuses.
+func (container) DeleteDevice(context.Context, *store.Device) error { return errNotDeleted }
+
+// PutDevice saves the companion's own keys. The first time, it also gives the
+// device its stores.
+func (c container) PutDevice(ctx context.Context, device *store.Device) error {
+	value, err := encodeDevice(device)
 	if err != nil {
 		return err
 	}
-	if k.ring == nil {
-		k.ring = newKeyring(k.keys, *device.ID)
-		defer k.ring.equip(device)
+	if c.ring == nil {
+		c.ring = newRing(c.store, *device.ID)
+		defer c.ring.equip(device)
 	}
-	return k.ring.change(ctx, func(b *batch) error {
-		b.put(ref{kindDevice, nameOnly}, record{value: value})
-		return nil
-	})
+	return c.ring.put(ctx, ref{kindDevice, unnamed}, value)
 }
 
-// companion is a device as it is kept.
+// companion is a device as it is stored.
 type companion struct {
 	JID          string `json:"jid"`
 	LID          string `json:"lid"`
@@ -63,8 +62,8 @@ type companion struct {
 	MetaNonce    string `json:"meta_nonce,omitempty"`
 }
 
-// bytesOf makes what is kept of a device.
-func bytesOf(d *store.Device) ([]byte, error) {
+// encodeDevice returns the stored form of a device.
+func encodeDevice(d *store.Device) ([]byte, error) {
 	if d.ID == nil {
 		return nil, errors.New("save keys: the account has no name yet")
 	}
@@ -76,13 +75,14 @@ func bytesOf(d *store.Device) ([]byte, error) {
 		JID: d.ID.String(), LID: d.LID.String(), Registration: d.RegistrationID,
 		NoiseKey: d.NoiseKey.Priv[:], IdentityKey: d.IdentityKey.Priv[:],
 		SignedPreKey: d.SignedPreKey.Priv[:], SignedID: d.SignedPreKey.KeyID, Signature: d.SignedPreKey.Signature[:],
-		AdvSecret: d.AdvSecretKey, Account: account, Platform: d.Platform, BusinessName: d.BusinessName, PushName: d.PushName,
+		AdvSecret: d.AdvSecretKey, Account: account,
+		Platform: d.Platform, BusinessName: d.BusinessName, PushName: d.PushName,
 		LIDSince: d.LIDMigrationTimestamp, MetaNonce: d.CompanionMetaNonce,
 	})
 }
 
-// deviceOf makes a device of what is kept.
-func deviceOf(value []byte) (*store.Device, error) {
+// decodeDevice reads the stored form of a device.
+func decodeDevice(value []byte) (*store.Device, error) {
 	var c companion
 	if err := unmarshal(value, &c); err != nil {
 		return nil, err
@@ -105,8 +105,11 @@ func deviceOf(value []byte) (*store.Device, error) {
 	return &store.Device{
 		ID: &jid, LID: lid, RegistrationID: c.Registration,
 		NoiseKey: keyPair(c.NoiseKey), IdentityKey: keyPair(c.IdentityKey),
-		SignedPreKey: &keys.PreKey{KeyPair: *keyPair(c.SignedPreKey), KeyID: c.SignedID, Signature: (*[64]byte)(c.Signature)},
-		AdvSecretKey: c.AdvSecret, Account: account, Platform: c.Platform, BusinessName: c.BusinessName, PushName: c.PushName,
+		SignedPreKey: &keys.PreKey{
+			KeyPair: *keyPair(c.SignedPreKey), KeyID: c.SignedID, Signature: (*[64]byte)(c.Signature),
+		},
+		AdvSecretKey: c.AdvSecret, Account: account,
+		Platform: c.Platform, BusinessName: c.BusinessName, PushName: c.PushName,
 		LIDMigrationTimestamp: c.LIDSince, CompanionMetaNonce: c.MetaNonce,
 	}, nil
 }

@@ -1,17 +1,17 @@
-package whatsapp
+package keys
 
 const (
-	// cacheBytes bounds what a generation of a cache holds. A session has half a
-	// kilobyte to a few, so that this is the people of the moment; the records of
-	// others are one read away, about 20 µs.
+	// cacheBytes bounds the size of one generation of a cache. A session has
+	// between half a kilobyte and a few, so this holds the contacts of the
+	// current conversations; any other record costs one read, about 20 µs.
 	cacheBytes   = 8 << 10
 	cacheRecords = 64
-	recordBytes  = 150 // what a record costs beside its value, roughly
+	recordBytes  = 150 // approximate cost of a record beside its value
 )
 
-// cache holds the records used last, in two generations: when the young one is
-// full it becomes the old one, and what is used again moves back. The zero value
-// is empty and costs nothing.
+// cache holds the records used last, in two generations. When the young one is
+// full it replaces the old one; a record that is used again moves back. The
+// zero value is empty and allocates nothing.
 type cache struct {
 	young, old map[ref]record
 	size       int // bytes of young
@@ -35,7 +35,7 @@ func (c *cache) put(k ref, rec record) {
 	c.drop(k)
 	cost := recordBytes + len(rec.value)
 	if cost > cacheBytes/2 {
-		return // with many skipped messages a session has 100 kilobytes and more
+		return // a session with many skipped messages has 100 kB and more
 	}
 	if c.young == nil {
 		c.young = make(map[ref]record)
