@@ -64,9 +64,8 @@ type reply struct {
 
 func (p reply) response(r *http.Request) *http.Response {
 	res := &http.Response{
-		StatusCode: p.status,
-		Header:     http.Header{"Content-Type": {p.kind}},
-		Body:       io.NopCloser(strings.NewReader(p.body)),
+		StatusCode: p.status, Header: http.Header{"Content-Type": {p.kind}},
+		Body: io.NopCloser(strings.NewReader(p.body)),
 	}
 	if p.retryAfter != "" {
 		res.Header.Set("Retry-After", p.retryAfter)

@@ -105,10 +105,8 @@ func TestRetryAfterIsHonored(t *testing.T) {
 				r := start(t, Options{}, func(n int, req *http.Request) *reply {
 					if n == 1 {
 						return &reply{
-							status:     tt.status,
-							kind:       problemType,
-							body:       `{"type":"/problems/rate-limited","detail":"slow down"}`,
-							retryAfter: tt.after,
+							status: tt.status, kind: problemType,
+							body: `{"type":"/problems/rate-limited","detail":"slow down"}`, retryAfter: tt.after,
 						}
 					}
 					return streaming(hold("id: evt_0\n\n"))
@@ -168,9 +166,8 @@ func TestPlaceIsKept(t *testing.T) {
 			data = append(data, `{"eventId":"`+id+`"}`)
 		}
 		return &reply{
-			status: 200,
-			kind:   "application/json",
-			body:   `{"data":[` + strings.Join(data, ",") + `],"nextCursor":null}`,
+			status: 200, kind: "application/json",
+			body: `{"data":[` + strings.Join(data, ",") + `],"nextCursor":null}`,
 		}
 	}
 	const stream, log = "/v1/events/stream", "/v1/events"
@@ -231,15 +228,13 @@ func TestRefusalSaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &reply{
-			status: status,
-			kind:   problemType,
-			body:   `{"type":"https://x/problems/` + reason + `","detail":` + string(text) + `}`,
+			status: status, kind: problemType,
+			body: `{"type":"https://x/problems/` + reason + `","detail":` + string(text) + `}`,
 		}
 	}
 	oldest := &reply{
-		status: 200,
-		kind:   "application/json",
-		body:   `{"data":[{"eventId":"evt_9","timestamp":"2026-11-21T09:00:00.000Z"}],"nextCursor":null}`,
+		status: 200, kind: "application/json",
+		body: `{"data":[{"eventId":"evt_9","timestamp":"2026-11-21T09:00:00.000Z"}],"nextCursor":null}`,
 	}
 	for name, tt := range map[string]struct {
 		answers []*reply

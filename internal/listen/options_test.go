@@ -10,11 +10,8 @@ import (
 func TestInvalidOptionsAreNamedButNotRepeated(t *testing.T) {
 	t.Parallel()
 	good := Options{
-		URL:       "https://postern.test/gateway/",
-		Key:       testKey + "\n",
-		After:     "evt_1",
-		ForwardTo: "http://localhost:3000/hook?a=b",
-		Secret:    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
+		URL: "https://postern.test/gateway/", Key: testKey + "\n", After: "evt_1",
+		ForwardTo: "http://localhost:3000/hook?a=b", Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
 	}
 	if err := good.Validate(); err != nil {
 		t.Errorf("%+v: %v", good, err)

@@ -110,10 +110,8 @@ func TestTextIsShownOnlyOnRequest(t *testing.T) {
 		}
 	}
 	long := strings.Replace(failed, "the text", strings.Repeat("ä", 1000), 1)
-	if got := (printer{text: true}).line(t, long, nil); !strings.Contains(
-		got,
-		"\""+strings.Repeat("ä", shownText-1)+"…\"",
-	) {
+	if got := (printer{text: true}).line(t, long, nil); !strings.Contains(got,
+		"\""+strings.Repeat("ä", shownText-1)+"…\"") {
 		t.Errorf("a long text is printed as %s", got)
 	}
 }

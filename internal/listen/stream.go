@@ -72,8 +72,7 @@ func (s *stream) next() (m message, err error) {
 		err = errEnded
 	case errors.Is(err, bufio.ErrTooLong):
 		err = backoff.Permanent(
-			fmt.Errorf("a line of the stream is longer than %d bytes; is --url the address of the API?", maxEvent),
-		)
+			fmt.Errorf("a line of the stream is longer than %d bytes; is --url the address of the API?", maxEvent))
 	}
 	return message{}, err
 }

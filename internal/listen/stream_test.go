@@ -81,11 +81,8 @@ func FuzzStream(f *testing.F) {
 			t.Errorf("%q is read as %+v, and split differently as %+v", in, got, again)
 		}
 		for _, m := range got {
-			text := "id: " + m.id + "\nevent: " + m.name + "\ndata: " + strings.ReplaceAll(
-				string(m.data),
-				"\n",
-				"\ndata: ",
-			) + "\n\n"
+			text := "id: " + m.id + "\nevent: " + m.name + "\ndata: " + strings.ReplaceAll(string(m.data), "\n",
+				"\ndata: ") + "\n\n"
 			want := []message{{m.id, true, m.name, append([]byte{}, m.data...)}}
 			if again, _ := messagesOf(t, strings.NewReader(text)); !sameMessages(again, want) {
 				t.Errorf("%q is read as %+v", text, again)

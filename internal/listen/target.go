@@ -34,11 +34,7 @@ func newTarget(o Options) (*target, error) {
 		return nil, fmt.Errorf("prepare the signature: %w", err)
 	}
 	return &target{
-		o.ForwardTo,
-		"Postern/" + o.Version,
-		o.Secret,
-		signer,
-		egress.NewClient(egress.Options{AllowPrivate: true}),
+		o.ForwardTo, "Postern/" + o.Version, o.Secret, signer, egress.NewClient(egress.Options{AllowPrivate: true}),
 	}, nil
 }
 
