@@ -91,7 +91,8 @@ func (c *Client) exchange(
 	return readAnswer(res)
 }
 
-// Close closes all idle connections. The client stays usable.
+// Close closes the connections of all tenants that have no exchange under way.
+// The client stays usable.
 func (c *Client) Close() { c.pools.close() }
 
 // Transport makes a transport with the settings of the client, which shares no

@@ -32,7 +32,7 @@ type pool struct {
 	*pools
 	transport *http.Transport
 	tenant    string
-	open      atomic.Int64 // connections
+	sockets   sockets // that are open
 
 	exchanges int           // under way
 	used      time.Time     // when the last one ended
@@ -87,12 +87,22 @@ func (p *pool) connect(ctx context.Context, network, address string) (*socket, e
 	if err != nil {
 		return nil, err
 	}
-	p.open.Add(1)
-	p.pools.open.Add(1)
-	return newSocket(conn, func() {
+	s := newSocket(conn, func(s *socket) {
+		p.sockets.remove(s)
 		p.open.Add(-1)
-		p.pools.open.Add(-1)
-	}), nil
+	})
+	p.sockets.add(s)
+	p.open.Add(1)
+	return s, nil
+}
+
+// close closes all connections of a transport that is not in use. It closes the
+// sockets themselves: net/http would wait for hosts that read nothing.
+func (p *pool) close() {
+	for _, s := range p.sockets.list() {
+		_ = s.Close() // whatever it says, it is closed
+	}
+	p.transport.CloseIdleConnections()
 }
 
 // acquire returns the transport of a tenant for one exchange, to be released
@@ -117,7 +127,7 @@ func (p *pools) acquire(tenant string) *pool {
 // release ends an exchange, and closes what is beyond the bounds.
 func (p *pools) release(one *pool) {
 	for old := p.releaseAndEvict(one); old != nil; old = p.evict() {
-		old.transport.CloseIdleConnections()
+		old.close()
 	}
 }
 
@@ -150,7 +160,7 @@ func (p *pools) excess() *pool {
 		return nil
 	}
 	for e := p.idle.Front(); e != nil; e = e.Next() {
-		if one := poolOf(e); !connections || one.open.Load() > 0 {
+		if one := poolOf(e); !connections || one.sockets.len() > 0 {
 			return p.forget(one)
 		}
 	}
@@ -176,7 +186,7 @@ func (p *pools) close() { p.closeUnused(time.Now()) }
 
 func (p *pools) closeUnused(since time.Time) {
 	for _, one := range p.forgetUnused(since) {
-		one.transport.CloseIdleConnections()
+		one.close()
 	}
 }
 

@@ -3,7 +3,9 @@ package egress
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -12,7 +14,7 @@ import (
 // knows whether everything that came was read.
 type socket struct {
 	net.Conn
-	closed func() // called once
+	closed func(*socket) // called once
 
 	mu        sync.Mutex
 	changed   sync.Cond // of what follows
@@ -25,7 +27,7 @@ type socket struct {
 
 var errFlood = errors.New("the host sends more than an answer may have")
 
-func newSocket(conn net.Conn, closed func()) *socket {
+func newSocket(conn net.Conn, closed func(*socket)) *socket {
 	s := &socket{Conn: conn, closed: closed, left: exchangeBytes}
 	s.changed.L = &s.mu
 	return s
@@ -57,7 +59,7 @@ func (s *socket) setWaiting() {
 // Close closes the connection.
 func (s *socket) Close() error {
 	if s.setEnded() {
-		s.closed()
+		s.closed(s)
 	}
 	return s.Conn.Close()
 }
@@ -126,6 +128,39 @@ func silent(conn net.Conn) bool {
 		_, _, peeked = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	})
 	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
+}
+
+// sockets is a set of them.
+type sockets struct {
+	mu  sync.Mutex
+	set map[*socket]struct{}
+}
+
+func (a *sockets) add(s *socket) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.set == nil {
+		a.set = map[*socket]struct{}{}
+	}
+	a.set[s] = struct{}{}
+}
+
+func (a *sockets) remove(s *socket) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.set, s)
+}
+
+func (a *sockets) len() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.set)
+}
+
+func (a *sockets) list() []*socket {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Keys(a.set))
 }
 
 // h1Conn is what HTTP/1 reads from and writes to: a socket, or TLS above it.

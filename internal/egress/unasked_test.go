@@ -190,7 +190,7 @@ func connected(t *testing.T) (near *socket, far net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near = newSocket(conn, func() {})
+	near = newSocket(conn, func(*socket) {})
 	t.Cleanup(func() { near.Close() })
 	return near, <-accepted
 }
@@ -236,7 +236,7 @@ func TestQuietWaitsForTheReader(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
 			defer far.Close()
-			s := newSocket(near, func() {})
+			s := newSocket(near, func(*socket) {})
 			defer s.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -274,7 +274,7 @@ func TestConnectionIsClosedWithoutAnAlert(t *testing.T) {
 			Time: srv.Certificate().NotBefore.UTC,
 		})
 		go server.HandshakeContext(t.Context())
-		sock := newSocket(near, func() {})
+		sock := newSocket(near, func(*socket) {})
 		client := tls.Client(sock, &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: trusted(srv), ServerName: "example.com",
 			Time: srv.Certificate().NotBefore.UTC,
