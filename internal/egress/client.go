@@ -95,6 +95,11 @@ func (c *Client) exchange(
 // The client stays usable.
 func (c *Client) Close() { c.pools.close() }
 
-// Transport makes a transport with the settings of the client, which shares no
-// connections with it: the limit that a benchmark of the client compares with.
-func (c *Client) Transport() *http.Transport { return c.pools.newPool("").transport }
+// Transport makes a transport with the settings of the client, for a benchmark to
+// compare with. It shares no connections with the client, and does not bound what
+// a host sends beside its answers.
+func (c *Client) Transport() *http.Transport {
+	p := c.pools.newPool("")
+	p.unbounded = true
+	return p.transport
+}

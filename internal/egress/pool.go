@@ -3,6 +3,7 @@ package egress
 import (
 	"container/list"
 	"context"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -33,6 +34,7 @@ type pool struct {
 	transport *http.Transport
 	tenant    string
 	sockets   sockets // that are open
+	unbounded bool    // hosts may send as much as they like
 
 	exchanges int           // under way
 	used      time.Time     // when the last one ended
@@ -91,6 +93,9 @@ func (p *pool) connect(ctx context.Context, network, address string) (*socket, e
 		p.sockets.remove(s)
 		p.open.Add(-1)
 	})
+	if p.unbounded {
+		s.left = math.MaxInt
+	}
 	p.sockets.add(s)
 	p.open.Add(1)
 	return s, nil
