@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -43,6 +44,7 @@ func main() {
 	syscall.Umask(0o077) // our files contain keys and conversations: only their owner may read them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	log.SetOutput(io.Discard) // net/http quotes there what hosts of webhooks send unasked
 	config.SpareProcessor()
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // the process ends anyway
 }

@@ -60,7 +60,7 @@ func (t *target) post(ctx context.Context, m message) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	answer, err := t.http.Post(ctx, t.url, header, m.data)
+	answer, err := t.http.Post(ctx, "", t.url, header, m.data)
 	return outcome{answer.Status, time.Since(began), err}
 }
 
