@@ -1,15 +1,19 @@
 package api
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
 	"postern/internal/gateway"
+	"postern/internal/obs"
 	"postern/internal/postern"
+	"postern/internal/problem"
 	"postern/internal/reference"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,20 +23,18 @@ import (
 
 // API serves /v1 over one gateway.
 type API struct {
-	gateway   *gateway.Gateway
-	log       *slog.Logger
-	baseURL   string
-	huma      huma.API
-	mux       *http.ServeMux
-	kinds     map[postern.Reason]kind
-	scopes    map[string][]postern.Scope
-	throttle  *throttle
-	streams   openStreams
-	transport Transport
-	dashboard http.Handler
-	pulse     time.Duration          // between heartbeats of a stream
-	patience  time.Duration          // with a reader of a stream that takes nothing
-	spec      func() ([]byte, error) // made when somebody asks first
+	gateway  *gateway.Gateway
+	log      *slog.Logger
+	baseURL  string
+	problems *problem.Writer
+	huma     huma.API
+	mux      *http.ServeMux
+	scopes   map[string][]postern.Scope
+	throttle *throttle
+	streams  openStreams
+	pulse    time.Duration          // between heartbeats of a stream
+	patience time.Duration          // with a reader of a stream that takes nothing
+	spec     func() ([]byte, error) // made for the first request
 }
 
 // Options configure an API.
@@ -42,11 +44,6 @@ type Options struct {
 	BaseURL string       // where callers reach the server; the start of a problem's type
 	Version string       // of the program, for the document
 	Sandbox bool         // the simulated network is on; the document says so
-
-	LinkPages http.Handler // serves what is under /link/; nil serves nothing there
-	Dashboard http.Handler // serves what is not the API's; nil serves nothing there
-
-	Transport Transport // which requests may come in plain text; zero: those from this machine
 }
 
 // New makes an API. It fails when an operation and the table of scopes do not
@@ -61,7 +58,8 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, transport: opts.Transport, dashboard: opts.Dashboard, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
+		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(), throttle: limit,
+		streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
 	}
 	a.huma = humago.New(a.mux, a.config(opts))
 	a.huma.UseMiddleware(a.guard)
@@ -74,14 +72,20 @@ func New(opts Options) (*API, error) {
 	}
 	a.spec = sync.OnceValues(a.write)
 	a.mux.HandleFunc("GET "+specPath, a.serveSpec)
-	if opts.LinkPages != nil {
-		a.mux.Handle("/link/", opts.LinkPages)
-	}
-	return a, a.pages()
+	return a, nil
 }
 
-// Handler serves the API, and answers every other path with 404.
-func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
+// Handler serves the API behind the front door, and answers every other path
+// with 404.
+func (a *API) Handler() http.Handler { return a.problems.Routed(a.mux) }
+
+// TellRate announces, on an answer that names no rate yet, how many refused
+// credentials the address has left.
+func (a *API) TellRate(ctx context.Context, client netip.Addr, h http.Header) {
+	if h["Ratelimit"] == nil { // the canonical form of the name
+		a.throttle.tell(ctx, client, h)
+	}
+}
 
 // config sets huma up without its own routes, links and error texts.
 func (a *API) config(opts Options) huma.Config {
@@ -91,7 +95,7 @@ func (a *API) config(opts Options) huma.Config {
 	c.CreateHooks = nil                         // they add $schema to every body
 	c.AllowAdditionalPropertiesByDefault = true // answers may gain members; bodies of requests say no themselves
 	format := huma.Format{Marshal: encode, Unmarshal: decode}
-	c.Formats = map[string]huma.Format{jsonType: format, problemType: format}
+	c.Formats = map[string]huma.Format{jsonType: format, problem.ContentType: format}
 	c.Transformers = []huma.Transformer{a.ownProblem}
 	return c
 }
@@ -112,7 +116,7 @@ func decode(b []byte, v any) error { return json.Unmarshal(b, v) }
 // sent, by ours.
 func (a *API) ownProblem(ctx huma.Context, _ string, v any) (any, error) {
 	if m, ok := v.(*huma.ErrorModel); ok {
-		return a.problem(requestOf(ctx.Context()), fromHuma(m)), nil
+		return a.problems.Document(obs.RequestOf(ctx.Context()), fromHuma(m)), nil
 	}
 	return v, nil
 }

@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"postern/internal/obs"
 	"postern/internal/postern"
+	"postern/internal/problem"
 	"postern/internal/reference"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,7 +31,7 @@ const (
 // document starts the OpenAPI document.
 func document(opts Options) *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
-	schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[Problem]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[Event]]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
@@ -92,6 +94,9 @@ func (inlinePace) Schema(r huma.Registry) *huma.Schema {
 
 // schemaName calls a list of devices DeviceList.
 func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[problem.Document]() {
+		return "Problem"
+	}
 	name := huma.DefaultSchemaNamer(t, hint)
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
 		return of + "List"
@@ -247,7 +252,7 @@ func Document(baseURL string) ([]byte, error) {
 func (a *API) serveSpec(w http.ResponseWriter, r *http.Request) {
 	b, err := a.spec()
 	if err != nil {
-		a.refuse(w, requestOf(r.Context()), err)
+		a.problems.Refuse(w, obs.RequestOf(r.Context()), err)
 		return
 	}
 	w.Header().Set("Content-Type", jsonType)

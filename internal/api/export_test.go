@@ -8,12 +8,6 @@ import (
 	"postern/internal/postern"
 )
 
-// StatusOf gives the status and the code of a reason; ok is false without a row.
-func StatusOf(r postern.Reason) (status int, code string, ok bool) {
-	k, ok := kinds()[r]
-	return k.status, k.code, ok
-}
-
 // Operations lists what the table of scopes names.
 func Operations() []string { return slices.Sorted(maps.Keys(scopes())) }
 
@@ -22,12 +16,6 @@ func Notes() []string {
 	list := notes()
 	maps.DeleteFunc(list, func(_ string, n note) bool { return n.text == "" })
 	return slices.Sorted(maps.Keys(list))
-}
-
-// Explained tells whether a reason has its page.
-func Explained(r postern.Reason) bool {
-	e := explanations()[r]
-	return e.Means != "" && e.When != "" && e.Do != "" && e.Shown != ""
 }
 
 // ScopesOf are the scopes an operation needs.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"postern/internal/gateway"
+	"postern/internal/obs"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,16 +22,16 @@ import (
 // its key, and nothing of it reaches huma that huma would misread.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	q, op := requestOf(r.Context()), ctx.Operation()
+	q, op := &request{Request: obs.RequestOf(r.Context())}, ctx.Operation()
 	err := a.admit(w, r, q, op)
 	if err == nil {
 		err = a.checkRequest(w, r, q, op)
 	}
 	if err != nil {
-		a.refuse(w, q, err)
+		a.problems.Refuse(w, q.Request, err)
 		return
 	}
-	next(ctx)
+	next(huma.WithValue(ctx, requestKey{}, q))
 }
 
 // admit checks the key, the plan, the scopes and the rate. A request is
@@ -43,14 +44,14 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 	caller, err := a.gateway.Keys.Authenticate(r.Context(), q.authorization)
 	if err != nil {
 		if strings.Contains(r.URL.RawQuery, "pst_") {
-			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)
+			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.ID)
 		}
 		if postern.ReasonOf(err) == postern.Unauthorized {
-			return cmp.Or(a.throttle.strike(r.Context(), q.client, w.Header()), err)
+			return cmp.Or(a.throttle.strike(r.Context(), q.Client, w.Header()), err)
 		}
 		return err
 	}
-	q.caller = caller
+	q.caller, q.Workspace, q.KeyID = caller, string(caller.Workspace()), string(caller.Key.ID)
 	if err := caller.Permit(); err != nil {
 		return err
 	}

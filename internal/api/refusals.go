@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -43,7 +44,7 @@ func (a *API) documentRefusals(c *huma.Components, op *huma.Operation) {
 	delete(op.Responses, "default") // huma's own; every answer is listed
 	byStatus := map[int][]postern.Reason{}
 	for _, r := range a.reasonsOf(op) {
-		status := a.kinds[r].status
+		status := problem.Of(r).Status
 		byStatus[status] = append(byStatus[status], r)
 	}
 	for status, reasons := range byStatus {
@@ -65,8 +66,8 @@ func (a *API) refusalOf(c *huma.Components, status int, reasons []postern.Reason
 
 func (a *API) describeRefusal(c *huma.Components, status int, reasons []postern.Reason) *huma.Response {
 	r := &huma.Response{Description: http.StatusText(status) + ":", Headers: maps.Clone(commonHeaders()), Content: map[string]*huma.MediaType{}}
-	content := &huma.MediaType{Schema: c.Schemas.Schema(reflect.TypeFor[Problem](), true, ""), Examples: map[string]*huma.Example{}}
-	r.Content[problemType] = content
+	content := &huma.MediaType{Schema: c.Schemas.Schema(reflect.TypeFor[problem.Document](), true, ""), Examples: map[string]*huma.Example{}}
+	r.Content[problem.ContentType] = content
 	for i, reason := range reasons {
 		if i > 0 {
 			r.Description += ","
@@ -96,13 +97,10 @@ func headersOf(status int) []string {
 
 // refusalExample is a problem document with this reason.
 func (a *API) refusalExample(reason postern.Reason) *huma.Example {
-	k, e := a.kinds[reason], explanations()[reason]
-	p := Problem{
-		Type: a.baseURL + problemPath + string(reason), Title: k.title, Status: k.status, Detail: e.Shown, Code: k.code,
-		RequestID: "req_" + exampleULID,
-	}
+	e := problem.Explain(reason)
+	p := a.problems.New(reason, e.Shown, "req_"+exampleULID)
 	if reason == postern.ValidationFailed {
 		p.Errors = []postern.Field{{Pointer: "/to", Detail: "a recipient is + and 7 to 15 digits, or a chatId seen in an event"}}
 	}
-	return &huma.Example{Summary: k.title, Description: e.Means, Value: p}
+	return &huma.Example{Summary: p.Title, Description: e.Means, Value: p}
 }

@@ -80,7 +80,7 @@ func add[I, O any](a *API, route, id, summary string, handle func(context.Contex
 		q := requestOf(ctx)
 		out, err := handle(ctx, q, in)
 		if err != nil {
-			return nil, a.problem(q, err)
+			return nil, a.problems.Document(q.Request, err)
 		}
 		return out, nil
 	})

@@ -16,6 +16,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/web"
 )
 
 // Commands is the operator's side: it talks to the server that holds the data
@@ -60,7 +61,7 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 	// The server that delivers checks the URL against its own settings again.
 	client := egress.NewClient(egress.Options{})
 	g := gateway.New(gateway.Options{DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy})
-	srv := &http.Server{Handler: adminHandler(g, ""), ReadHeaderTimeout: readHeaderTimeout}
+	srv := web.NewServer(context.WithoutCancel(ctx), adminHandler(g, ""), slog.New(slog.DiscardHandler))
 	go srv.Serve(l) //nolint:errcheck // it ends with stop
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }
