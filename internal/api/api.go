@@ -1,3 +1,10 @@
+// Package api is the REST API under /v1: it decodes and authorises requests,
+// asks the gateway, and encodes answers. It decides nothing else.
+//
+// A request that has passed the front door passes, in this order: route, key,
+// plan, scopes, rate limit, accepted types, query, body, and then the handler of
+// its operation. A refusal is a problem document (RFC 9457) that never repeats a
+// value of the caller; the pointers of a 422 name the members that are wrong.
 package api
 
 import (
@@ -6,15 +13,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 	"sync"
-	"time"
 
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/obs"
 	"postern/internal/postern"
 	"postern/internal/problem"
-	"postern/internal/reference"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -31,10 +38,8 @@ type API struct {
 	mux      *http.ServeMux
 	scopes   map[string][]postern.Scope
 	throttle *throttle
-	streams  openStreams
-	pulse    time.Duration          // between heartbeats of a stream
-	patience time.Duration          // with a reader of a stream that takes nothing
-	spec     func() ([]byte, error) // made for the first request
+	streams  *streams
+	document func() ([]byte, error) // encoded for the first reader
 }
 
 // Options configure an API.
@@ -42,12 +47,11 @@ type Options struct {
 	Gateway *gateway.Gateway
 	Log     *slog.Logger // nil discards
 	BaseURL string       // where callers reach the server; the start of a problem's type
-	Version string       // of the program, for the document
 	Sandbox bool         // the simulated network is on; the document says so
 }
 
-// New makes an API. It fails when an operation and the table of scopes do not
-// match: an operation that nobody gave scopes must not be served.
+// New returns an API. It fails when an operation and the table of scopes do not
+// match: an operation without scopes must not be served.
 func New(opts Options) (*API, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -59,20 +63,19 @@ func New(opts Options) (*API, error) {
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
 		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(), throttle: limit,
-		streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
 	}
-	a.huma = humago.New(a.mux, a.config(opts))
+	a.streams = newStreams(a.gateway, a.scopes)
+	doc := spec.New(a.baseURL, opts.Sandbox)
+	doc.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[spec.Event]]())
+	a.huma = humago.New(a.mux, config(doc, a.ownProblem))
 	a.huma.UseMiddleware(a.guard)
 	a.routes()
 	if err := a.checkScopes(); err != nil {
 		return nil, err
 	}
-	if err := a.describe(); err != nil {
-		return nil, err
-	}
-	a.spec = sync.OnceValues(a.write)
-	a.mux.HandleFunc("GET "+specPath, a.serveSpec)
-	return a, nil
+	a.document = sync.OnceValues(func() ([]byte, error) { return spec.Encode(doc) })
+	a.mux.HandleFunc("GET /v1/openapi.json", a.serveDocument)
+	return a, spec.Finish(doc, a.problems)
 }
 
 // Handler serves the API behind the front door, and answers every other path
@@ -88,19 +91,19 @@ func (a *API) TellRate(ctx context.Context, client netip.Addr, h http.Header) {
 }
 
 // config sets huma up without its own routes, links and error texts.
-func (a *API) config(opts Options) huma.Config {
-	c := huma.DefaultConfig("Postern", reference.Version())
-	c.OpenAPI = document(opts)
+func config(doc *huma.OpenAPI, transform huma.Transformer) huma.Config {
+	c := huma.DefaultConfig(doc.Info.Title, doc.Info.Version)
+	c.OpenAPI = doc
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil                         // they add $schema to every body
 	c.AllowAdditionalPropertiesByDefault = true // answers may gain members; bodies of requests say no themselves
 	format := huma.Format{Marshal: encode, Unmarshal: decode}
-	c.Formats = map[string]huma.Format{jsonType: format, problem.ContentType: format}
-	c.Transformers = []huma.Transformer{a.ownProblem}
+	c.Formats = map[string]huma.Format{spec.JSON: format, problem.ContentType: format}
+	c.Transformers = []huma.Transformer{transform}
 	return c
 }
 
-// encode writes an answer. That the caller is gone is no error of ours.
+// encode writes an answer. A caller that left is no error of ours.
 func encode(w io.Writer, v any) error {
 	b, err := postern.EncodeJSON(v)
 	if err == nil {
@@ -109,7 +112,7 @@ func encode(w io.Writer, v any) error {
 	return err
 }
 
-// decode reads a body that [API.checkBody] has let through.
+// decode reads a body that [API.checkBody] has accepted.
 func decode(b []byte, v any) error { return json.Unmarshal(b, v) }
 
 // ownProblem replaces huma's error documents, which repeat what the caller

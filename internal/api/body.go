@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/api/spec"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,8 +34,8 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 		if err := checkType(r.Header); err != nil {
 			return hash, err
 		}
-		r.Header.Set("Content-Type", jsonType) // decided; huma knows this one spelling only
-		err = a.checkJSON(body, op.RequestBody.Content[jsonType].Schema)
+		r.Header.Set("Content-Type", spec.JSON) // decided; huma knows this one spelling only
+		err = a.checkJSON(body, op.RequestBody.Content[spec.JSON].Schema)
 	}
 	return sha256.Sum256(body), err
 }
@@ -63,12 +64,12 @@ func checkType(h http.Header) error {
 			return postern.Errorf(postern.UnsupportedMediaType, "send the body without a Content-Encoding")
 		}
 	}
-	bad := postern.Errorf(postern.UnsupportedMediaType, "send the body with Content-Type: %s", jsonType)
+	bad := postern.Errorf(postern.UnsupportedMediaType, "send the body with Content-Type: %s", spec.JSON)
 	if len(h["Content-Type"]) != 1 {
 		return bad
 	}
 	name, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || name != jsonType {
+	if err != nil || name != spec.JSON {
 		return bad
 	}
 	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {

@@ -11,21 +11,14 @@ import (
 // Operations lists what the table of scopes names.
 func Operations() []string { return slices.Sorted(maps.Keys(scopes())) }
 
-// Notes lists the operations that have a text.
-func Notes() []string {
-	list := notes()
-	maps.DeleteFunc(list, func(_ string, n note) bool { return n.text == "" })
-	return slices.Sorted(maps.Keys(list))
-}
-
 // ScopesOf are the scopes an operation needs.
 func ScopesOf(operation string) []postern.Scope { return scopes()[operation] }
 
 // SetPulse changes how often streams show that they live.
-func (a *API) SetPulse(d time.Duration) { a.pulse = d }
+func (a *API) SetPulse(d time.Duration) { a.streams.pulse = d }
 
 // SetPatience changes how long a stream waits for its reader.
-func (a *API) SetPatience(d time.Duration) { a.patience = d }
+func (a *API) SetPatience(d time.Duration) { a.streams.patience = d }
 
 // DropScopes takes an operation's row away and checks the table.
 func (a *API) DropScopes(operation string) error {

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/obs"
 	"postern/internal/postern"
@@ -65,31 +65,22 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 // checkRequest checks the form of a request: what it accepts, its query, its
 // body and its idempotency key.
 func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
-	if offers := contentTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
+	if offers := spec.AnswerTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
 		return postern.Errorf(postern.NotAcceptable, "this route answers with %s", strings.Join(offers, " or "))
 	}
-	r.Header.Set("Accept", jsonType) // decided; huma's own parser panics on some values
+	r.Header.Set("Accept", spec.JSON) // decided; huma's own parser panics on some values
 	if err := checkQuery(op, r.URL.RawQuery); err != nil {
 		return err
 	}
 	hash, err := a.checkBody(w, r, op)
-	if err != nil || !takesKey(op) {
+	if err != nil || !spec.TakesKey(op) {
 		return err
 	}
-	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	key, err := idempotencyKey(r.Header[spec.IdempotencyKey])
 	if key != "" {
 		q.idem = &gateway.Idempotency{Method: r.Method, Path: r.URL.Path, Key: key, Hash: hash}
 	}
 	return err
-}
-
-// contentTypes are the types of an operation's good answer.
-func contentTypes(op *huma.Operation) []string {
-	var list []string
-	for t := range op.Responses[strconv.Itoa(op.DefaultStatus)].Content {
-		list = append(list, t)
-	}
-	return list
 }
 
 // checkQuery refuses parameters that the operation does not have, and those

@@ -1,3 +1,0 @@
-package api
-
-const jsonType = "application/json"
