@@ -9,6 +9,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 
+	"postern/internal/api/schema"
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/obs"
@@ -38,6 +40,7 @@ type API struct {
 	mux      *http.ServeMux
 	scopes   map[string][]postern.Scope
 	throttle *throttle
+	bodies   *schema.Checker
 	streams  *streams
 	document func() ([]byte, error) // encoded for the first reader
 }
@@ -69,8 +72,9 @@ func New(opts Options) (*API, error) {
 	doc.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[spec.Event]]())
 	a.huma = humago.New(a.mux, config(doc, a.ownProblem))
 	a.huma.UseMiddleware(a.guard)
+	a.bodies = schema.NewChecker(doc.Components.Schemas)
 	a.routes()
-	if err := a.checkScopes(); err != nil {
+	if err := errors.Join(a.checkScopes(), a.prepareBodies()); err != nil {
 		return nil, err
 	}
 	a.document = sync.OnceValues(func() ([]byte, error) { return spec.Encode(doc) })

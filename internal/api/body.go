@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -35,9 +36,25 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 			return hash, err
 		}
 		r.Header.Set("Content-Type", spec.JSON) // decided; huma knows this one spelling only
-		err = a.checkJSON(body, op.RequestBody.Content[spec.JSON].Schema)
+		err = a.bodies.Check(body, op.RequestBody.Content[spec.JSON].Schema)
 	}
 	return sha256.Sum256(body), err
+}
+
+// prepareBodies makes the checks of all bodies. It fails for a schema that says
+// more than is checked.
+func (a *API) prepareBodies() error {
+	for path, item := range a.huma.OpenAPI().Paths {
+		for method, op := range spec.Operations(item) {
+			if op.RequestBody == nil {
+				continue
+			}
+			if err := a.bodies.Prepare(op.RequestBody.Content[spec.JSON].Schema); err != nil {
+				return fmt.Errorf("%s %s: %w", method, path, err)
+			}
+		}
+	}
+	return nil
 }
 
 // readBody takes at most [MaxBodyBytes] and does not wait forever.

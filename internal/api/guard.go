@@ -2,13 +2,13 @@ package api
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"postern/internal/api/schema"
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/obs"
@@ -96,30 +96,14 @@ func checkQuery(op *huma.Operation, raw string) error {
 		case !plainText(name) || slices.ContainsFunc(list, func(v string) bool { return !plainText(v) }):
 			return postern.Errorf(postern.MalformedRequest, "the query has text that is not UTF-8 without NUL")
 		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
-			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "there is no such parameter here"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter here"))
 		case len(list) > 1:
-			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "give a parameter once"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "give a parameter once"))
 		case list[0] == "":
-			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "leave a parameter out or give it a value"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "leave a parameter out or give it a value"))
 		}
 	}
-	return merge(bad)
+	return schema.Merge(bad)
 }
 
 func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
-
-// merge makes one ValidationFailed of many.
-func merge(list []error) error {
-	if len(list) == 0 {
-		return nil
-	}
-	all := postern.Invalid("", "")
-	all.Fields = nil
-	for _, err := range list {
-		if e, ok := errors.AsType[*postern.Error](err); ok {
-			all.Fields = append(all.Fields, e.Fields...)
-		}
-	}
-	slices.SortFunc(all.Fields, func(x, y postern.Field) int { return strings.Compare(x.Pointer, y.Pointer) })
-	return all
-}

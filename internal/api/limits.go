@@ -6,11 +6,7 @@ const (
 	// MaxBodyBytes is how large a JSON body may be; beyond it the answer is 413.
 	MaxBodyBytes = 1 << 20
 
-	maxDepth   = 32   // of nested objects and lists in a body
-	maxMembers = 1000 // of one object in a body; no documented one takes as many
-	maxFields  = 20   // places that one 422 names; more help no one
-	maxKey     = 255  // characters of an idempotency key
-	maxName    = 100  // bytes of a member's name that a pointer shows
+	maxKey = 255 // characters of an idempotency key
 
 	bodyTimeout = 15 * time.Second // for a body of 1 MiB over a slow line
 	streamWrite = 10 * time.Second // a reader of a stream that takes longer is gone
