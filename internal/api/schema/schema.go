@@ -25,7 +25,7 @@ import (
 // Check checks a body against s. The error is nil or a [postern.Error]:
 // MalformedRequest, PayloadTooLarge, or ValidationFailed with the places.
 func (c *Checker) Check(body []byte, s *huma.Schema) error {
-	w := walker{checker: c, dec: jsontext.NewDecoder(bytes.NewReader(body))}
+	w := walker{checker: c, dec: jsontext.NewDecoder(bytes.NewBuffer(body)), path: make([]step, 0, usualDepth)}
 	switch err := w.value(s); {
 	case errors.Is(err, errEnough):
 		return Merge(w.bad)

@@ -25,6 +25,9 @@ type walker struct {
 	values  int // read so far
 }
 
+// usualDepth is as deep as documented bodies nest.
+const usualDepth = 6
+
 // step leads from a value to one of its members or items.
 type step struct {
 	name  string

@@ -30,7 +30,9 @@ func TestWorkGrowsWithTheBody(t *testing.T) {
 		"half a surrogate":   func(n int) string { return `{"name":"` + strings.Repeat(`\u0061`, 100*n) + `\ud83d"}` },
 		"items":              func(n int) string { return `{"x":[` + strings.Repeat("1,", 1000*n) + `1]}` },
 		"choices":            func(n int) string { return `{"list":[` + strings.Repeat(`{"body":"a","type":"text"},`, n) + `1]}` },
-		"late discriminator": func(n int) string { return `{"content":{"x":[` + strings.Repeat("1,", 1000*n) + `1],"type":"text","body":"a"}}` },
+		"late discriminator": func(n int) string {
+			return `{"content":{"x":[` + strings.Repeat("1,", 1000*n) + `1],"type":"text","body":"a"}}`
+		},
 	} {
 		small, large := work(t, c, s, form(n)), work(t, c, s, form(2*n))
 		if small.values == 0 {
