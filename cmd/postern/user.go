@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"postern/internal/app"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -31,7 +31,7 @@ type userCreateCmd struct {
 // Run adds a user.
 func (c *userCreateCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		u, err := s.CreateUser(ctx, c.Workspace, gateway.NewUser{Email: c.Email, Role: postern.Role(c.Role), Existing: c.Existing})
+		u, err := s.CreateUser(ctx, c.Workspace, people.NewUser{Email: c.Email, Role: postern.Role(c.Role), Existing: c.Existing})
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ type userResetPasswordCmd struct {
 // Run makes a link.
 func (c *userResetPasswordCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		u, err := s.ResetPassword(ctx, gateway.Reset{Email: c.Email, Alone: c.Alone})
+		u, err := s.ResetPassword(ctx, people.Reset{Email: c.Email, Alone: c.Alone})
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ type userOperatorCmd struct {
 // Run makes an operator, or takes that back.
 func (c *userOperatorCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		u, err := s.SetOperator(ctx, gateway.OperatorChange{Email: c.Email, Remove: c.Remove})
+		u, err := s.SetOperator(ctx, people.OperatorChange{Email: c.Email, Remove: c.Remove})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -34,8 +35,10 @@ type eventsInput struct {
 }
 
 func (h events) list(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
-	l, err := h.gateway.Events.List(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
-	shown := gateway.List[loggedEvent]{Next: l.Next}
+	l, err := h.gateway.Events.List(ctx, q.caller, gateway.EventQuery{
+		Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page(),
+	})
+	shown := paging.List[loggedEvent]{Next: l.Next}
 	for _, e := range l.Data {
 		shown.Data = append(shown.Data, loggedEvent{e.Body})
 	}
@@ -66,8 +69,12 @@ func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (
 // that is slow holds one page in memory and no more; one that takes nothing
 // for [streamWrite] is dropped.
 func (h events) follow(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
-	logged, key := h.gateway.Events.Watch(q.caller), h.streams.watchKey(q, "streamEvents")
+	logged := log.Watch()
 	defer logged.Close()
+	key, err := h.streams.watchKey(q, "streamEvents")
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
 	defer key.changed.Close()
 	for {
 		list, more, err := log.Next(ctx)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/egress"
 	"postern/internal/gateway"
@@ -173,7 +174,7 @@ type tenant struct {
 
 func (s *server) tenant(plan string) *tenant {
 	s.t.Helper()
-	ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), "test", plan)
+	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: "test", Plan: plan})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func (s *server) tenant(plan string) *tenant {
 func (t *tenant) newKey(k gateway.NewKey) string {
 	t.t.Helper()
 	k.Name = "test"
-	_, secret, err := t.g.Keys.Create(t.t.Context(), gateway.Operator(), t.ws, k)
+	_, secret, err := t.g.Keys.Create(t.t.Context(), access.Operator(), t.ws, k)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	}
 }
 
-func (t *tenant) caller() gateway.Caller {
+func (t *tenant) caller() access.Caller {
 	t.t.Helper()
 	c, err := t.g.Keys.Authenticate(t.t.Context(), "Bearer "+t.key)
 	if err != nil {
@@ -238,7 +239,7 @@ func (t *tenant) link(d postern.Device) {
 		t.t.Fatal(err)
 	}
 	row := t.openLink(d.ID)
-	if err := t.g.Links.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := t.g.Sessions.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -250,7 +251,7 @@ func (t *tenant) openLink(id postern.DeviceID) store.LinkRow {
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	row, ok, err := t.g.Links.OpenOf(t.t.Context(), d)
+	row, ok, err := t.g.Sessions.OpenLink(t.t.Context(), d)
 	if err != nil || !ok {
 		t.t.Fatalf("open link of %s: %v %v", id, ok, err)
 	}

@@ -112,8 +112,15 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 
 // follow sends what the attempt shows whenever it changed.
 func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes, key := h.gateway.Links.Watch(last.DeviceID), h.streams.watchKey(q, "streamLink")
+	changes, err := h.gateway.Links.Watch(q.caller, last.DeviceID)
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
 	defer changes.Close()
+	key, err := h.streams.watchKey(q, "streamLink")
+	if err != nil {
+		return
+	}
 	defer key.changed.Close()
 	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
 	for key.good(ctx) {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/obs"
 )
@@ -12,7 +13,7 @@ type request struct {
 	*obs.Request
 
 	authorization string               // the header, "" when it is not given exactly once
-	caller        gateway.Caller       // whose key it is
+	caller        access.Caller        // whose key it is
 	idem          *gateway.Idempotency // nil: a repetition is a new request
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/web"
@@ -293,7 +294,7 @@ func TestT4RevokedKeysEndAtOnce(t *testing.T) {
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		id := other.caller().Key.ID
 		other.do("GET", "/v1/usage", "").want(http.StatusOK, "")
-		if err := s.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, id); err != nil {
+		if err := s.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, id); err != nil {
 			t.Fatal(err)
 		}
 		other.do("GET", "/v1/usage", "").want(http.StatusUnauthorized, postern.Unauthorized)

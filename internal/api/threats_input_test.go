@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -341,7 +341,7 @@ func TestT30QuotaIsExact(t *testing.T) {
 		for range 4 {
 			mine.do("POST", "/v1/messages", body).want(http.StatusAccepted, "")
 		}
-		if _, err := s.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), mine.ws, postern.Limits{Messages: &limit}); err != nil {
+		if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, postern.Limits{Messages: &limit}); err != nil {
 			t.Fatal(err)
 		}
 		mine.do("POST", "/v1/messages", body).want(http.StatusForbidden, postern.QuotaExhausted)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"sync"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/problem"
 
@@ -68,7 +68,7 @@ func (t *throttle) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
 // take counts a request, writes the headers that tell the rate, and refuses
 // what is too much. The key comes first: a key that is refused costs its
 // workspace nothing.
-func (t *throttle) take(ctx context.Context, c gateway.Caller, h http.Header) error {
+func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) error {
 	perMinute := c.Plan.RequestsPerMinute
 	limiter, err := t.rate(perMinute)
 	if err != nil {

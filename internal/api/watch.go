@@ -21,8 +21,9 @@ type keyWatch struct {
 	changed   listener
 }
 
-func (o *streams) watchKey(q *request, operation string) keyWatch {
-	return keyWatch{o, q, operation, o.gateway.Keys.Watch(q.caller)}
+func (o *streams) watchKey(q *request, operation string) (keyWatch, error) {
+	changed, err := o.gateway.Keys.Watch(q.caller)
+	return keyWatch{o, q, operation, changed}, err
 }
 
 // wait returns when something has changed, or after a heartbeat. It is false when

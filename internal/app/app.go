@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/config"
 	"postern/internal/dash"
@@ -27,6 +28,7 @@ import (
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
 	"postern/internal/oidc"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/session"
@@ -54,6 +56,7 @@ type App struct {
 
 	db         *store.Store
 	gateway    *gateway.Gateway
+	people     *people.People
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Vendor // in the sandbox
@@ -109,7 +112,11 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.gateway = gateway.New(gateway.Options{DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy, BaseURL: a.cfg.BaseURL})
+	a.people = people.New(people.Options{DB: a.db, Box: core.box, BaseURL: a.cfg.BaseURL})
+	a.gateway = gateway.New(gateway.Options{
+		DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy,
+		Confirm: a.people.Users.Confirm,
+	})
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
 		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log,
@@ -199,7 +206,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	a.streams = cancel
 	a.serve(requests, public, door)
 	a.serve(requests, opsL, ops)
-	a.serve(requests, sock, adminHandler(a.gateway, a.URL()))
+	a.serve(requests, sock, adminHandler(a.gateway, a.people, a.URL()))
 	return nil
 }
 
@@ -208,8 +215,9 @@ func (a *App) door() (*web.Door, error) {
 	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
 	from := web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
 	pages := dash.Options{
-		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit, Server: a.vitals, Later: a.later.Go,
+		Gateway: a.gateway, People: a.people, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
+		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit,
+		Server: a.vitals, Later: a.later.Go,
 	}
 	if err := a.connect(&pages); err != nil {
 		return nil, err
@@ -267,7 +275,7 @@ func (a *App) signOn() (*oidc.Provider, error) {
 // has. Whoever knows it owns the server: it belongs to the operator's terminal and
 // not into a log.
 func (a *App) SetUpURL(ctx context.Context) (string, error) {
-	token, err := a.gateway.Users.OpenSetUp(ctx)
+	token, err := a.people.Users.OpenSetUp(ctx, access.Operator())
 	if err != nil || token == "" {
 		return "", err
 	}
@@ -310,6 +318,9 @@ func (a *App) OpsURL() string { return "http://" + a.servers[1].listener.Addr().
 
 // Gateway gives the rules to what runs inside the process, such as the demo.
 func (a *App) Gateway() *gateway.Gateway { return a.gateway }
+
+// People gives the rules about people to what runs inside the process.
+func (a *App) People() *people.People { return a.people }
 
 // Run serves until ctx is done, then drains: requests first, then sends and
 // deliveries in flight, then everything is closed.

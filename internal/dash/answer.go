@@ -10,8 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/problem"
 
@@ -20,8 +21,9 @@ import (
 
 // visit is a request of a member for a page of a workspace.
 type visit struct {
-	caller gateway.Caller
-	actor  gateway.Actor
+	caller access.Caller
+	actor  access.Actor
+	self   access.Self
 	list   []postern.Member // the first workspaces of the user
 }
 
@@ -57,7 +59,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		switch {
 		case errors.Is(err, errNoWorkspace):
 			return d.sendAway(w, r, user)
-		case errors.Is(err, gateway.ErrUnknownPlan):
+		case errors.Is(err, people.ErrUnknownPlan):
 			return d.showStopped(w, r, v)
 		}
 		if err == nil {
@@ -78,7 +80,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
 // need none: they are led to their pages.
 func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-	switch _, err := d.g.Operators.Actor(r.Context(), user, d.address(r)); {
+	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
 	case postern.ReasonOf(err) != postern.NotFound:
@@ -101,20 +103,25 @@ func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) er
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
 func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
-	if v.list, err = d.g.Members.Memberships(r.Context(), user); err != nil {
+	v.self = d.self(r, user)
+	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
 		return v, err
 	}
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
-	v.caller, err = d.g.Members.Caller(r.Context(), user, chosen)
+	v.caller, err = d.p.Members.Caller(r.Context(), v.self, chosen)
 	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
-		v.caller, err = d.g.Members.Caller(r.Context(), user, v.list[0].WorkspaceID)
+		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
-	v.caller.Address, v.caller.Sure = d.address(r), d.isSure(r)
-	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}
+	v.actor = v.caller.Actor()
 	return v, err
+}
+
+// self is the person who is signed in, in this browser.
+func (d *dash) self(r *http.Request, user postern.UserID) access.Self {
+	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
 // toSignIn sends a browser to the sign-in, and from there back.
@@ -147,7 +154,7 @@ func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame
 	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
 		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
-	f.More = len(v.list) == gateway.MenuSize
+	f.More = len(v.list) == people.MenuSize
 	for _, m := range v.list {
 		f.Workspaces = append(f.Workspaces, page.Workspace{ID: string(m.WorkspaceID), Name: m.Workspace})
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -210,11 +211,11 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	c := s.setUp()
 	mine, _ := c.addWebhook(hookURL)
 	s.activate(mine)
-	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := s.g.Operator(t.Context(), ws.ID)
+	other, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), ws.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

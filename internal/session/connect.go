@@ -23,7 +23,7 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 		e.log.WarnContext(ctx, "open a session", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
-	proxy, err := e.g.Devices.ProxyOf(d)
+	proxy, err := e.g.Sessions.ProxyOf(d)
 	if err != nil { // it cannot be unsealed: only another one helps
 		e.log.ErrorContext(ctx, "open a session", "device", d.ID, "error", err)
 		return e.ended(ctx, s, d, &network.Ended{Status: postern.Disconnected, Reason: "proxy-unreadable"})
