@@ -14,6 +14,7 @@ import (
 	"postern/internal/dash/page"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/a-h/templ"
 )
@@ -196,7 +197,8 @@ func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) e
 func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something failed here", Text: "It is written in the server's log. Try again in a moment."}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
-		v.Status, v.Title = problemOf(e.Reason)
+		k := problem.Of(e.Reason)
+		v.Status, v.Title = k.Status, k.Page
 		v.Text = word(e.Error()) + "."
 		if e.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
@@ -207,26 +209,6 @@ func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err := d.show(w, r, v.Status, page.Problem(v)); err != nil {
 		http.Error(w, v.Title, v.Status)
 	}
-}
-
-func problemOf(reason postern.Reason) (status int, title string) {
-	kinds := map[postern.Reason]struct {
-		status int
-		title  string
-	}{
-		postern.NotFound:           {http.StatusNotFound, "Not found"},
-		postern.MissingScope:       {http.StatusForbidden, "Not allowed"},
-		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
-		postern.RateLimited:        {http.StatusTooManyRequests, "Too many requests"},
-		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
-		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
-		postern.SandboxOff:         {http.StatusNotFound, "Not found"},
-	}
-	k, ok := kinds[reason]
-	if !ok {
-		return http.StatusUnprocessableEntity, "That cannot be done"
-	}
-	return k.status, k.title
 }
 
 // faults are what is wrong with the fields of a form; ok is false when the error

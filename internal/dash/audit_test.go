@@ -45,7 +45,7 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	for _, act := range []string{"/link", "/link/page"} {
 		c.post(path+act, nil)
 	}
-	c.want(c.post(path+"/link", nil), http.StatusUnprocessableEntity, "") // refused: no act
+	c.want(c.post(path+"/link", nil), http.StatusConflict, "") // refused: no act
 	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
 	s.link(path)
 	for _, act := range []string{"/pause", "/pause", "/resume", "/resume", "/unlink"} { // the second of each changes nothing

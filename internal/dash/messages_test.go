@@ -131,7 +131,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 		}
 	}
 	c.says("/messages?status=nothing&direction=up", "the inbound one") // asks for all
-	if p := c.get("/messages?after=x"); p.status != http.StatusUnprocessableEntity {
+	if p := c.get("/messages?after=x"); p.status != http.StatusBadRequest {
 		t.Errorf("a cursor that is none is answered %d", p.status)
 	}
 }

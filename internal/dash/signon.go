@@ -11,6 +11,7 @@ import (
 	"postern/internal/oidc"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 )
 
 const errandTime = 10 * time.Minute // from here to the provider and back
@@ -159,8 +160,10 @@ func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = d.finish(w, r, e, people.Identity(found))
 	if own, ok := errors.AsType[*postern.Error](err); ok {
-		status, title := problemOf(own.Reason)
-		return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: title, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back"}))
+		k := problem.Of(own.Reason)
+		return d.show(w, r, k.Status, page.Problem(page.ProblemView{
+			Status: k.Status, Title: k.Page, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back",
+		}))
 	}
 	return err
 }

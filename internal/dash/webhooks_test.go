@@ -109,7 +109,7 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	own := "/webhooks/" + string(e.ID)
 	c.says("/webhooks", hookURL, "Pending", "Nothing sent today")
 	c.says(own, "A challenge is being sent", `hx-get="`+own+`"`)
-	c.want(c.post(own+"/test", nil), http.StatusUnprocessableEntity, "")
+	c.want(c.post(own+"/test", nil), http.StatusConflict, "")
 	s.activate(e)
 	p := c.post(own+"/test", nil)
 	delivery := s.attempted(e, 503, "status", `</bdi><script>alert(1)</script>`)
@@ -145,7 +145,7 @@ func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
 	}
 	c.want(c.post(own+"/pause", nil), http.StatusSeeOther, own)
 	c.says(own, "It is paused.", "Resume")
-	c.want(c.post(own+"/verify", nil), http.StatusUnprocessableEntity, "")
+	c.want(c.post(own+"/verify", nil), http.StatusConflict, "")
 	c.want(c.post(own+"/resume", nil), http.StatusSeeOther, own)
 	c.says(own, "A challenge is being sent")
 	c.want(c.post(own+"/verify", nil), http.StatusSeeOther, own)
@@ -330,9 +330,9 @@ func TestDeliveriesAreReadPageByPage(t *testing.T) {
 	if len(seen) != 51 || pages != 2 {
 		t.Errorf("%d deliveries on %d pages, want 51 on 2", len(seen), pages)
 	}
-	for _, wrong := range []string{"?after=x", "?type=nothing.*"} {
-		if p := c.get(own + "/deliveries" + wrong); p.status != http.StatusUnprocessableEntity {
-			t.Errorf("%s is answered %d", wrong, p.status)
+	for wrong, want := range map[string]int{"?after=x": http.StatusBadRequest, "?type=nothing.*": http.StatusUnprocessableEntity} {
+		if p := c.get(own + "/deliveries" + wrong); p.status != want {
+			t.Errorf("%s is answered %d, want %d", wrong, p.status, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package spec
 
 import (
 	"cmp"
@@ -66,10 +66,13 @@ func families() []reflect.Type {
 
 // documentNotifications describes what is posted to endpoints, and that an
 // event of the log is one of the same shapes.
-func (a *API) documentNotifications(doc *huma.OpenAPI, book exampleBook) {
+func documentNotifications(doc *huma.OpenAPI, book exampleBook) {
 	doc.Components.Parameters = deliveryHeaders()
 	doc.Webhooks = map[string]*huma.PathItem{}
-	union := &huma.Schema{Type: huma.TypeObject, Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}}, Description: "Any event of the log. type tells which."}
+	union := &huma.Schema{
+		Type: huma.TypeObject, Description: "Any event of the log. type tells which.",
+		Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}},
+	}
 	for _, t := range families() {
 		ref := doc.Components.Schemas.Schema(t, true, "")
 		union.OneOf = append(union.OneOf, ref)
@@ -103,7 +106,7 @@ func notification(kind string, body *huma.Schema, example json.RawMessage) *huma
 	return &huma.PathItem{Post: &huma.Operation{
 		OperationID: "on" + camel(kind), Summary: kind, Description: told()[postern.EventType(kind)], Tags: []string{"webhooks"},
 		Security: []map[string][]string{{}}, Parameters: deliveryParameters(),
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{jsonType: content}},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{JSON: content}},
 		Responses: map[string]*huma.Response{
 			"2XX":     {Description: "Taken. Of the body only the challenge of a verification is read."},
 			"410":     {Description: "The endpoint is gone: it is disabled at once."},

@@ -1,11 +1,11 @@
-package api
+package spec
 
 import "postern/internal/postern"
 
 // note says of an operation what cannot be read off its types.
 type note struct {
 	text    string           // beyond the summary
-	refuses []postern.Reason // beyond what follows from its form; see [API.reasonsOf]
+	refuses []postern.Reason // beyond what follows from its form; see [reasonsOf]
 }
 
 // notes has a row for each operation.

@@ -1,4 +1,4 @@
-package api
+package web
 
 import (
 	"bytes"
@@ -11,14 +11,15 @@ import (
 	"strings"
 	"sync"
 
+	"postern/internal/problem"
 	"postern/internal/reference"
 )
 
-// pages registers what people read in a browser.
-func (a *API) pages() error {
+// mountPages registers the documentation and the pages about problems.
+func mountPages(mux *http.ServeMux) error {
 	list, err := readPages()
 	for path, p := range list {
-		a.mux.Handle("GET "+path, p)
+		mux.Handle("GET "+path, p)
 	}
 	return err
 }
@@ -26,10 +27,11 @@ func (a *API) pages() error {
 // readPages makes the pages once: they are the same for every server.
 var readPages = sync.OnceValues(func() (map[string]*page, error) { //nolint:gochecknoglobals // made once, never changed
 	var problems []reference.Problem
-	for reason, k := range kinds() {
-		e := explanations()[reason]
+	for reason, k := range problem.All() {
+		e := problem.Explain(reason)
 		problems = append(problems, reference.Problem{
-			Reason: string(reason), Title: k.title, Code: k.code, Status: k.status, Means: e.Means, When: e.When, Do: e.Do, Shown: e.Shown,
+			Reason: string(reason), Title: k.Title, Code: k.Code, Status: k.Status,
+			Means: e.Means, When: e.When, Do: e.Do, Shown: e.Shown,
 		})
 	}
 	files, err := reference.Pages(problems)
@@ -45,10 +47,10 @@ type page struct {
 	reference.Page
 
 	tag    string
-	packed func() []byte // nil: too small to be worth it
+	packed func() []byte // compressed; nil when the file is small
 }
 
-// packAbove is how large a file must be to be sent compressed.
+// packAbove is the size in bytes above which a file is sent compressed.
 const packAbove = 4 << 10
 
 func newPage(p reference.Page) *page {
@@ -60,7 +62,8 @@ func newPage(p reference.Page) *page {
 	return s
 }
 
-// pack compresses once, when somebody asks first: it takes a while.
+// pack compresses the file, which takes a while: once, for the first reader that
+// accepts gzip. It returns nil on an error.
 func (p *page) pack() []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -71,10 +74,10 @@ func (p *page) pack() []byte {
 	return b.Bytes()
 }
 
-// ServeHTTP answers with the file, or that the reader's copy is still right.
+// ServeHTTP answers with the file, or with 304 when the reader's copy is current.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Cache-Control", "no-cache") // kept, and asked for again: a new release may change it
+	h.Set("Cache-Control", "no-cache") // cached, and revalidated: a new release may change it
 	h.Set("Content-Security-Policy", p.Policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")

@@ -1,9 +1,10 @@
-package api_test
+package spec_test
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
 	"os"
 	"slices"
 	"testing"
@@ -12,9 +13,11 @@ import (
 	"postern/internal/reference"
 )
 
+var update = flag.Bool("update", false, "rewrite the committed document")
+
 const (
-	copyFile      = "../../docs/openapi.json"
-	changelogFile = "../../CHANGELOG.md"
+	copyFile      = "openapi.json"
+	changelogFile = "../../../CHANGELOG.md"
 )
 
 // fingerprint is what an entry of the changelog carries of a document.
@@ -51,7 +54,7 @@ func TestCommittedDocumentIsWhatTheCodeServes(t *testing.T) {
 	}
 	have, err := os.ReadFile(copyFile)
 	if err != nil || !bytes.Equal(have, doc) {
-		t.Errorf("docs/openapi.json is not what the code serves (%v): run make openapi", err)
+		t.Errorf("internal/api/spec/openapi.json is not what the code serves (%v): run make openapi", err)
 	}
 }
 
