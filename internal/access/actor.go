@@ -87,7 +87,9 @@ func (a Actor) Gives(role postern.Role) Rule {
 		case !s.By.Covers(postern.Admin):
 			return postern.Errorf(postern.MissingScope, "only admins and owners change who belongs to a workspace")
 		case s.Of != "" && !s.By.Covers(s.Of), role != "" && !s.By.Covers(role):
-			return postern.Errorf(postern.MissingScope, "your role in this workspace, %s, covers less; ask an owner", s.By)
+			return postern.Errorf(
+				postern.MissingScope, "your role in this workspace, %s, covers less; ask an owner", s.By,
+			)
 		}
 		if s.Of == postern.Owner && role != postern.Owner && s.Owners == 1 {
 			return postern.Invalid("/role", "a workspace keeps at least one owner; make somebody else an owner first")

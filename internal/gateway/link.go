@@ -19,7 +19,9 @@ type NewLink struct {
 
 // Open opens a link attempt and takes a slot of the plan. Codes follow
 // from the session engine.
-func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
+func (g Links) Open(
+	ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency,
+) (Created[postern.Link], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[postern.Link]{}, err
 	}
@@ -35,7 +37,15 @@ func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, i
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
-		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: in.Method, PhoneNumber: in.PhoneNumber, Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
+		l := postern.Link{
+			ID:          postern.NewLinkID(),
+			DeviceID:    id,
+			WorkspaceID: c.Workspace(),
+			Method:      in.Method,
+			PhoneNumber: in.PhoneNumber,
+			Status:      postern.LinkPending,
+			ExpiresAt:   now.Add(linkTime),
+		}
 		return l, func(once *store.Once) error {
 			return g.db.Links.Open(ctx, store.OpenLink{
 				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
@@ -136,9 +146,14 @@ func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.De
 	case !l.Status.Open():
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
 	case l.Status != postern.LinkPasskey:
-		return postern.Errorf(postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status)
+		return postern.Errorf(
+			postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status,
+		)
 	}
-	return postern.Errorf(postern.PasskeyNotSupported, "a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt")
+	return postern.Errorf(
+		postern.PasskeyNotSupported,
+		"a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt",
+	)
 }
 
 // Cancel ends the open attempt and gives the slot back.

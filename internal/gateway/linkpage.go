@@ -19,7 +19,9 @@ type LinkPage struct {
 
 // Open makes the page of a device's open link attempt, in place of an
 // earlier one. The attempt stays open as long as its page.
-func (g LinkPages) Open(ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
+func (g LinkPages) Open(
+	ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency,
+) (Created[LinkPage], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[LinkPage]{}, err
 	}

@@ -33,17 +33,19 @@ type Sandbox interface {
 
 // PhoneMessage is a message as the simulated phone shows it.
 type PhoneMessage struct {
-	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
+	ID   string       `json:"id"   example:"3EB0A1B2C3D4E5F60718"`
 	From string       `json:"from" example:"+15550001111"`
-	To   string       `json:"to" example:"+15551234567"`
+	To   string       `json:"to"   example:"+15551234567"`
 	Type string       `json:"type" example:"text"`
 	Body string       `json:"body" example:"Hello"`
-	At   postern.Time `json:"at" format:"date-time" example:"2026-11-21T09:00:00.000Z"`
+	At   postern.Time `json:"at"   example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 }
 
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if g.sandbox == nil {
-		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
+		return postern.Device{}, postern.Errorf(
+			postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on",
+		)
 	}
 	return g.devices().get(ctx, c, id)
 }
@@ -61,7 +63,9 @@ func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id pos
 // attempt, or its owner enter it; another code than the one that is shown may be
 // entered. Without a number the phone is the one that the attempt names, or one
 // of the device's own.
-func (g SandboxPhones) Scan(ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string) (string, error) {
+func (g SandboxPhones) Scan(
+	ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string,
+) (string, error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return "", err
 	}
@@ -82,10 +86,14 @@ func (g SandboxPhones) Scan(ctx context.Context, c access.Caller, id postern.Dev
 		return "", err
 	}
 	if !ok {
-		return "", postern.Errorf(postern.NumberTaken, "that sandbox number belongs to another workspace; take another one")
+		return "", postern.Errorf(
+			postern.NumberTaken, "that sandbox number belongs to another workspace; take another one",
+		)
 	}
 	if err := g.scan(ctx, l, number, entered); err != nil {
-		return "", postern.Errorf(postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason")
+		return "", postern.Errorf(
+			postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason",
+		)
 	}
 	return number, g.awaitLinked(ctx, c, id)
 }
@@ -163,7 +171,9 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 }
 
 // Inbound lets a contact write to the device's account.
-func (g SandboxPhones) Inbound(ctx context.Context, c access.Caller, id postern.DeviceID, from, body string) (networkID string, err error) {
+func (g SandboxPhones) Inbound(
+	ctx context.Context, c access.Caller, id postern.DeviceID, from, body string,
+) (networkID string, err error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return networkID, err
 	}
@@ -184,7 +194,9 @@ func (g SandboxPhones) Inbound(ctx context.Context, c access.Caller, id postern.
 }
 
 // Receipt lets the recipient of an outbound message confirm it.
-func (g SandboxPhones) Receipt(ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+func (g SandboxPhones) Receipt(
+	ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus,
+) error {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return err
 	}

@@ -32,7 +32,9 @@ type EndpointWithSecret struct {
 }
 
 // Create makes an endpoint and queues its handshake.
-func (g Webhooks) Create(ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+func (g Webhooks) Create(
+	ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency,
+) (Created[EndpointWithSecret], error) {
 	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -71,7 +73,9 @@ func endpointDevices(c access.Caller, ids []postern.DeviceID) ([]postern.DeviceI
 	return ids, nil
 }
 
-func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
+func (g Webhooks) build(
+	ctx context.Context, c access.Caller, in NewEndpoint,
+) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
 	if err := g.checkURL(in.URL); err != nil {
 		return e, nil, postern.Invalid("/url", "%s", err)
 	}
@@ -98,7 +102,12 @@ func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
 	return e, func(once *store.Once) error {
-		return g.db.Endpoints.Create(ctx, row, c.Plan.Endpoints, once, did(c, now, "webhook.created", string(id), in.URL)...)
+		return g.db.Endpoints.Create(
+			ctx,
+			row,
+			c.Plan.Endpoints,
+			once,
+			did(c, now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
@@ -109,7 +118,9 @@ func checkEndpoint(in NewEndpoint) error {
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
 		return postern.Invalid("/events", "name 1 to %d kinds of events, or leave it out for all", maxEventPatterns)
 	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
-		return postern.Invalid("/events", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+		return postern.Invalid(
+			"/events", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes(),
+		)
 	case in.DeviceIDs != nil && (len(in.DeviceIDs) == 0 || len(in.DeviceIDs) > maxDeviceIDs):
 		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
@@ -148,7 +159,9 @@ func checkHeaders(headers map[string]string) error {
 		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
 			return postern.Invalid("/headers", "a header that the delivery itself sets cannot be replaced")
 		case len(value) > maxHeaderValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return postern.Invalid("/headers", "a header's value has at most %d visible ASCII characters", maxHeaderValue)
+			return postern.Invalid(
+				"/headers", "a header's value has at most %d visible ASCII characters", maxHeaderValue,
+			)
 		}
 	}
 	return nil
@@ -191,7 +204,9 @@ func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (pag
 		return paging.List[postern.Endpoint]{}, err
 	}
 	rows, err := g.db.Endpoints.List(ctx, c.Workspace(), sp)
-	list := paging.Cut(g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
+	list := paging.Cut(
+		g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) },
+	)
 	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !sees(c, e) })
 	return list, err
 }

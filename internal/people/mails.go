@@ -43,7 +43,9 @@ func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (strin
 func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token string, err error) {
 	token, now := seal.NewToken(), g.time()
 	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
-	made, err := g.db.PasswordLinks.Ask(ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address})
+	made, err := g.db.PasswordLinks.Ask(
+		ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address},
+	)
 	if err != nil || !made {
 		return "", err
 	}

@@ -30,14 +30,20 @@ func newHashing(memory uint32) *hashing {
 	return &hashing{
 		params: argon2id.Params{Memory: memory, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 		turn:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
-		none:   fmt.Sprintf("$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory),
+		none: fmt.Sprintf(
+			"$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory,
+		),
 	}
 }
 
 func (h *hashing) wait(ctx context.Context) (done func(), err error) {
 	if h.queue.Add(1) > maxHashQueue {
 		h.queue.Add(-1)
-		return nil, &postern.Error{Reason: postern.Unavailable, Detail: "too many people sign in at this moment; try again in a few seconds", RetryAfter: 5 * time.Second}
+		return nil, &postern.Error{
+			Reason:     postern.Unavailable,
+			Detail:     "too many people sign in at this moment; try again in a few seconds",
+			RetryAfter: 5 * time.Second,
+		}
 	}
 	select {
 	case h.turn <- struct{}{}:
@@ -101,7 +107,9 @@ func checkPassword(password, email string) error {
 	name, _, _ := strings.Cut(email, "@")
 	switch {
 	case len(password) < minPassword || len(password) > maxPassword:
-		return postern.Invalid("/password", "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword)
+		return postern.Invalid(
+			"/password", "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword,
+		)
 	case strings.EqualFold(password, email) || strings.EqualFold(password, name):
 		return postern.Invalid("/password", "the password must not be the e-mail address")
 	case isCommon(password):

@@ -21,7 +21,12 @@ type guesses struct {
 }
 
 func newGuesses() *guesses {
-	return &guesses{from: throttle.PerHour(guessesFrom), near: throttle.PerHour(guessesNear), all: throttle.PerHour(guessesAll), proved: map[postern.UserID]int{}}
+	return &guesses{
+		from:   throttle.PerHour(guessesFrom),
+		near:   throttle.PerHour(guessesNear),
+		all:    throttle.PerHour(guessesAll),
+		proved: map[postern.UserID]int{},
+	}
 }
 
 // again is what the guesses of a user who is signed in are counted by. It is a new
