@@ -27,7 +27,7 @@ func (s Self) NeedsSure() error {
 	}
 	if !s.Sure {
 		return postern.Errorf(
-			postern.Unauthorized, "show first that it is you, by your password or by signing in again",
+			postern.Unauthorized, "confirm first that it is you, by your password or by signing in again",
 		)
 	}
 	return nil

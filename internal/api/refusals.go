@@ -102,7 +102,7 @@ func (a *API) refusalExample(reason postern.Reason) *huma.Example {
 		RequestID: "req_" + exampleULID,
 	}
 	if reason == postern.ValidationFailed {
-		p.Errors = []postern.Field{{Pointer: "/to", Detail: "a recipient is + and 7 to 15 digits, or a chatId seen in an event"}}
+		p.Errors = []postern.Field{{Pointer: "/to", Detail: "write the recipient as + and 7 to 15 digits, or use a chatId from an event"}}
 	}
 	return &huma.Example{Summary: k.title, Description: e.Means, Value: p}
 }

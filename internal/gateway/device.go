@@ -56,7 +56,7 @@ func (g Devices) Create(
 	}
 	if c.Key.Devices != nil {
 		return Created[postern.Device]{}, postern.Errorf(
-			postern.ResourceNotAllowed, "a key limited to devices cannot create one",
+			postern.ResourceNotAllowed, "this key is limited to certain devices and cannot create one; use a key without a device list",
 		)
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
@@ -246,7 +246,7 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 			if free <= 0 {
 				return "", postern.Errorf(
 					postern.DeviceLimit,
-					"the plan's linked devices are in use; pause or unlink one, or change the plan",
+					"the plan allows no more linked devices; pause or unlink one, or change the plan",
 				)
 			}
 			d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
@@ -259,7 +259,7 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 func linked(d postern.Device, what string) error {
 	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
 		return postern.Errorf(
-			postern.NotLinked, "the device is %s; there is no link to %s: link it first", d.Status, what,
+			postern.NotLinked, "the device is %s; link it before you %s it", d.Status, what,
 		)
 	}
 	return nil

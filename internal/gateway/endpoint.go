@@ -166,7 +166,7 @@ func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.Endpoi
 	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
 		case e.Status == postern.EndpointPaused:
-			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it, which verifies it too")
+			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it instead, which also verifies it")
 		case e.Status == postern.EndpointActive && e.PendingURL != "":
 			e.StatusReason, e.Attempts, e.DueAt = "", 0, now
 		default:

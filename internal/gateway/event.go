@@ -128,7 +128,7 @@ func (g Events) openLog(ctx context.Context, c access.Caller, q EventQuery) (*Lo
 // eventTypes are the kinds that patterns name; nil is every kind.
 func eventTypes(place string, patterns []string) (list []postern.EventType, err error) {
 	if len(patterns) > maxEventPatterns {
-		return nil, postern.Invalid(place, "name at most %d kinds of events", maxEventPatterns)
+		return nil, postern.Invalid(place, "name at most %d event types", maxEventPatterns)
 	}
 	if len(patterns) > 0 {
 		list = []postern.EventType{} // a family without members names nothing, not everything
@@ -136,7 +136,7 @@ func eventTypes(place string, patterns []string) (list []postern.EventType, err 
 	for _, p := range patterns {
 		if !postern.ValidEventPattern(p) {
 			return nil, postern.Invalid(
-				place, "an entry is *, a family such as message.*, or one of %v", postern.EventTypes(),
+				place, "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
 			)
 		}
 		if p == "*" {
@@ -197,7 +197,7 @@ func (g Events) mayBeRemoved(ctx context.Context, c access.Caller, id postern.Ev
 func expired() error {
 	return postern.Errorf(
 		postern.EventsExpired,
-		"events behind that place are older than the retention and were removed; read again from the start of the log, without after or cursor",
+		"events after that point were older than the retention period and were removed; read the log again from its start, without after or cursor",
 	)
 }
 

@@ -194,7 +194,7 @@ func (g Keys) Rotate(
 		return key, "", err
 	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
-		return key, "", postern.Invalid("/overlap", "the old key lives on for 0 to %d hours", int(maxOverlap.Hours()))
+		return key, "", postern.Invalid("/overlap", "the old key can stay valid for 0 to %d hours", int(maxOverlap.Hours()))
 	}
 	old, err := g.db.Keys.Get(ctx, ws, id)
 	if err != nil {
@@ -215,7 +215,7 @@ func (g Keys) Rotate(
 		act(by, key.CreatedAt, ws, "key.rotated", string(old.ID)),
 	)
 	if err == nil && !ok {
-		err = postern.Invalid("/key", "the key has ended already; create a new one")
+		err = postern.Invalid("/key", "this key has expired or was revoked; create a new one")
 	}
 	if err != nil {
 		return postern.Key{}, "", err
@@ -236,15 +236,15 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 		}
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 {
-		return postern.Invalid("/scopes", "name a scope, or leave it out for all that exist today")
+		return postern.Invalid("/scopes", "name at least one scope, or leave the field out for every scope that exists today")
 	}
 	for _, s := range in.Scopes {
 		if !slices.Contains(postern.Scopes(), s) {
-			return postern.Invalid("/scopes", "a scope is one of %v", postern.Scopes())
+			return postern.Invalid("/scopes", "each scope must be one of %v", postern.Scopes())
 		}
 	}
 	if in.Devices != nil && (len(in.Devices) == 0 || len(in.Devices) > maxDeviceIDs) {
-		return postern.Invalid("/devices", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
+		return postern.Invalid("/devices", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
 	}
 	for _, id := range in.Devices {
 		if _, err := g.db.Devices.Get(ctx, ws, id); err != nil {

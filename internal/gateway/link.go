@@ -33,7 +33,7 @@ func (g Links) Open(
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
-		if err := g.linkRate.Take(ctx, string(id), "too many link attempts of this device; wait a moment"); err != nil {
+		if err := g.linkRate.Take(ctx, string(id), "too many link attempts for this device; wait a minute"); err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
@@ -64,17 +64,17 @@ func (in *NewLink) check() error {
 		}
 		n, ok := postern.ParsePhone(*number)
 		if !ok {
-			return postern.Invalid(pointer, "a phone number is + and 7 to 15 digits")
+			return postern.Invalid(pointer, "write a phone number as + and 7 to 15 digits")
 		}
 		*number = n
 	}
 	switch {
 	case in.Method == postern.ByQR && in.PhoneNumber != "":
-		return postern.Invalid("/phoneNumber", "it goes with method code; expectedPhoneNumber limits who may scan")
+		return postern.Invalid("/phoneNumber", "this field is for method code; use expectedPhoneNumber to limit who may scan")
 	case in.Method == postern.ByCode && in.PhoneNumber == "":
-		return postern.Invalid("/phoneNumber", "name the phone that the code will be entered on")
+		return postern.Invalid("/phoneNumber", "give the number of the phone on which the code will be entered")
 	case in.Method == postern.ByCode && in.ExpectedNumber != "" && in.ExpectedNumber != in.PhoneNumber:
-		return postern.Invalid("/expectedPhoneNumber", "with method code it is phoneNumber that will be linked")
+		return postern.Invalid("/expectedPhoneNumber", "with method code this must equal phoneNumber; leave it out")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (g Links) get(ctx context.Context, c access.Caller, id postern.DeviceID) (p
 		return postern.Link{}, err
 	}
 	if !ok {
-		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt was ever opened for this device")
+		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt has been opened for this device")
 	}
 	return g.shown(row)
 }
@@ -152,7 +152,7 @@ func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.De
 	}
 	return postern.Errorf(
 		postern.PasskeyNotSupported,
-		"a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt",
+		"browsers release this passkey only to the network's own pages; turn the passkey off in the account's settings on the phone, then open a new link attempt",
 	)
 }
 

@@ -70,13 +70,13 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 	chat, to, ok := parseRecipient(in.To)
 	switch {
 	case !ok:
-		err = postern.Invalid("/to", "a recipient is + and 7 to 15 digits, or a chatId seen in an event")
+		err = postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
 	case in.Body == "":
-		err = postern.Invalid("/body", "a text message needs a text")
+		err = postern.Invalid("/body", "a text message needs a body")
 	case len(in.Body) > maxText:
-		err = tooLarge("a text has at most %d bytes in UTF-8", maxText)
+		err = tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
-		err = postern.Invalid("/expiresIn", "a message may wait 1 to %d seconds", int(maxExpiry.Seconds()))
+		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
 	default:
 		err = checkMetadata(in.Metadata)
 	}

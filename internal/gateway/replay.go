@@ -47,9 +47,9 @@ func (g Replays) Create(
 func (in NewReplay) check() error {
 	switch {
 	case in.Until != 0 && in.Since >= in.Until:
-		return postern.Invalid("/until", "a replay ends after it begins")
+		return postern.Invalid("/until", "until must be later than since")
 	case in.Types != nil && len(in.Types) == 0:
-		return postern.Invalid("/types", "name a kind of events, or leave it out for all")
+		return postern.Invalid("/types", "name at least one event type, or leave the field out for all")
 	}
 	_, err := eventTypes("/types", in.Types)
 	return err

@@ -44,7 +44,7 @@ type PhoneMessage struct {
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if g.sandbox == nil {
 		return postern.Device{}, postern.Errorf(
-			postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on",
+			postern.SandboxOff, "this server is connected to the real network; start a server with POSTERN_SANDBOX=on",
 		)
 	}
 	return g.devices().get(ctx, c, id)
@@ -87,7 +87,7 @@ func (g SandboxPhones) Scan(
 	}
 	if !ok {
 		return "", postern.Errorf(
-			postern.NumberTaken, "that sandbox number belongs to another workspace; take another one",
+			postern.NumberTaken, "that sandbox number belongs to another workspace; choose another one",
 		)
 	}
 	if err := g.scan(ctx, l, number, entered); err != nil {
@@ -132,7 +132,7 @@ func checkNumber(number string) (string, error) {
 	}
 	n, ok := postern.ParsePhone(number)
 	if !ok {
-		return "", postern.Invalid("/phoneNumber", "a phone number is + and 7 to 15 digits")
+		return "", postern.Invalid("/phoneNumber", "write a phone number as + and 7 to 15 digits")
 	}
 	return n, nil
 }
@@ -165,7 +165,7 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 		case <-changes.C():
 			changes.Take()
 		case <-ctx.Done():
-			return l, postern.Errorf(postern.Unavailable, "the attempt shows no code yet; try again shortly")
+			return l, postern.Errorf(postern.Unavailable, "the link attempt has no code yet; try again shortly")
 		}
 	}
 }
@@ -184,11 +184,11 @@ func (g SandboxPhones) Inbound(
 	number, ok := postern.ParsePhone(from)
 	switch {
 	case !ok:
-		return "", postern.Invalid("/from", "a phone number is + and 7 to 15 digits")
+		return "", postern.Invalid("/from", "write a phone number as + and 7 to 15 digits")
 	case body == "":
-		return "", postern.Invalid("/body", "a text message needs a text")
+		return "", postern.Invalid("/body", "a text message needs a body")
 	case len(body) > maxText:
-		return "", tooLarge("a text has at most %d bytes in UTF-8", maxText)
+		return "", tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	}
 	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, body)
 }
@@ -224,7 +224,7 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 		return err
 	}
 	if kinds := SandboxFaults(); !slices.Contains(kinds, kind) {
-		return postern.Invalid("/kind", "what goes wrong is one of %v", kinds)
+		return postern.Invalid("/kind", "the fault must be one of %v", kinds)
 	}
 	return g.sandbox.Fault(ctx, string(d.PhoneNumber), kind)
 }

@@ -126,7 +126,7 @@ func (g Webhooks) RevealSecret(
 	}
 	if c.Member.UserID == "" {
 		return EndpointWithSecret{}, postern.Errorf(
-			postern.MissingScope, "a secret is revealed in the dashboard only; rotate it to get a new one",
+			postern.MissingScope, "secrets are shown only to members in the dashboard; rotate the secret to get a new one",
 		)
 	}
 	e, err := g.get(ctx, c, id)
@@ -159,7 +159,7 @@ func (in *NewSecret) check() error {
 	}
 	switch {
 	case !validWebhookSecret(in.Secret):
-		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
+		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	case *in.Overlap < 0 || *in.Overlap > maxOverlap:
 		return postern.Invalid("/overlapSeconds", "from 0 to %d", int(maxOverlap.Seconds()))
 	}

@@ -39,7 +39,7 @@ func (g Workspaces) List(ctx context.Context, by access.Actor) ([]postern.Worksp
 
 func checkPlan(plan string) error {
 	if _, ok := postern.PlanByName(plan); !ok {
-		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())
+		return postern.Invalid("/plan", "the plan must be one of %v", postern.PlanNames())
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func limitWords(change postern.Limits) string {
 		switch {
 		case c.n == nil:
 		case *c.n < 0:
-			list = append(list, c.name+" given back")
+			list = append(list, c.name+" reset")
 		default:
 			list = append(list, fmt.Sprint(c.name, " ", *c.n))
 		}

@@ -111,7 +111,7 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code st
 	}
 	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
 	if !ok || secret == nil {
-		return nil, postern.Invalid("/code", "this is not the code that the app shows now; is the phone's clock right?")
+		return nil, postern.Invalid("/code", "this code is not correct; enter the code that the app shows now, and check that the phone's clock is right")
 	}
 	return g.added(
 		self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) },
@@ -185,7 +185,7 @@ func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code strin
 	}
 	if err == nil && !ok {
 		err = postern.Invalid(
-			"/code", "this code is wrong, or was used already; the app shows a new one every 30 seconds",
+			"/code", "this code is wrong or was already used; the app shows a new one every 30 seconds",
 		)
 	}
 	return err
@@ -322,7 +322,7 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 
 func passkeyRefused(err error) error {
 	if errors.Is(err, factor.ErrPasskey) {
-		return postern.Invalid("/passkey", "the passkey was not accepted; try again, or use another way")
+		return postern.Invalid("/passkey", "the passkey was not accepted; try again, or use another method")
 	}
 	return err
 }

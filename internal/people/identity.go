@@ -21,12 +21,12 @@ type Identity struct {
 // TakeSignOn counts a browser that is sent to the provider: for each one something
 // is kept.
 func (g Identities) TakeSignOn(ctx context.Context, address string) error {
-	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-ins; wait a few minutes")
+	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-in attempts; wait a few minutes and try again")
 }
 
 var errIdentity = postern.Errorf(
 	postern.Unauthorized,
-	"no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation",
+	"no account here is connected to that one; sign in with your password and connect it on the Account page, or open your invitation link",
 )
 
 // SignIn finds the user who is somebody at the provider, and who may have to prove
@@ -52,7 +52,7 @@ func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) e
 	case err != nil:
 		return err
 	case !ok || u.ID != self.ID:
-		return postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
+		return postern.Errorf(postern.ResourceNotAllowed, "you signed in there as a different person; use the account that is connected to yours")
 	case has:
 		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
 	}
@@ -96,7 +96,7 @@ func (g Users) ChoosePassword(ctx context.Context, self access.Self, password st
 	}
 	u, hash, ok, err := g.db.Users.Get(ctx, self.ID)
 	if err == nil && (!ok || hash != "") {
-		err = postern.Invalid("/current", "this is not your password")
+		err = postern.Invalid("/current", "this password is not correct")
 	}
 	if err != nil {
 		return u, err
@@ -154,12 +154,12 @@ func (g Invitations) JoinByIdentity(
 		return postern.User{}, "", err
 	case l.Known:
 		return postern.User{}, "", postern.Errorf(
-			postern.ResourceNotAllowed, "this address has an account; sign in with it",
+			postern.ResourceNotAllowed, "there is already an account with this address; sign in with it",
 		)
 	case !i.Verified || !sameEmail(i.Email, l.Email):
 		return postern.User{}, "", postern.Errorf(
 			postern.ResourceNotAllowed,
-			"the invitation is for %s, and the provider does not vouch that this is your address; choose a password instead, or ask for another invitation",
+			"the invitation is for %s, and the provider does not confirm that this is your address; choose a password instead, or ask for another invitation",
 			l.Email,
 		)
 	}

@@ -120,7 +120,7 @@ func (g Invitations) Join(
 	}
 	if !l.ChoosesPassword() {
 		return postern.User{}, "", postern.Errorf(
-			postern.ResourceNotAllowed, "this address has an account; sign in with it",
+			postern.ResourceNotAllowed, "there is already an account with this address; sign in with it",
 		)
 	}
 	if err := checkPassword(password, l.Email); err != nil {
@@ -161,7 +161,7 @@ func (g Invitations) JoinAs(ctx context.Context, self access.Self, token string)
 	}
 	if l.Invitation.ID == "" || l.user.ID != self.ID {
 		return "", postern.Errorf(
-			postern.ResourceNotAllowed, "this link is for another e-mail address; sign out, and open it again",
+			postern.ResourceNotAllowed, "this link is for another email address; sign out and open it again",
 		)
 	}
 	act := store.Act{At: g.time(), UserID: self.ID, Act: "invitation.accepted", Address: self.Address}

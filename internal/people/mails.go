@@ -18,7 +18,7 @@ func newMails() mails {
 }
 
 func (m mails) take(ctx context.Context, by, to string) error {
-	const wait = "too many mails; wait a few minutes"
+	const wait = "too many emails were requested; wait a few minutes and try again"
 	if err := m.by.Take(ctx, by, wait); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (g Members) Remove(ctx context.Context, by access.Actor, ws postern.Workspa
 
 func checkRole(role postern.Role) error {
 	if !role.Covers(role) {
-		return postern.Invalid("/role", "a role is one of %v", postern.Roles())
+		return postern.Invalid("/role", "the role must be one of %v", postern.Roles())
 	}
 	return nil
 }

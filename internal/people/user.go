@@ -51,7 +51,7 @@ func (g Users) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
 
 var errSetUp = postern.Errorf(
 	postern.NotFound,
-	"this set-up link was used already, or is an older one; the server prints the newest at its start",
+	"this set-up link was already used or replaced; the server prints the current one when it starts",
 )
 
 // SetUp is what the first user says.
@@ -107,14 +107,14 @@ func CheckEmail(text string) (string, error) {
 		text, func(r rune) bool { return unicode.Is(unicode.Cf, r) },
 	) // such as what turns text around
 	if err != nil || a.Address != text || len(text) > maxEmail || !postern.IsPlainText(text) || unseen {
-		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
+		return "", postern.Invalid("/email", "enter an email address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil
 }
 
 // errSignIn is the same for whatever is wrong, so that nobody learns who has an
 // account.
-var errSignIn = postern.Errorf(postern.Unauthorized, "the e-mail address or the password is wrong")
+var errSignIn = postern.Errorf(postern.Unauthorized, "the email address or the password is wrong")
 
 // SignIn finds the user with an e-mail address and a password, who may have to prove
 // more: see Factors. Guesses are few, for each account and for each account and
@@ -174,7 +174,7 @@ func (g Users) reenter(
 	ctx context.Context, address string, id postern.UserID, pointer, password string,
 ) (u postern.User, hash string, err error) {
 	if len(password) > maxPassword {
-		return u, "", postern.Invalid(pointer, "this is not your password")
+		return u, "", postern.Invalid(pointer, "this password is not correct")
 	}
 	if err := g.guesses.take(ctx, address, g.guesses.again(id)); err != nil {
 		return u, "", err
@@ -189,7 +189,7 @@ func (g Users) reenter(
 	case ok && same:
 		g.guesses.prove(id)
 	default:
-		err = postern.Invalid(pointer, "this is not your password")
+		err = postern.Invalid(pointer, "this password is not correct")
 	}
 	return u, hash, err
 }
