@@ -185,7 +185,7 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 	if l := limits(); *l.Messages != 1234 || *l.EventDays != 7 || *l.Devices != 3 || l.MessageDays != nil {
 		t.Errorf("the figures are %+v", l)
 	}
-	c.says(path, `value="1234"`, "0 of 1,234", "1 of 3", "messages 1234, devices 3, days of events 7, days of messages given back")
+	c.says(path, `value="1234"`, "0 of 1,234", "1 of 3", "messages 1234, devices 3, days of events 7, days of messages reset")
 	for name, form := range map[string]url.Values{"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}}, "messageDays": {"messageDays": {"99999999999999999999"}}} {
 		p := c.post(path+"/limits", form)
 		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="`+name+`-error"`) || !strings.Contains(p.body, `value="`+form.Get(name)+`"`) {

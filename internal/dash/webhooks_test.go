@@ -165,7 +165,7 @@ func TestSecretIsRevealedToThoseWhoKnowTheirPassword(t *testing.T) {
 			t.Errorf("%s shows the secret", path)
 		}
 	}
-	if p := c.post(own+"/secret", url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity || shows(p) || !strings.Contains(p.body, "not your password") {
+	if p := c.post(own+"/secret", url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity || shows(p) || !strings.Contains(p.body, "password is not correct") {
 		t.Errorf("a wrong password is answered %d", p.status)
 	}
 	if p := c.post(own+"/secret", url.Values{"password": {password}}); p.status != http.StatusOK || !shows(p) {

@@ -56,7 +56,7 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{"webhook-form", WebhookForm(f, WebhookFormView{Events: events})},
 		{"webhook-form-refused", WebhookForm(f, WebhookFormView{ID: "whk_1", URL: Field{"http://x", "The address needs https."}, Events: events, EventsError: "Choose one.", Problem: "Nothing was changed."})},
 		{"webhook-secret", WebhookSecret(f, WebhookSecretView{ID: "whk_1", URL: hook.URL, Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=", Made: true, Old: at})},
-		{"webhook-reveal", WebhookReveal(f, WebhookRevealView{ID: "whk_1", Password: Field{"", "This is not your password."}})},
+		{"webhook-reveal", WebhookReveal(f, WebhookRevealView{ID: "whk_1", Password: Field{"", "This password is not correct."}})},
 		{"webhook-active", WebhookPage(f, active)},
 		{"webhook-failed", WebhookPage(f, failed)},
 		{"webhook-pending", WebhookPage(f, pending)},
