@@ -84,7 +84,7 @@ func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) e
 	if err := d.enter(r, u); err != nil { // all sessions have ended, this one too
 		return err
 	}
-	return d.done(w, r, "The password is changed. All other browsers are signed out.", "/account")
+	return d.done(w, r, "The password was changed. All other browsers were signed out.", "/account")
 }
 
 // newPassword takes the present password, or that a person who has none has just
@@ -111,5 +111,5 @@ func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) erro
 	if but == "" {
 		return d.signOut(w, r)
 	}
-	return d.done(w, r, "All other browsers are signed out.", "/account")
+	return d.done(w, r, "All other browsers were signed out.", "/account")
 }

@@ -49,7 +49,7 @@ func (d *dash) askPasswordLink(w http.ResponseWriter, r *http.Request, v visit) 
 func (d *dash) showPasswordLink(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
 	email, err := d.g.Users.Email(r.Context(), userIn(r))
 	if err == nil && email == "" {
-		err = postern.Errorf(postern.NotFound, "there is no such user")
+		err = postern.Errorf(postern.NotFound, "this user does not exist")
 	}
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (d *dash) showPasswordLink(w http.ResponseWriter, r *http.Request, v visit,
 		return err
 	}
 	view := page.NewPasswordView{ID: string(userIn(r)), Email: email, Second: factors.Any(), Password: page.Field{Error: wrong}}
-	return d.show(w, r, status, page.NewPassword(d.frame(r, v, "A new password", "/operator"), view))
+	return d.show(w, r, status, page.NewPassword(d.frame(r, v, "Reset your password", "/operator"), view))
 }
 
 // passwordLink makes a link for somebody's new password, and shows it once.
@@ -71,8 +71,8 @@ func (d *dash) passwordLink(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "The link is made", "/operator"), page.LinkShownView{
-		Title: "The link is made", Email: u.Email, Link: d.joinLink(token), Back: "/operator/people",
-		Text: "Copy the link and send it to this person, and nobody else: whoever uses it first gets into the account. It works once, for 72 hours, and is shown this once.",
+	return d.show(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "Password link created", "/operator"), page.LinkShownView{
+		Title: "Password link created", Email: u.Email, Link: d.joinLink(token), Back: "/operator/people",
+		Text: "Copy the link and send it only to this person. The first person to use it gets into the account. The link works once, expires in 72 hours, and is shown only now.",
 	}))
 }

@@ -72,6 +72,8 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 	})
 }
 
+var errNoPage = postern.Errorf(postern.NotFound, "this page does not exist")
+
 var errNoWorkspace = errors.New("the user belongs to no workspace")
 
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
@@ -86,14 +88,14 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.Use
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	return d.showSignInAs(w, r, http.StatusForbidden, page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."})
+	return d.showSignInAs(w, r, http.StatusForbidden, page.SignInView{Problem: "You are no longer a member of any workspace. Ask an admin to invite you."})
 }
 
 // showElsewhere refuses what was asked on a page of another workspace than the one
 // that is chosen by now, in another tab.
 func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.show(w, r, http.StatusConflict, page.Problem(page.ProblemView{
-		Status: http.StatusConflict, Title: "Nothing was done", Text: "That page was of another workspace. You have switched to " + v.caller.Member.Workspace + " since; switch back, and do it again.",
+		Status: http.StatusConflict, Title: "Nothing was changed", Text: "That page belongs to another workspace. You have since switched to " + v.caller.Member.Workspace + ". Switch back and try again.",
 	}))
 }
 
@@ -187,7 +189,7 @@ func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) e
 
 // fail shows why a page cannot be shown.
 func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something failed here", Text: "It is written in the server's log. Try again in a moment."}
+	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: "The error was logged. Try again in a moment."}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
 		v.Status, v.Title = problemOf(e.Reason)
 		v.Text = word(e.Error()) + "."
@@ -212,12 +214,12 @@ func problemOf(reason postern.Reason) (status int, title string) {
 		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
 		postern.RateLimited:        {http.StatusTooManyRequests, "Too many requests"},
 		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
-		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
+		postern.Unavailable:        {http.StatusServiceUnavailable, "Temporarily unavailable"},
 		postern.SandboxOff:         {http.StatusNotFound, "Not found"},
 	}
 	k, ok := kinds[reason]
 	if !ok {
-		return http.StatusUnprocessableEntity, "That cannot be done"
+		return http.StatusUnprocessableEntity, "Cannot complete this action"
 	}
 	return k.status, k.title
 }

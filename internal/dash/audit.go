@@ -41,7 +41,7 @@ func actOf(a gateway.Act) page.Act {
 
 func kindWords(kind string) string {
 	return map[string]string{
-		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members", "invitation": "Invitations", "user": "Users", "workspace": "The workspace",
+		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members", "invitation": "Invitations", "user": "Users", "workspace": "Workspace",
 	}[kind]
 }
 
@@ -50,20 +50,20 @@ func kindWords(kind string) string {
 func actWords(act string) string {
 	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
 		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
-		"user.set-up": "Set the server up", "user.created": "Added a user",
+		"user.set-up": "Set up the server", "user.created": "Added a user",
 		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
-		"member.removed": "Removed from the workspace",
+		"member.removed": "Removed a member",
 		"device.created": "Added a device", "device.deleted": "Deleted a device", "device.unlinked": "Unlinked a device",
 		"device.paused": "Paused a device", "device.resumed": "Resumed a device",
-		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a page to link a phone", "device.link-canceled": "Stopped the linking of a phone",
-		"webhook.tested": "Sent a test event to a webhook", "webhook.delivery-retried": "Had an event delivered again", "webhook.replay-stopped": "Stopped a replay",
+		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a link page", "device.link-canceled": "Canceled linking a phone",
+		"webhook.tested": "Sent a test event to a webhook", "webhook.delivery-retried": "Retried a delivery", "webhook.replay-stopped": "Stopped a replay",
 		"message.exported": "Exported messages",
 		"webhook.created":  "Added a webhook", "webhook.changed": "Changed a webhook", "webhook.deleted": "Deleted a webhook",
-		"webhook.verified-again": "Sent a webhook its challenge again",
+		"webhook.verified-again": "Verified a webhook again",
 		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
-		"webhook.secret-revealed": "Saw the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
-		"message.sent":      "Sent a message by hand",
-		"workspace.created": "Created the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Changed the overrides of the plan",
+		"webhook.secret-revealed": "Revealed the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
+		"message.sent":      "Sent a message from the dashboard",
+		"workspace.created": "Created the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Changed the plan overrides",
 	}[act]
 	if ok {
 		return words

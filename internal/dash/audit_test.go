@@ -108,7 +108,7 @@ func TestAuditLogComesInPagesAndIsNarrowed(t *testing.T) {
 		c.post("/devices", url.Values{"name": {"Support"}})
 	}
 	c.addWebhook(hookURL)
-	p := c.says("/people/audit", "Older ones", "Added a webhook", hookURL)
+	p := c.says("/people/audit", "Older actions", "Added a webhook", hookURL)
 	if n := strings.Count(p.body, "Added a device"); n != 49 {
 		t.Errorf("%d devices on the first page", n)
 	}
@@ -116,15 +116,15 @@ func TestAuditLogComesInPagesAndIsNarrowed(t *testing.T) {
 	if more == nil {
 		t.Fatal("there is no way to the next page")
 	}
-	p = c.says(strings.ReplaceAll(more[1], "&amp;", "&"), "Set the server up")
-	if n := strings.Count(p.body, "Added a device"); n != 11 || strings.Contains(p.body, "Older ones") {
+	p = c.says(strings.ReplaceAll(more[1], "&amp;", "&"), "Set up the server")
+	if n := strings.Count(p.body, "Added a device"); n != 11 || strings.Contains(p.body, "Older actions") {
 		t.Errorf("%d devices on the last page", n)
 	}
 	p = c.says("/people/audit?kind=webhook&who="+url.QueryEscape(email), hookURL, `value="`+email+`"`, `value="webhook" selected`)
 	if strings.Contains(p.body, "Added a device") {
 		t.Error("what is done to devices is shown among webhooks")
 	}
-	c.says("/people/audit?who=nobody@example.com", "Nothing of the kind")
+	c.says("/people/audit?who=nobody@example.com", "No matching actions")
 	c.says("/people/audit?kind=none", "Added a webhook")
 	for _, after := range []string{"x", "%00", "bm90LW91cnM"} {
 		if p := c.get("/people/audit?after=" + after); p.status != http.StatusUnprocessableEntity && p.status != http.StatusBadRequest {

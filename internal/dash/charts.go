@@ -21,16 +21,16 @@ func lastDays() period  { return period{"the last 30 days", true} }
 func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
 		ID: "attempts", Title: "Webhook deliveries", Colours: "outcome", Days: p.days,
-		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Rate", "Mean, ms"},
+		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Rate", "Mean (ms)"},
 	}
 	var good, bad int64
 	for _, h := range hours {
 		good, bad = good+h.Succeeded, bad+h.Failed
 		c.Spans = append(c.Spans, span(h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed), rate(h.Succeeded, h.Succeeded+h.Failed), orNone(h.MeanMs, h.Succeeded+h.Failed)))
 	}
-	c.Gist = "In " + p.words + " nothing was sent."
+	c.Gist = "Nothing was sent in " + p.words + "."
 	if good+bad > 0 {
-		c.Gist = fmt.Sprintf("In %s %s succeeded and %s failed: %s.", p.words, many(good, "attempt", "attempts"), num(bad), rate(good, good+bad))
+		c.Gist = fmt.Sprintf("In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"), num(bad), rate(good, good+bad))
 	}
 	return c
 }
@@ -38,8 +38,8 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 // latencyChart is how long receivers took to answer.
 func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
-		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"}, Columns: []string{"Attempts", "Mean, ms", "Slowest, ms"},
-		Note: "How long an attempt took until it was answered or given up: the mean and the slowest. Percentiles are not kept.",
+		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"}, Columns: []string{"Attempts", "Mean (ms)", "Slowest (ms)"},
+		Note: "The time from the start of an attempt to its response or timeout. Percentiles are not recorded.",
 	}
 	var total, n, slowest int64
 	for _, h := range hours {
@@ -47,9 +47,9 @@ func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 		total, n, slowest = total+h.MeanMs*all, n+all, max(slowest, h.MaxMs)
 		c.Spans = append(c.Spans, span(h.Hour, []int64{h.MeanMs}, num(all), orNone(h.MeanMs, all), orNone(h.MaxMs, all)))
 	}
-	c.Gist = "In " + p.words + " nothing was sent."
+	c.Gist = "Nothing was sent in " + p.words + "."
 	if n > 0 {
-		c.Gist = fmt.Sprintf("In %s an attempt took %s ms in the mean, and the slowest %s ms.", p.words, num(total/n), num(slowest))
+		c.Gist = fmt.Sprintf("In %s, an attempt took %s ms on average. The slowest took %s ms.", p.words, num(total/n), num(slowest))
 	}
 	return c
 }
@@ -59,14 +59,14 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
 		ID: "messages", Title: "Messages", Colours: "traffic", Days: p.days,
 		Parts: []string{"Sent", "Received"}, Columns: []string{"Sent", "Received", "Failed"},
-		Note: "Messages by the time at which they were accepted or came. Failed ones are those that expired too.",
+		Note: "Messages are counted at the time they were accepted or received. Failed messages include expired ones.",
 	}
 	var sum postern.MessageSpan
 	for _, m := range list {
 		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
 		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received), num(m.Failed)))
 	}
-	c.Gist = fmt.Sprintf("In %s %s sent, %s received and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed))
+	c.Gist = fmt.Sprintf("In %s, %s sent, %s received, and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed))
 	return c
 }
 
@@ -74,16 +74,16 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
 		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"}, Columns: []string{"Sent", "Delivered", "Rate"},
-		Note: "Of the messages that the network took, those that arrived at the phone or were read.",
+		Note: "The share of sent messages that reached the recipient's phone.",
 	}
 	var sent, delivered int64
 	for _, m := range list {
 		sent, delivered = sent+m.Sent, delivered+m.Delivered
 		c.Spans = append(c.Spans, span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered), rate(m.Delivered, m.Sent)))
 	}
-	c.Gist = "In " + p.words + " nothing was sent."
+	c.Gist = "Nothing was sent in " + p.words + "."
 	if sent > 0 {
-		c.Gist = fmt.Sprintf("In %s %s of %s sent arrived: %s.", p.words, num(delivered), many(sent, "message", "messages"), rate(delivered, sent))
+		c.Gist = fmt.Sprintf("In %s, %s of %s reached the recipient (%s).", p.words, num(delivered), many(sent, "sent message", "sent messages"), rate(delivered, sent))
 	}
 	return c
 }

@@ -78,7 +78,7 @@ func (d *dash) showChat(w http.ResponseWriter, r *http.Request, v visit, status 
 	}
 	_, reachable := gateway.ChatOf(chat)
 	if len(list.Data) == 0 && !reachable {
-		return postern.Errorf(postern.NotFound, "there is no such conversation")
+		return postern.Errorf(postern.NotFound, "this conversation does not exist")
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
 	view.Send, view.Key = reachable && v.may(postern.MessagesWrite), rand.Text()

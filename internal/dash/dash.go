@@ -100,7 +100,7 @@ func headed(secure bool, h http.Handler) http.Handler {
 		// All of a form is read before anybody asks who sends it: a request that is
 		// held open keeps no rights.
 		if err := readForm(r); err != nil {
-			http.Error(w, "the form is too long, or is none", http.StatusBadRequest)
+			http.Error(w, "the form is too large or malformed", http.StatusBadRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -154,6 +154,6 @@ func (d *dash) routes() {
 	d.workspaceRoutes()
 
 	d.open("/", func(w http.ResponseWriter, r *http.Request) error {
-		return postern.Errorf(postern.NotFound, "there is no such page")
+		return errNoPage
 	})
 }

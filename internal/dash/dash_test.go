@@ -177,10 +177,10 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 	if _, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
 		t.Errorf("the revoked key is answered %v", err)
 	}
-	if p := c.get("/keys"); !strings.Contains(p.body, "The key is revoked") {
+	if p := c.get("/keys"); !strings.Contains(p.body, "The key was revoked") {
 		t.Error("the page does not say what was done")
 	}
-	if p := c.get("/keys"); strings.Contains(p.body, "The key is revoked") {
+	if p := c.get("/keys"); strings.Contains(p.body, "The key was revoked") {
 		t.Error("it says so twice")
 	}
 }
@@ -246,7 +246,7 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	path := made.header.Get("Location")
 	c.want(made, http.StatusSeeOther, path)
 	c.want(c.post(path+"/link", url.Values{}), http.StatusSeeOther, path)
-	if p := c.get(path); p.status != http.StatusOK || !strings.Contains(p.body, "Asking the network for a code") {
+	if p := c.get(path); p.status != http.StatusOK || !strings.Contains(p.body, "Requesting a code from the network") {
 		t.Errorf("status %d; the attempt is not shown", p.status)
 	}
 	if p := c.post(path+"/link/page", nil); p.status != http.StatusCreated || !strings.Contains(p.body, "https://api.example.com/link/") {
@@ -264,7 +264,7 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	}
 	s.as(postern.Owner)
 	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
-	if p := c.get(path); !strings.Contains(p.body, "It was stopped") {
+	if p := c.get(path); !strings.Contains(p.body, "The attempt was canceled") {
 		t.Error("the page does not say that the attempt was stopped")
 	}
 	other := s.device()
@@ -381,7 +381,7 @@ func TestPollsLeaveANoticeToThePerson(t *testing.T) {
 	c := newSite(t).setUp()
 	p := c.post("/devices", url.Values{"name": {"shop"}})
 	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
-	if page := c.get(p.header.Get("Location")); !strings.Contains(page.body, "The device is added") {
+	if page := c.get(p.header.Get("Location")); !strings.Contains(page.body, "The device was added") {
 		t.Error("a poll took the notice")
 	}
 }

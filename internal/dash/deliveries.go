@@ -61,16 +61,16 @@ func outcome(one postern.Delivery) string {
 	case one.Attempts == 0:
 		return "None yet"
 	case one.LastStatus != 0:
-		return "Answered " + strconv.Itoa(one.LastStatus)
+		return "HTTP " + strconv.Itoa(one.LastStatus)
 	}
-	return cmp.Or(whyAttempt(string(one.LastReason)).What, "No answer")
+	return cmp.Or(whyAttempt(string(one.LastReason)).What, "No response")
 }
 
 // theDelivery is that of the path, if it is one to the endpoint of the path.
 func (d *dash) theDelivery(r *http.Request, v visit) (gateway.DeliveryLog, error) {
 	l, err := d.g.Deliveries.Get(r.Context(), v.caller, postern.DeliveryID(r.PathValue("delivery")))
 	if err == nil && l.EndpointID != hookID(r) {
-		err = postern.Errorf(postern.NotFound, "there is no such delivery")
+		err = postern.Errorf(postern.NotFound, "this delivery does not exist")
 	}
 	return l, err
 }
@@ -103,9 +103,9 @@ func (*dash) hidden(v visit, l gateway.DeliveryLog) string {
 	case l.Body != nil:
 		return ""
 	case !v.may(postern.MessagesRead, postern.EventsRead):
-		return "Your role does not read events."
+		return "Your role cannot read events."
 	}
-	return "The body is kept no more."
+	return "The body is no longer stored."
 }
 
 // indented is JSON for reading; anything else stays as it is.
@@ -125,5 +125,5 @@ func (d *dash) retryDelivery(w http.ResponseWriter, r *http.Request, v visit) er
 	if _, err := d.g.Deliveries.Retry(r.Context(), v.caller, l.ID, nil); err != nil {
 		return err
 	}
-	return d.done(w, r, "It is tried again.", deliveryPath(l.Delivery))
+	return d.done(w, r, "The delivery is being retried.", deliveryPath(l.Delivery))
 }

@@ -31,7 +31,7 @@ func (d *dash) createDevice(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "The device is added. Link a phone to it now.", pathOf(made.Value.ID))
+	return d.done(w, r, "The device was added. Link a phone to it next.", pathOf(made.Value.ID))
 }
 
 func (d *dash) device(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -122,23 +122,23 @@ const shownAfter = 10 * time.Minute
 func why(reason string) string {
 	switch reason {
 	case "other-number", "unexpected-number":
-		return "The phone has another number than the one that was expected."
+		return "The phone has a different number than expected."
 	case "wrong-code":
-		return "The code that was entered is not the one that was shown."
+		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
-		return "The number is not known to the network."
+		return "The network does not know this number."
 	case "number-taken":
-		return "The number is linked in another workspace."
+		return "This number is already linked in another workspace."
 	case "rate-limited":
-		return "The network asks to wait before another code is made for this number."
+		return "The network limits how often a code can be requested for this number. Try again later."
 	case "not-receiving", "dial", "handshake":
 		return "The network could not be reached. Try again in a moment."
 	case "canceled":
-		return "It was stopped."
+		return "The attempt was canceled."
 	case "plan-limit":
-		return "The plan has no room for another device."
+		return "The plan's device limit is reached."
 	}
-	return "The network refused it (" + reason + ")."
+	return "The network refused the link (" + reason + ")."
 }
 
 func (d *dash) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -181,12 +181,12 @@ func (d *dash) shareLink(w http.ResponseWriter, r *http.Request, v visit) error 
 
 func (d *dash) pauseDevice(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, err := d.g.Devices.Pause(r.Context(), v.caller, deviceIn(r))
-	return d.after(w, r, err, "The device is paused. It sends and receives nothing until it is resumed.")
+	return d.after(w, r, err, "The device is paused. It sends and receives nothing until you resume it.")
 }
 
 func (d *dash) resumeDevice(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, err := d.g.Devices.Resume(r.Context(), v.caller, deviceIn(r))
-	return d.after(w, r, err, "The device is resumed.")
+	return d.after(w, r, err, "The device was resumed.")
 }
 
 func (d *dash) unlinkDevice(w http.ResponseWriter, r *http.Request, v visit) error {

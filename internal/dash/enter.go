@@ -11,7 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-const passwordHint = "At least ten characters. A few words make a good one." //nolint:gosec // what one must be
+const passwordHint = "Use at least 10 characters. A phrase of several words works well." //nolint:gosec // what one must be
 
 // enterRoutes are the ways in, which everybody may see.
 func (d *dash) enterRoutes() {
@@ -44,7 +44,7 @@ func (d *dash) setUp(w http.ResponseWriter, r *http.Request) error {
 	u, err := d.g.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
 	if wrong, ok := faults(err); ok {
 		return d.show(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
-			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "Something is missing.",
+			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "The workspace was not created.",
 			Workspace: page.Field{Value: in.Workspace, Error: wrong["workspace"]}, Email: page.Field{Value: in.Email, Error: wrong["email"]}, Password: page.Field{Error: wrong["password"]},
 		}))
 	}
@@ -74,7 +74,7 @@ func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
 	u, err := d.g.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
-		return d.showSignInAs(w, r, http.StatusUnauthorized, page.SignInView{Next: next, Email: email, Problem: "The e-mail address or the password is wrong."})
+		return d.showSignInAs(w, r, http.StatusUnauthorized, page.SignInView{Next: next, Email: email, Problem: "The email address or password is incorrect."})
 	}
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func TestEventsAreListedNewestFirstAndFollowed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/events", "No event here", "message.*")
+	c.says("/events", "No events", "message.*")
 	d := s.linked(s.workspace(), "Support")
 	s.received(d, "<script>alert(1)</script>")
 	id := s.sent(d, postern.Sent)
@@ -168,5 +168,5 @@ func TestPageThatFollowsARemovedPartOfTheLogIsLoadedAnew(t *testing.T) {
 	if p := c.want(c.get(next), http.StatusOK, ""); p.header.Get("HX-Refresh") != "true" {
 		t.Error("the page goes on as if nothing were missing")
 	}
-	c.says("/events", "No event here")
+	c.says("/events", "No events")
 }

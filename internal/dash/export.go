@@ -25,7 +25,7 @@ const (
 // Somebody reads one file at a time: each is up to 100,000 rows of work.
 func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, busy := d.exports.LoadOrStore(v.user(), true); busy {
-		return postern.Errorf(postern.RateLimited, "another file of messages is still on its way to you; wait until it is there, or cancel it")
+		return postern.Errorf(postern.RateLimited, "another export of yours is still running; wait until it finishes or cancel it")
 	}
 	defer d.exports.Delete(v.user())
 	q, err := search(r)
@@ -111,7 +111,7 @@ func (f *exported) write(list []postern.Message) error {
 	for _, m := range list {
 		if f.rows == exportRows {
 			f.full = true
-			_ = f.csv.Write([]string{fmt.Sprintf("There is more: a file has at most %d rows. Narrow the search.", exportRows)})
+			_ = f.csv.Write([]string{fmt.Sprintf("More messages match, but a file is limited to %d rows. Narrow the search.", exportRows)})
 			break
 		}
 		f.rows++

@@ -35,21 +35,21 @@ func healthWords(h gateway.Health) string {
 	case postern.DeviceLinked:
 		return strings.TrimSuffix("A phone was linked: "+h.Number, ": ")
 	case postern.DeviceConnected:
-		return "The session is live."
+		return "The device connected."
 	case postern.DeviceDisconnected:
-		return "The session was lost; it is tried again."
+		return "The connection was lost. Postern is reconnecting."
 	case postern.DeviceRestricted:
-		return "The network restricts the account."
+		return "The network restricted the account."
 	case postern.DeviceLoggedOutEv:
-		return "The link was removed by the network or on the phone."
+		return "The device was logged out by the network or on the phone."
 	case postern.DeviceBanned:
-		return "The network has banned the account."
+		return "The network banned the account."
 	case postern.DeviceConflict:
 		return "The session was opened elsewhere."
 	case postern.DeviceUnlinked:
-		return "The phone was unlinked here."
+		return "The phone was unlinked in Postern."
 	case postern.DevicePaused:
-		return "It was paused."
+		return "The device was paused."
 	}
 	return ""
 }
@@ -63,5 +63,5 @@ func (d *dash) deviceHealth(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusOK, page.DeviceHealth(d.frame(r, v, "Health of a device", "/devices"), page.DeviceHealthView{Device: deviceOf(one), Health: h}))
+	return d.show(w, r, http.StatusOK, page.DeviceHealth(d.frame(r, v, "Health history", "/devices"), page.DeviceHealthView{Device: deviceOf(one), Health: h}))
 }

@@ -99,5 +99,5 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 // joined shows the workspace that somebody has joined.
 func (d *dash) joined(w http.ResponseWriter, r *http.Request, ws postern.WorkspaceID) error {
 	d.sessions.Put(r.Context(), keyWorkspace, string(ws))
-	return d.done(w, r, "Welcome: you belong to this workspace now.", "/")
+	return d.done(w, r, "Welcome! You are now a member of this workspace.", "/")
 }

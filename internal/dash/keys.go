@@ -75,12 +75,12 @@ func (d *dash) showKeyForm(w http.ResponseWriter, r *http.Request, v visit, stat
 // scopeChoices are all scopes, some of them chosen.
 func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 	about := map[postern.Scope]string{
-		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause and remove devices.",
-		postern.MessagesRead: "Read messages and what became of them.", postern.MessagesWrite: "Send messages.",
+		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause, and delete devices.",
+		postern.MessagesRead: "Read messages and their status.", postern.MessagesWrite: "Send messages.",
 		postern.ContactsRead: "See contacts.", postern.ContactsWrite: "Change contacts.",
-		postern.WebhooksRead: "See webhooks and their deliveries.", postern.WebhooksWrite: "Register and change webhooks.",
-		postern.EventsRead: "Read the log of events.", postern.UsageRead: "See what is used of the plan.",
-		postern.SandboxWrite: "Play the phone in the sandbox.",
+		postern.WebhooksRead: "See webhooks and their deliveries.", postern.WebhooksWrite: "Create and change webhooks.",
+		postern.EventsRead: "Read the event log.", postern.UsageRead: "See plan usage and limits.",
+		postern.SandboxWrite: "Control simulated phones in the sandbox.",
 	}
 	for _, s := range postern.Scopes() {
 		list = append(list, page.ScopeChoice{Name: string(s), Text: about[s], Chosen: slices.Contains(chosen, s)})
@@ -97,7 +97,7 @@ func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	if wrong, ok := faults(err); ok {
 		return d.showKeyForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
 			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
-			Scopes: scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"), Problem: "The key was not made.",
+			Scopes: scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"), Problem: "The key was not created.",
 		})
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func duration(pointer, text string) (time.Duration, error) {
 	}
 	t, err := time.ParseDuration(text)
 	if err != nil || t < 0 || t > maxLife {
-		return 0, postern.Invalid(pointer, "choose one of the times")
+		return 0, postern.Invalid(pointer, "choose one of the listed times")
 	}
 	return t, nil
 }
@@ -151,5 +151,5 @@ func (d *dash) revokeKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err := d.g.Keys.Revoke(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
 		return err
 	}
-	return d.done(w, r, "The key is revoked. Requests with it are refused from now on.", "/keys")
+	return d.done(w, r, "The key was revoked. Requests with it are now refused.", "/keys")
 }

@@ -22,7 +22,7 @@ func (d *dash) mailInvitation(r *http.Request, v visit, i postern.Invitation, to
 	ctx := context.WithoutCancel(r.Context()) // a browser that leaves takes neither along
 	err := d.mail.Send(ctx, mail.Message{
 		To: i.Email, Subject: "Invitation to " + i.Workspace,
-		Text: fmt.Sprintf("%s invites you to the workspace “%s”, with the role: %s.\n\nJoin by this link:\n%s\n\nIt works once, until %s, and only for %s.\nIf you did not expect it, do nothing.\n\nPostern at %s\n",
+		Text: fmt.Sprintf("%s invited you to the workspace “%s” with the role “%s”.\n\nTo join, open this link:\n%s\n\nThe link works once, until %s, and only for %s.\nIf you did not expect this invitation, you can ignore it.\n\nPostern at %s\n",
 			i.Inviter, i.Workspace, i.Role, d.joinLink(token), i.ExpiresAt.Std().Format(mailTime), i.Email, d.base),
 	})
 	if err == nil {
@@ -36,7 +36,7 @@ func (d *dash) mailInvitation(r *http.Request, v visit, i postern.Invitation, to
 	if refused, ok := errors.AsType[*mail.RefusedError](err); ok {
 		return postern.Invalid("/email", "%s", refused)
 	}
-	return postern.Errorf(postern.Unavailable, "the mail server did not take the mail, so nobody was invited; the server's log says why")
+	return postern.Errorf(postern.Unavailable, "the mail server did not accept the invitation, so it was not created; the reason is in the server's log")
 }
 
 func (d *dash) showForgotten(w http.ResponseWriter, r *http.Request) error {
@@ -84,7 +84,7 @@ func (d *dash) mailPassword(ctx context.Context, address, email string) error {
 		return err
 	}
 	return d.mail.Send(ctx, mail.Message{
-		To: email, Subject: "A new password",
-		Text: fmt.Sprintf("Somebody asked for a new password for %s.\n\nChoose one by this link, within an hour:\n%s\n\nIt works once. If it was not you, do nothing: your password stays as it is.\n\nPostern at %s\n", email, d.joinLink(token), d.base),
+		To: email, Subject: "Reset your password",
+		Text: fmt.Sprintf("Somebody requested a new password for %s.\n\nTo set one, open this link within one hour:\n%s\n\nThe link works once. If you did not request it, you can ignore this email. Your password stays the same.\n\nPostern at %s\n", email, d.joinLink(token), d.base),
 	})
 }

@@ -39,7 +39,7 @@ func (d *dash) message(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func writer(source string) string {
 	known := map[string]string{
-		postern.FromAPI: "The API, or somebody in this dashboard", postern.FromPhone: "The account, on its phone", "companion": "The account, on another linked device",
+		postern.FromAPI: "API or dashboard", postern.FromPhone: "The account's phone", "companion": "Another linked device of the account",
 		postern.FromContact: "The contact",
 	}
 	if s, ok := known[source]; ok {
@@ -68,21 +68,21 @@ func way(m postern.Message) []page.WayStep {
 	case m.Direction == postern.Inbound:
 		return arrived(m, "Sent by the contact")
 	case m.Source != postern.FromAPI:
-		return arrived(m, "Sent by the account, not from here")
+		return arrived(m, "Sent by the account outside Postern")
 	}
-	list := []page.WayStep{{Title: "Accepted", Text: "It is kept here, and counts against the plan.", At: m.CreatedAt.Std(), Kind: "done"}}
+	list := []page.WayStep{{Title: "Accepted", Text: "The message was stored and counts toward the plan.", At: m.CreatedAt.Std(), Kind: "done"}}
 	switch m.Status {
 	case postern.Failed:
 		return append(append(list, passed(m)...), failed(m))
 	case postern.Expired:
 		return append(list, page.WayStep{
-			Title: "Expired", Text: "Its time was over before it could be sent. Nothing has left, and it does not count against the plan.",
-			Do: "Look whether the device is connected, then send it again.", At: m.ExpiresAt.Std(), Kind: "bad",
+			Title: "Expired", Text: "The message expired before it could be sent. It does not count toward the plan.",
+			Do: "Check that the device is connected, then send the message again.", At: m.ExpiresAt.Std(), Kind: "bad",
 		})
 	case postern.Queued:
-		list = append(list, page.WayStep{Title: "Waits to be sent", Text: "The device sends one after the other, at its pace, as soon as it is connected.", Kind: "now"})
+		list = append(list, page.WayStep{Title: "Queued", Text: "The device sends its messages one at a time while it is connected.", Kind: "now"})
 	case postern.Sending:
-		list = append(list, page.WayStep{Title: "Is being sent", Text: "It has left for the network, which has not answered yet. Without an answer it is sent again, and arrives once.", Kind: "now"})
+		list = append(list, page.WayStep{Title: "Sending", Text: "The message was handed to the network, which has not confirmed it yet. If no confirmation arrives, Postern sends it again. The recipient gets it once.", Kind: "now"})
 	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed says it
 	}
 	return append(append(list, passed(m)...), ahead(m)...)
@@ -93,7 +93,7 @@ func arrived(m postern.Message, sent string) (list []page.WayStep) {
 	if m.SentAt != 0 {
 		list = append(list, page.WayStep{Title: sent, At: m.SentAt.Std(), Kind: "done"})
 	}
-	return append(list, page.WayStep{Title: "Recorded here", Text: "Webhooks that ask for it get the event from this moment on.", At: m.CreatedAt.Std(), Kind: "done"})
+	return append(list, page.WayStep{Title: "Recorded", Text: "The event was queued for the webhooks that subscribe to it.", At: m.CreatedAt.Std(), Kind: "done"})
 }
 
 // passed are the stations that the network has told of.
@@ -124,9 +124,9 @@ type station struct {
 
 func stations(m postern.Message) []station {
 	return []station{
-		{"Sent", "The network took it.", m.SentAt},
-		{"Delivered", "It is on the recipient's phone.", m.DeliveredAt},
-		{"Read", "The recipient has opened it.", m.ReadAt},
+		{"Sent", "The network accepted the message.", m.SentAt},
+		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
+		{"Read", "The recipient read the message.", m.ReadAt},
 	}
 }
 
@@ -137,12 +137,12 @@ func failed(m postern.Message) page.WayStep {
 		return s
 	}
 	known := map[postern.FailureCode]page.Why{
-		postern.RecipientNotFound: {What: "The number is not on the network.", Do: "Check the number and its country's code."},
-		postern.RestrictedSender:  {What: "The network does not let this account write to people who never wrote to it.", Do: "Wait until the restriction ends, and let people write first."},
-		postern.NetworkRejected:   {What: "The network refused it.", Do: "If it refuses others too, look at the account on its phone: it may be restricted."},
-		postern.EncryptionFailed:  {What: "It could not be encrypted for the recipient's phone.", Do: "Send it again in a few minutes."},
-		postern.DeviceLoggedOut:   {What: "The device's link was removed before it was sent.", Do: "Link the phone again, then send it again."},
-		postern.Unconfirmed:       {What: "It left, but the network never confirmed it. It may have arrived.", Do: "Ask before you send it again, or the recipient may get it twice."},
+		postern.RecipientNotFound: {What: "The number is not on the network.", Do: "Check the number and its country code."},
+		postern.RestrictedSender:  {What: "The network does not let this account write to people who have never written to it.", Do: "Wait until the restriction ends, and let people write to you first."},
+		postern.NetworkRejected:   {What: "The network refused the message.", Do: "If other messages are refused too, check the account on its phone. It may be restricted."},
+		postern.EncryptionFailed:  {What: "The message could not be encrypted for the recipient's phone.", Do: "Send the message again in a few minutes."},
+		postern.DeviceLoggedOut:   {What: "The device was logged out before the message was sent.", Do: "Link the phone again, then send the message again."},
+		postern.Unconfirmed:       {What: "The message was sent, but the network never confirmed it. It may have been delivered.", Do: "Check with the recipient before you send it again. Otherwise they may get it twice."},
 	}
 	why, ok := known[m.Error.Code]
 	if !ok {

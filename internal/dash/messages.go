@@ -39,7 +39,7 @@ func (d *dash) ours(pattern string, serve func(http.ResponseWriter, *http.Reques
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		err := serve(w, r, v)
 		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
-			return postern.Errorf(postern.NotFound, "there is no such message or device, or it is gone")
+			return postern.Errorf(postern.NotFound, "this message or device does not exist or was deleted")
 		}
 		return err
 	}, scopes...)
@@ -61,7 +61,7 @@ func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
 		case reason != postern.NotFound && reason != postern.ResourceNotAllowed:
 			return missing
 		}
-		err = postern.Invalid("/q", "there is no such message")
+		err = postern.Invalid("/q", "no message has this ID")
 	}
 	return d.showMessages(w, r, v, q, view, err)
 }
@@ -107,7 +107,7 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	if find := tidied(r.FormValue("q")); find != "" {
 		var ok bool
 		if q.ChatID, ok = gateway.ChatOf(find); !ok {
-			err = postern.Invalid("/q", "write a number with + and the country's code, or the id of a message")
+			err = postern.Invalid("/q", "enter a phone number with + and the country code, or a message ID")
 		}
 	}
 	return q, err

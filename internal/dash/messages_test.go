@@ -96,7 +96,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/messages", "No message yet")
+	c.says("/messages", "No messages yet")
 	d, e := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Sales")
 	in := s.comes(d, contact, "Ada", "the inbound one")
 	s.comes(e, "+4915550002222", "", "another one")
@@ -120,7 +120,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 			}
 		}
 	}
-	c.says("/messages?status=expired", "Nothing found")
+	c.says("/messages?status=expired", "No messages found")
 	c.want(c.get("/messages?q="+string(out)), http.StatusSeeOther, "/messages/"+string(out))
 	c.want(c.get("/messages?q=+"+string(in.ID)+"+"), http.StatusSeeOther, "/messages/"+string(in.ID))
 	for _, wrong := range []string{"msg_none", "hello", "+12", "<script>", strings.Repeat("1", 5000)} {
@@ -184,9 +184,9 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	c.says("/messages/chats", "Add a device first")
-	c.says("/messages/new", "No device to send with")
+	c.says("/messages/new", "No device to send from")
 	d := s.connected(s.workspace(), "Support")
-	c.says("/messages/chats", "No conversation yet")
+	c.says("/messages/chats", "No conversations yet")
 	s.comes(d, contact, "Ada", "Hello, are you there?")
 	talk := "/messages/chats/" + string(d.ID) + "/" + contact
 	c.says("/messages/chats?device="+string(d.ID), "Ada", "Hello, are you there?", `href="`+talk+`"`)
@@ -206,7 +206,7 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	if p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {""}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "needs a text") {
 		t.Errorf("an empty answer is answered %d", p.status)
 	}
-	c.says("/messages/chats/"+string(d.ID)+"/+15559999999", "No message yet") // one may begin
+	c.says("/messages/chats/"+string(d.ID)+"/+15559999999", "No messages yet") // one may begin
 	c.want(c.get("/messages/chats/"+string(d.ID)+"/nobody"), http.StatusNotFound, "")
 }
 
@@ -242,7 +242,7 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 		t.Errorf("%d units are spent, want 1 (%v)", usage.Messages.Used, err)
 	}
 	form.Set("body", "another text under the same key")
-	if p := c.post("/messages", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Press Send once more") || strings.Contains(p.body, form.Get("key")) {
+	if p := c.post("/messages", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Press Send again") || strings.Contains(p.body, form.Get("key")) {
 		t.Errorf("another message from the same form is answered %d", p.status)
 	}
 }
@@ -260,7 +260,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		to, body string
 		say      string
 	}{
-		"number":    {d.ID, "12", "hello <b>", "Write a number with +"},
+		"number":    {d.ID, "12", "hello <b>", "Enter a phone number with +"},
 		"text":      {d.ID, contact, "", "needs a text"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
 		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
@@ -294,17 +294,17 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	id := c.sends(d, contact, "hello")
 	own := "/messages/" + string(id)
-	c.says(own, "The message is accepted.", "Accepted", "Waits to be sent", "Not yet", "Given up, unless sent before", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
+	c.says(own, "The message was accepted.", "Accepted", "The device sends its messages one at a time", "Not yet", "Expires", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
 	if ok, err := s.db.Outbox.MarkSending(t.Context(), id); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	c.says(own, "Is being sent")
+	c.says(own, "The message was handed to the network")
 	s.ends(id, postern.Sent, "")
-	c.says(own, "The network took it.", "Delivered")
-	c.saysNot(own, "Given up")
+	c.says(own, "The network accepted the message.", "Delivered")
+	c.saysNot(own, "Expires")
 	for code, text := range map[postern.FailureCode]string{
-		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never wrote to it", postern.NetworkRejected: "refused it", postern.EncryptionFailed: "encrypted",
-		postern.DeviceLoggedOut: "link was removed", postern.Unconfirmed: "may have arrived", "SOMETHING_NEW": "SOMETHING_NEW",
+		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never written to it", postern.NetworkRejected: "refused the message", postern.EncryptionFailed: "encrypted",
+		postern.DeviceLoggedOut: "was logged out before", postern.Unconfirmed: "may have been delivered", "SOMETHING_NEW": "SOMETHING_NEW",
 	} {
 		id := c.sends(d, contact, "hello")
 		s.ends(id, postern.Failed, code)
@@ -315,9 +315,9 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	}
 	expired := c.sends(d, contact, "hello")
 	s.ends(expired, postern.Expired, "")
-	c.says("/messages/"+string(expired), "Its time was over")
+	c.says("/messages/"+string(expired), "expired before it could be sent")
 	in := s.comes(d, contact, "Ada", "hi")
-	c.says("/messages/"+string(in.ID), "Sent by the contact", "Recorded here", "Ada")
+	c.says("/messages/"+string(in.ID), "Sent by the contact", "Recorded", "Ada")
 }
 
 func TestTextsOfContactsStayText(t *testing.T) {

@@ -34,10 +34,13 @@ func (d *dash) operatorRoutes() {
 }
 
 // operator serves a page to operators, whatever their workspace is. To all others
-// there is no such page.
+// this page does not exist.
 func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		actor, err := d.g.Operators.Actor(r.Context(), user, d.address(r))
+		if postern.ReasonOf(err) == postern.NotFound {
+			return errNoPage
+		}
 		if err != nil {
 			return err
 		}
@@ -68,23 +71,23 @@ func (d *dash) system(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func queueTiles(s gateway.System) []page.Tile {
-	queued := page.Tile{Label: "Messages to send", Value: num(s.Queued), Note: num(s.Sending) + " of them are with the network"}
+	queued := page.Tile{Label: "Messages to send", Value: num(s.Queued), Note: num(s.Sending) + " being sent"}
 	if s.Queued == 0 {
-		queued.Note = "none waits"
+		queued.Note = "none queued"
 	}
 	if s.Queued >= gateway.MessagesCounted {
 		queued.Value += " or more"
 	}
-	oldest := page.Tile{Label: "Oldest due delivery", Value: "–", Note: "none is due"}
+	oldest := page.Tile{Label: "Oldest due delivery", Value: "–", Note: "none due"}
 	if s.OldestDue != 0 {
-		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "since it should have been sent"
+		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "overdue"
 	}
-	waiting := page.Tile{Label: "Deliveries that wait", Value: num(s.Waiting), Note: num(s.Due) + " due, of active webhooks"}
+	waiting := page.Tile{Label: "Pending deliveries", Value: num(s.Waiting), Note: num(s.Due) + " due, active webhooks only"}
 	if s.Waiting >= gateway.DeliveriesCounted {
 		waiting.Value += " or more"
 	}
 	if s.Due >= gateway.DeliveriesCounted {
-		waiting.Note = num(s.Due) + " or more due, of active webhooks"
+		waiting.Note = num(s.Due) + " or more due, active webhooks only"
 	}
 	var dead int64
 	for _, h := range s.Attempts {
@@ -94,18 +97,18 @@ func queueTiles(s gateway.System) []page.Tile {
 		queued,
 		waiting,
 		oldest,
-		{Label: "Deliveries given up", Value: num(dead), Note: "in the last 24 hours"},
+		{Label: "Exhausted deliveries", Value: num(dead), Note: "in the last 24 hours"},
 	}
 }
 
 func (d *dash) serverTiles(s gateway.System) []page.Tile {
-	list := []page.Tile{{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)}, {Label: "Nodes", Value: "1", Note: "one server works on a database"}}
+	list := []page.Tile{{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)}, {Label: "Nodes", Value: "1", Note: "one server per database"}}
 	if d.server == nil {
 		return list
 	}
 	me := d.server()
-	return append([]page.Tile{{Label: "Version", Value: me.Version}, {Label: "Up for", Value: ageWords(s.Now.Std().Sub(me.Started))}}, append(list,
-		page.Tile{Label: "Memory", Value: bytesWords(me.Memory), Note: "resident"},
+	return append([]page.Tile{{Label: "Version", Value: me.Version}, {Label: "Uptime", Value: ageWords(s.Now.Std().Sub(me.Started))}}, append(list,
+		page.Tile{Label: "Memory", Value: bytesWords(me.Memory), Note: "resident set"},
 		page.Tile{Label: "Goroutines", Value: number(me.Goroutines)})...)
 }
 

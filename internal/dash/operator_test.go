@@ -102,7 +102,7 @@ func TestOperatorSeesTheServer(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	c.sends(d, "+15551234567", "a text that is nobody's business")
 	c.sends(d, "+15551234567", "another")
-	p := c.says("/operator", "SQLite 3.", "Messages to send", ">2<", "Connected", "Deliveries that wait", `hx-get="/operator"`)
+	p := c.says("/operator", "SQLite 3.", "Messages to send", ">2<", "Connected", "Pending deliveries", `hx-get="/operator"`)
 	if strings.Contains(p.body, "nobody&#39;s business") || strings.Contains(p.body, "Goroutines") {
 		t.Error("it shows a text, or figures that nobody gave it")
 	}
@@ -119,11 +119,11 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	first, second := s.connected(ws.ID, "The first"), s.connected(ws.ID, "The second")
 	path := "/operator/workspaces/" + string(ws.ID)
 	c.says("/operator/workspaces?q=TEN", "tenant", "Growth", "2 of 5")
-	c.says(path, "tenant", "The first", "The second", "Nobody belongs to it.", `value="growth" checked`)
+	c.says(path, "tenant", "The first", "The second", "No members.", `value="growth" checked`)
 
 	small := url.Values{"plan": {"free"}}
 	p := c.want(c.post(path+"/plan", small), http.StatusOK, "")
-	c.sees(p, "1 device is paused", "Its API keys are refused", "The second", `name="confirm" value="1 true"`, `name="plan" value="free"`)
+	c.sees(p, "1 device will be paused", "API keys will be refused", "The second", `name="confirm" value="1 true"`, `name="plan" value="free"`)
 	if strings.Contains(p.body, "The first") || s.plan(ws.ID) != "growth" {
 		t.Error("it names a device that stays, or did not wait for the answer")
 	}
@@ -131,7 +131,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	c.want(c.post(path+"/plan", small), http.StatusOK, "")
 	small.Set("confirm", "1 true")
 	c.want(c.post(path+"/plan", small), http.StatusSeeOther, path)
-	c.says(path, "The plan is Free now.", "Changed the plan", email, "Paused", "plan-limit")
+	c.says(path, "The plan is now Free.", "Changed the plan", email, "Paused", "plan-limit")
 	if s.status(first) != postern.Connected || s.status(second) != postern.Paused || s.plan(ws.ID) != "free" {
 		t.Errorf("the devices are %s and %s", s.status(first), s.status(second))
 	}
@@ -191,7 +191,7 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 		}
 	}
 	p := c.want(c.post(path+"/limits", url.Values{"devices": {"0"}, "messages": {"5"}}), http.StatusOK, "")
-	c.sees(p, "1 device is paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`, `name="confirm" value="1 false"`)
+	c.sees(p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`, `name="confirm" value="1 false"`)
 	c.want(c.post(path+"/limits", url.Values{}), http.StatusSeeOther, path)
 	if l := limits(); l != (postern.Limits{}) {
 		t.Errorf("after all are given back the figures are %+v", l)
@@ -277,7 +277,7 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 				t.Errorf("the cursor %s of %s is answered %d", after, path, p.status)
 			}
 		}
-		c.says(path+"?q=%00%25%5C_", "There is no such")
+		c.says(path+"?q=%00%25%5C_", "found.")
 	}
 	c.says("/operator/people?q="+email, "team 000, team 001, and 49 more")
 	one := "/operator/workspaces/" + string(s.workspace())

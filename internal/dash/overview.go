@@ -37,7 +37,7 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view.Tiles = append([]page.Tile{
 		{Label: "Messages sent this month", Value: number(usage.Messages.Used), Note: "of " + number(usage.Messages.Limit)},
-		{Label: "Devices linked", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
+		{Label: "Linked devices", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
 	}, view.Tiles...)
 	return d.show(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
 }
@@ -63,10 +63,10 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 		return ""
 	}
 	return []page.Step{
-		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
+		{Title: "Add a device and link a phone", Text: "The device page shows a code to scan with the phone. In the sandbox, a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
 		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
-		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent},
-		{Title: "Add a webhook", Text: "What happens is posted to your backend, signed.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
+		{Title: "Send a message", Text: "Write one here, or send it from your backend with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent},
+		{Title: "Add a webhook", Text: "Postern posts signed events to your backend.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
 	}, nil
 }
 
@@ -115,7 +115,7 @@ func (d *dash) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 
 // metersOf are what is used of the plan.
 func metersOf(v visit, u gateway.Usage, hooks gateway.Used) []page.Meter {
-	list := []page.Meter{meter("Messages this month", u.Messages), meter("Devices linked", u.Devices)}
+	list := []page.Meter{meter("Messages this month", u.Messages), meter("Linked devices", u.Devices)}
 	if v.may(postern.WebhooksRead) && v.caller.Plan.API {
 		list = append(list, meter("Webhooks", hooks))
 	}
@@ -129,9 +129,9 @@ func meter(label string, u gateway.Used) page.Meter {
 	m := page.Meter{Label: label, Words: number(u.Used) + " of " + number(u.Limit), Used: u.Used, Limit: u.Limit}
 	switch {
 	case u.Used >= u.Limit:
-		m.Note = "All of it is used."
+		m.Note = "Limit reached."
 	case u.Used*100 >= u.Limit*nearly:
-		m.Note = "Nearly all of it is used."
+		m.Note = "Almost at the limit."
 	}
 	return m
 }
@@ -169,18 +169,18 @@ func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 	list := []page.Tile{
-		{Label: "Devices linked at a time", Value: number(p.Devices)},
-		{Label: "Messages sent in a month", Value: number(p.Messages), Note: "UTC calendar months"},
-		{Label: "REST API and webhooks", Value: "Not in this plan"},
+		{Label: "Linked devices", Value: number(p.Devices)},
+		{Label: "Messages per month", Value: number(p.Messages), Note: "UTC calendar months"},
+		{Label: "REST API and webhooks", Value: "Not included"},
 	}
 	if p.API {
-		list[2].Value = "Yes"
+		list[2].Value = "Included"
 		list = append(list,
-			page.Tile{Label: "Requests a minute", Value: number(p.RequestsPerMinute), Note: "of each key, and of the workspace"},
+			page.Tile{Label: "Requests per minute", Value: number(p.RequestsPerMinute), Note: "per key and for the workspace"},
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
-			page.Tile{Label: "First attempts of deliveries a minute", Value: number(p.FirstAttempts)})
+			page.Tile{Label: "First delivery attempts per minute", Value: number(p.FirstAttempts)})
 	}
-	return append(list, page.Tile{Label: "Messages are kept", Value: timeWords(kept.Messages)}, page.Tile{Label: "Events are kept", Value: timeWords(kept.Events)}, page.Tile{Label: "The audit log is kept", Value: timeWords(kept.Audit)})
+	return append(list, page.Tile{Label: "Message retention", Value: timeWords(kept.Messages)}, page.Tile{Label: "Event retention", Value: timeWords(kept.Events)}, page.Tile{Label: "Audit log retention", Value: timeWords(kept.Audit)})
 }
 
 // timeWords writes a time as days, or as what it is when it is not whole days.
@@ -195,16 +195,16 @@ func timeWords(t time.Duration) string {
 // outcomes says what happens at each limit.
 func outcomes(p postern.Plan) []page.Tile {
 	list := []page.Tile{
-		{Label: "Messages", Value: "A message more is refused (403, quota-exhausted) until the month ends. What comes in is still received, and events and webhooks go on. A message that provably never left is not counted."},
-		{Label: "Devices", Value: "An attempt to link another phone is refused (403, device-limit) until a device is unlinked or deleted. A smaller plan pauses the devices that were linked last; they keep their link."},
+		{Label: "Messages", Value: "New messages are refused (403, quota-exhausted) until the month ends. Inbound messages, events, and webhooks continue. Messages that provably were never sent are not counted."},
+		{Label: "Devices", Value: "Linking another phone is refused (403, device-limit) until you unlink or delete a device. A smaller plan pauses the most recently linked devices. They stay linked."},
 	}
 	if p.API {
 		list = append(list,
-			page.Tile{Label: "Requests", Value: "A request more is refused (429, rate-limited) with the time after which to try again."},
-			page.Tile{Label: "Webhooks", Value: "Another webhook is refused (403, endpoint-limit) until one is deleted."},
-			page.Tile{Label: "Deliveries", Value: "First attempts beyond the number wait for the next minute. Nothing is lost."})
+			page.Tile{Label: "Requests", Value: "Further requests are refused (429, rate-limited). The response says when to try again."},
+			page.Tile{Label: "Webhooks", Value: "Adding a webhook is refused (403, endpoint-limit) until you delete one."},
+			page.Tile{Label: "Deliveries", Value: "First attempts beyond the limit wait for the next minute. Nothing is lost."})
 	} else {
-		list = append(list, page.Tile{Label: "REST API and webhooks", Value: "Requests are refused, and webhooks are paused. With a plan that has them they catch up, up to 72 hours back."})
+		list = append(list, page.Tile{Label: "REST API and webhooks", Value: "Requests are refused and webhooks are paused. On a plan with the API, webhooks catch up on events from the last 72 hours."})
 	}
-	return append(list, page.Tile{Label: "What is kept", Value: "Messages and events that are older are removed. What is still to be sent or delivered stays until it is."})
+	return append(list, page.Tile{Label: "Retention", Value: "Older messages and events are deleted. Anything still to be sent or delivered is kept until it is."})
 }

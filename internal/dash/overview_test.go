@@ -82,7 +82,7 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/", "0 messages were sent", "nothing was sent", "0 of 1")
+	c.says("/", "0 messages were sent", "Nothing was sent in", "0 of 1")
 	d := s.linked(s.workspace(), "Support")
 	e, _ := c.addWebhook(hookURL)
 	s.activate(e)
@@ -100,8 +100,8 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	}
 	s.received(s.linked(other.ID, "Theirs"), "not yours")
 	for path, words := range map[string]string{"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours"} {
-		p := c.says(path, "In "+words+" 3 messages were sent, 2 received and 1 failed.", "In "+words+" 2 of 3 messages sent arrived: 66.6%.",
-			"In "+words+" 2 attempts succeeded and 1 failed: 66.6%.", "an attempt took 42 ms in the mean, and the slowest 42 ms", "4 of ", "<bdi>66.6%</bdi>")
+		p := c.says(path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.", "In "+words+", 2 of 3 sent messages reached the recipient (66.6%).",
+			"In "+words+", 2 attempts succeeded and 1 failed (66.6% success rate).", "an attempt took 42 ms on average. The slowest took 42 ms", "4 of ", "<bdi>66.6%</bdi>")
 		for id, want := range map[string]string{"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]"} {
 			if got := fmt.Sprint(cells(t, p.body, id)); got != want && time.Now().Minute() > 0 {
 				t.Errorf("%s: the last row of %s is %s, want %s", path, id, got, want)
@@ -166,11 +166,11 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	for range 4 {
 		s.sent(d, postern.Sent)
 	}
-	c.says("/usage", "4 of 4", "All of it is used.", `value="4"`)
+	c.says("/usage", "4 of 4", "Limit reached.", `value="4"`)
 	if err := s.g.Operators.SetPlan(t.Context(), gateway.Operator(), s.workspace(), "free"); err != nil {
 		t.Fatal(err)
 	}
-	if p := c.says("/usage", "Free", "Not in this plan"); strings.Contains(p.body, "Requests a minute") {
+	if p := c.says("/usage", "Free", "Not included"); strings.Contains(p.body, "Requests per minute") {
 		t.Error("a plan without an API has a number of requests")
 	}
 }

@@ -55,8 +55,8 @@ func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, statu
 // roleChoices are the roles that a member may give.
 func roleChoices(mine postern.Role) (list []page.Choice) {
 	about := map[postern.Role]string{
-		postern.Owner: "everything, and makes owners", postern.Admin: "also invites and removes people",
-		postern.Developer: "also changes things, and makes API keys", postern.Viewer: "sees devices, messages and webhooks, and changes nothing",
+		postern.Owner: "full access, including managing owners", postern.Admin: "everything a developer can do, and manages members",
+		postern.Developer: "sends messages, changes devices and webhooks, and creates API keys", postern.Viewer: "sees devices, messages, and webhooks, but cannot change them",
 	}
 	for _, role := range postern.Roles() {
 		if mine.Invites(role) {
@@ -74,16 +74,16 @@ func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	if wrong, ok := faults(err); ok {
 		return d.showPeople(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
-			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"], Problem: "Nobody was invited.",
+			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"], Problem: "The invitation was not created.",
 		})
 	}
 	if err != nil {
 		return err
 	}
 	if in.ByMail {
-		return d.done(w, r, "The invitation is on its way to "+i.Email+".", "/people")
+		return d.done(w, r, "The invitation was sent to "+i.Email+".", "/people")
 	}
-	return d.show(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "The invitation is made", "/people"), page.InvitationShownView{
+	return d.show(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "Invitation created", "/people"), page.InvitationShownView{
 		Email: i.Email, Role: word(string(i.Role)), Link: d.joinLink(token), Expires: i.ExpiresAt.Std(),
 	}))
 }
@@ -92,19 +92,19 @@ func (d *dash) revokeInvitation(w http.ResponseWriter, r *http.Request, v visit)
 	if err := d.g.Invitations.Revoke(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
 		return err
 	}
-	return d.done(w, r, "The invitation is revoked. Its link lets nobody in.", "/people")
+	return d.done(w, r, "The invitation was revoked. Its link no longer works.", "/people")
 }
 
 func (d *dash) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
 	err := d.g.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
-	return d.changed(w, r, v, id, err, "The role is changed.")
+	return d.changed(w, r, v, id, err, "The role was changed.")
 }
 
 func (d *dash) removeMember(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
 	err := d.g.Members.Remove(r.Context(), v.actor, v.workspace(), id)
-	return d.changed(w, r, v, id, err, "They do not belong to this workspace any longer.")
+	return d.changed(w, r, v, id, err, "The member was removed.")
 }
 
 // changed follows a change of a member. Who has changed the own role may not be
@@ -117,7 +117,7 @@ func (d *dash) changed(w http.ResponseWriter, r *http.Request, v visit, id poste
 		return err
 	}
 	if id == v.user() {
-		return d.done(w, r, "Your place in the workspace is changed.", "/")
+		return d.done(w, r, "Your membership was changed.", "/")
 	}
 	return d.done(w, r, notice, "/people")
 }

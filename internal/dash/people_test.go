@@ -68,7 +68,7 @@ func TestFromAnInvitationToAMember(t *testing.T) {
 	}
 	bob = s.joins(link)
 	p = bob.want(bob.get("/"), http.StatusOK, "")
-	bob.sees(p, "acme", "you belong to this workspace now")
+	bob.sees(p, "acme", "You are now a member of this workspace")
 	if strings.Contains(p.body, `href="/people"`) {
 		t.Error("a viewer is shown the way to the people")
 	}
@@ -82,9 +82,9 @@ func TestFromAnInvitationToAMember(t *testing.T) {
 	ada.want(ada.post(id+"/role", url.Values{"role": {"developer"}}), http.StatusSeeOther, "/people")
 	bob.want(bob.get("/keys"), http.StatusOK, "")
 	ada.want(ada.post(id+"/remove", nil), http.StatusSeeOther, "/people")
-	bob.sees(bob.want(bob.get("/devices"), http.StatusForbidden, ""), "You belong to no workspace any more")
+	bob.sees(bob.want(bob.get("/devices"), http.StatusForbidden, ""), "You are no longer a member of any workspace")
 	bob.want(bob.get("/devices"), http.StatusSeeOther, "/signin?next=%2Fdevices")
-	ada.sees(ada.want(ada.get("/people/audit"), http.StatusOK, ""), "Invited", guest+" as viewer", "Joined", "Changed the role to developer", "Removed from the workspace", email, "192.0.2.1")
+	ada.sees(ada.want(ada.get("/people/audit"), http.StatusOK, ""), "Invited", guest+" as viewer", "Joined", "Changed the role to developer", "Removed a member", email, "192.0.2.1")
 }
 
 // T17: every link that is over, or another's, is refused, and no form gives a role.

@@ -37,7 +37,7 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 	for _, kind := range gateway.SandboxFaults() {
 		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
 	}
-	return d.show(w, r, status, page.Phone(d.frame(r, v, "The simulated phone", "/devices"), view))
+	return d.show(w, r, status, page.Phone(d.frame(r, v, "Simulated phone", "/devices"), view))
 }
 
 const (
@@ -55,10 +55,10 @@ func (d *dash) contactWrites(w http.ResponseWriter, r *http.Request, v visit) er
 	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
 	if wrong, ok := faults(err); ok {
 		return d.showPhone(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
-			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "Nothing was sent.",
+			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "The message was not sent.",
 		})
 	}
-	return d.toPhone(w, r, err, "The contact has written to the device.")
+	return d.toPhone(w, r, err, "The contact's message was sent.")
 }
 
 func (d *dash) toPhone(w http.ResponseWriter, r *http.Request, err error, notice string) error {
@@ -69,11 +69,11 @@ func (d *dash) toPhone(w http.ResponseWriter, r *http.Request, err error, notice
 }
 
 func (d *dash) messageArrives(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.confirms(w, r, v, postern.Delivered, "The message has arrived at the contact's phone.")
+	return d.confirms(w, r, v, postern.Delivered, "The message was delivered to the contact.")
 }
 
 func (d *dash) contactReads(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.confirms(w, r, v, postern.Read, "The contact has read the message.")
+	return d.confirms(w, r, v, postern.Read, "The contact read the message.")
 }
 
 // confirms lets the recipient of a message confirm it.
@@ -84,12 +84,12 @@ func (d *dash) confirms(w http.ResponseWriter, r *http.Request, v visit, status 
 
 func (d *dash) phoneFails(w http.ResponseWriter, r *http.Request, v visit) error {
 	err := d.g.SandboxPhones.Fault(r.Context(), v.caller, deviceIn(r), r.PostFormValue("kind"))
-	return d.toPhone(w, r, err, "It went wrong. The device shows what follows.")
+	return d.toPhone(w, r, err, "The problem was simulated. The device page shows its effect.")
 }
 
 func faultWords(kind string) string {
 	return map[string]string{
-		"drop": "Cut the connection", "silence": "Let the network fall silent", "conflict": "Open it elsewhere",
+		"drop": "Drop the connection", "silence": "Stop responding", "conflict": "Open the session elsewhere",
 		"restrict": "Restrict the account", "logout": "Log out on the phone", "ban": "Ban the account",
 	}[kind]
 }
@@ -97,11 +97,11 @@ func faultWords(kind string) string {
 func (d *dash) phoneLeaves(w http.ResponseWriter, r *http.Request, v visit) error {
 	seconds, err := strconv.Atoi(r.PostFormValue("seconds"))
 	if err != nil {
-		return postern.Invalid("/seconds", "choose one of the times")
+		return postern.Invalid("/seconds", "choose one of the listed times")
 	}
-	said := "The device is offline. What is sent to it waits."
+	said := "The device is offline. Messages sent to it wait."
 	if seconds == 0 {
-		said = "The device may come back: its next try succeeds."
+		said = "The device can reconnect. Its next attempt succeeds."
 	}
 	return d.toPhone(w, r, d.g.SandboxPhones.Offline(r.Context(), v.caller, deviceIn(r), seconds), said)
 }

@@ -40,5 +40,5 @@ func (d *dash) deleteDevice(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "The device is deleted.", "/devices")
+	return d.done(w, r, "The device was deleted.", "/devices")
 }

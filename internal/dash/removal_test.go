@@ -22,7 +22,7 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	}
 	c.want(c.get(path), http.StatusOK, "")
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
-	c.says("/devices", "The device is deleted.")
+	c.says("/devices", "The device was deleted.")
 	for _, gone := range []answer{c.get(path), c.get(path + "/delete"), c.post(path+"/delete", url.Values{"password": {password}})} {
 		c.want(gone, http.StatusNotFound, "")
 	}

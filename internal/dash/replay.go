@@ -69,7 +69,7 @@ func timeIn(r *http.Request, name string) (postern.Time, error) {
 			return postern.TimeOf(t), nil
 		}
 	}
-	return 0, postern.Invalid("/"+name, "write a time such as 2026-11-21T09:00")
+	return 0, postern.Invalid("/"+name, "enter a time such as 2026-11-21T09:00")
 }
 
 func replayPath(of postern.Replay) string {
@@ -80,7 +80,7 @@ func replayPath(of postern.Replay) string {
 func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
 	one, err := d.g.Replays.Get(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
 	if err == nil && one.EndpointID != hookID(r) {
-		err = postern.Errorf(postern.NotFound, "there is no such replay")
+		err = postern.Errorf(postern.NotFound, "this replay does not exist")
 	}
 	return one, err
 }
@@ -133,5 +133,5 @@ func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error
 	if err := d.g.Replays.Stop(r.Context(), v.caller, one.ID); err != nil {
 		return err
 	}
-	return d.done(w, r, "The replay is stopped. What it has queued is still delivered.", replayPath(one))
+	return d.done(w, r, "The replay was stopped. Deliveries that are already queued continue.", replayPath(one))
 }

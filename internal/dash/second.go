@@ -177,7 +177,7 @@ func (d *dash) askAgain(w http.ResponseWriter, r *http.Request, v visit, status 
 	if view.Again, err = d.again(r, v, view.Next); err != nil {
 		return err
 	}
-	return d.show(w, r, status, page.Sure(d.frame(r, v, "Show that it is you", "/account"), view))
+	return d.show(w, r, status, page.Sure(d.frame(r, v, "Confirm that it is you", "/account"), view))
 }
 
 func (d *dash) factors(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -205,7 +205,7 @@ func (d *dash) showFactors(w http.ResponseWriter, r *http.Request, v visit, stat
 	} else if view.Offer, err = d.ask(r, v.user(), true); err != nil {
 		return err
 	}
-	return d.show(w, r, status, page.Factors(d.frame(r, v, "Second step", "/account"), view))
+	return d.show(w, r, status, page.Factors(d.frame(r, v, "Two-step authentication", "/account"), view))
 }
 
 func (d *dash) beginApp(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -231,7 +231,7 @@ func (d *dash) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, status, page.AppSecret(d.frame(r, v, "Set up an app", "/account"), page.AppView{Picture: string(picture), Secret: app.Text, Code: code}))
+	return d.show(w, r, status, page.AppSecret(d.frame(r, v, "Set up an authenticator app", "/account"), page.AppView{Picture: string(picture), Secret: app.Text, Code: code}))
 }
 
 func (d *dash) self(r *http.Request, v visit) gateway.Self {
@@ -243,7 +243,7 @@ func (d *dash) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error
 	if wrong, ok := faults(err); ok {
 		return d.showAppAs(w, r, v, http.StatusUnprocessableEntity, page.Field{Error: wrong["code"]})
 	}
-	return d.added(w, r, v, codes, err, "The app is set up. All other browsers are signed out.")
+	return d.added(w, r, v, codes, err, "The authenticator app was set up. All other browsers were signed out.")
 }
 
 func (d *dash) addPasskey(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -252,7 +252,7 @@ func (d *dash) addPasskey(w http.ResponseWriter, r *http.Request, v visit) error
 	if wrong, ok := faults(err); ok {
 		return d.showFactors(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{Name: page.Field{Value: name, Error: wrong["name"]}, Problem: wrong["passkey"]})
 	}
-	return d.added(w, r, v, codes, err, "The passkey is added. All other browsers are signed out.")
+	return d.added(w, r, v, codes, err, "The passkey was added. All other browsers were signed out.")
 }
 
 // added says what was added, with the recovery codes if there are new ones.
@@ -284,9 +284,9 @@ func (d *dash) removeFactor(w http.ResponseWriter, r *http.Request, v visit) err
 	if err := d.g.SecondFactors.Remove(r.Context(), v.actor.Address, v.user(), id); err != nil {
 		return err
 	}
-	what := "The passkey is removed."
+	what := "The passkey was removed."
 	if id == "" {
-		what = "The app is removed."
+		what = "The authenticator app was removed."
 	}
 	return d.done(w, r, what, "/account/second")
 }

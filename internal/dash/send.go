@@ -41,7 +41,7 @@ func (d *dash) sendMessage(w http.ResponseWriter, r *http.Request, v visit) erro
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "The message is accepted.", messagePath(m.ID))
+	return d.done(w, r, "The message was accepted.", messagePath(m.ID))
 }
 
 // answerChat sends what somebody has written into a conversation.
@@ -76,7 +76,7 @@ const (
 // come to the message that is there.
 func (d *dash) sendOnce(ctx context.Context, v visit, key string, in gateway.NewMessage) (m postern.Message, err error) {
 	if !isKey(key) {
-		return m, postern.Errorf(postern.IdempotencyReused, "the form is not one of this page")
+		return m, postern.Errorf(postern.IdempotencyReused, "the form is no longer valid; reload the page")
 	}
 	idem := &gateway.Idempotency{Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body))}
 	for range sendTries {
@@ -90,7 +90,7 @@ func (d *dash) sendOnce(ctx context.Context, v visit, key string, in gateway.New
 			return m, ctx.Err()
 		}
 	}
-	return m, postern.Errorf(postern.Unavailable, "the message is still being accepted; look for it among the messages")
+	return m, postern.Errorf(postern.Unavailable, "the message is still being accepted; look for it on the Messages page")
 }
 
 // isKey tells whether a key is one that a form was given, by its form.
@@ -102,15 +102,15 @@ func isKey(key string) bool {
 func refusedMessage(err error) (wrong map[string]string, problem string, ok bool) {
 	if wrong, ok = faults(err); ok {
 		if wrong["to"] != "" {
-			wrong["to"] = "Write a number with + and the country's code."
+			wrong["to"] = "Enter a phone number with + and the country code."
 		}
-		return wrong, "Nothing was sent.", true
+		return wrong, "The message was not sent.", true
 	}
 	switch reason := postern.ReasonOf(err); reason {
 	case postern.DeviceNotConnected:
-		return nil, "The device is not connected. Nothing was sent.", true
+		return nil, "The device is not connected. The message was not sent.", true
 	case postern.IdempotencyReused:
-		return nil, "Another message was sent from this form before. Press Send once more to send this one too.", true
+		return nil, "A different message was already sent from this form. Press Send again to send this one too.", true
 	case postern.QuotaExhausted, postern.PayloadTooLarge:
 		return nil, word(err.Error()) + ".", true
 	default:

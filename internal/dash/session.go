@@ -44,7 +44,7 @@ func newSessions(opts Options) *scs.SessionManager {
 	}
 	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
 		opts.Log.ErrorContext(r.Context(), "a session cannot be read or written", "error", err)
-		http.Error(w, "the sign-in cannot be looked up now; try again", http.StatusServiceUnavailable)
+		http.Error(w, "your session cannot be checked right now; try again", http.StatusServiceUnavailable)
 	}
 	return m
 }

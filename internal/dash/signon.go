@@ -202,7 +202,7 @@ func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.User
 	if err := d.g.Identities.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
 		return err
 	}
-	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
+	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".", "/account/identities")
 }
 
 func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity) error {
@@ -219,7 +219,7 @@ func (d *dash) refuse(w http.ResponseWriter, r *http.Request, e errand, err erro
 		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
 	}
 	status, text := d.signOnProblem(err)
-	return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "That did not work", Text: text, Home: e.back(), Go: "Back"}))
+	return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "Sign-in failed", Text: text, Home: e.back(), Go: "Back"}))
 }
 
 // signOnProblem says what is wrong with the provider's answer.
@@ -227,15 +227,15 @@ func (d *dash) signOnProblem(err error) (status int, text string) {
 	name := word(d.signOnName())
 	switch {
 	case errors.Is(err, errNoErrand):
-		return http.StatusBadRequest, "This was not begun in this browser, was used already, or took too long. Begin again."
+		return http.StatusBadRequest, "This sign-in was not started in this browser, was already used, or took too long. Start again."
 	case errors.Is(err, oidc.ErrDown):
-		return http.StatusServiceUnavailable, name + " cannot be reached now. Try again in a minute."
+		return http.StatusServiceUnavailable, name + " cannot be reached right now. Try again in a minute."
 	case errors.Is(err, oidc.ErrDenied):
-		return http.StatusForbidden, name + " did not let you in."
+		return http.StatusForbidden, name + " refused the sign-in."
 	case errors.Is(err, oidc.ErrStale):
-		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, and try again."
+		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, then try again."
 	}
-	return http.StatusBadRequest, "What " + d.signOnName() + " answered cannot be trusted. Try again; the reason is in the server's log."
+	return http.StatusBadRequest, "The response from " + d.signOnName() + " could not be verified. Try again. The reason is in the server's log."
 }
 
 // short is the beginning of what others wrote.
@@ -264,7 +264,7 @@ func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error
 	if err := d.g.Identities.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
 		return err
 	}
-	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
+	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")
 }
 
 // again is how a person shows again who it is, before the next page.

@@ -49,9 +49,9 @@ func usedOf(n, of int) string { return number(n) + " of " + number(of) }
 func planChoices() (list []page.Choice) {
 	for _, name := range postern.PlanNames() {
 		p, _ := postern.PlanByName(name)
-		label := word(name) + ": " + many(int64(p.Devices), "device", "devices") + ", " + number(p.Messages) + " messages a month"
+		label := word(name) + ": " + many(int64(p.Devices), "device", "devices") + ", " + number(p.Messages) + " messages per month"
 		if !p.API {
-			label += ", no API and no webhooks"
+			label += ", no API or webhooks"
 		}
 		list = append(list, page.Choice{Value: name, Label: label})
 	}
@@ -73,18 +73,18 @@ func (d *dash) createWorkspace(w http.ResponseWriter, r *http.Request, v visit) 
 	if wrong, ok := faults(err); ok {
 		return d.showNewWorkspace(w, r, v, http.StatusUnprocessableEntity, page.NewWorkspaceView{
 			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: in.Owner, Error: wrong["email"]}, Plan: in.Plan, PlanError: wrong["plan"],
-			Problem: "The workspace was not made.",
+			Problem: "The workspace was not created.",
 		})
 	}
 	if err != nil {
 		return err
 	}
 	if token == "" {
-		return d.done(w, r, "The workspace is made. Nobody belongs to it yet.", tenantPath(ws.ID))
+		return d.done(w, r, "The workspace was created. It has no members yet.", tenantPath(ws.ID))
 	}
-	return d.show(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "The workspace is made", "/operator"), page.LinkShownView{
-		Title: "The workspace “" + ws.Name + "” is made", Email: in.Owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
-		Text: "Copy the link and send it to them yourself: whoever uses it first owns the workspace. It works once, for 72 hours, and is shown this once.",
+	return d.show(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "Workspace created", "/operator"), page.LinkShownView{
+		Title: "Workspace “" + ws.Name + "” created", Email: in.Owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
+		Text: "Copy the link and send it to the owner. The first person to use it owns the workspace. The link works once, expires in 72 hours, and is shown only now.",
 	}))
 }
 
@@ -105,7 +105,7 @@ func (d *dash) showTenant(w http.ResponseWriter, r *http.Request, v visit, statu
 	p, _ := u.Entitlement()
 	view := page.WorkspaceView{
 		ID: string(u.ID), Name: u.Name, Created: timeOf(u.CreatedAt), Plans: planChoices(), Plan: u.Plan, Limits: d.limitFields(u.Workspace),
-		Meters: []page.Meter{meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}), meter("Devices linked", gateway.Used{Used: u.Devices, Limit: p.Devices})},
+		Meters: []page.Meter{meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}), meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices})},
 	}
 	for _, add := range []func(*http.Request, visit, *page.WorkspaceView) error{d.addMembers, d.addDevices, d.addActs} {
 		if err := add(r, v, &view); err != nil {
@@ -153,15 +153,15 @@ func (d *dash) addActs(r *http.Request, v visit, view *page.WorkspaceView) error
 // limitFields are the figures that a workspace may have of its own.
 func (d *dash) limitFields(ws postern.Workspace) []page.LimitField {
 	p, _ := postern.PlanByName(ws.Plan)
-	plan := func(n int) string { return "Empty: as the plan says, " + number(n) + "." }
+	plan := func(n int) string { return "Leave empty to use the plan's limit of " + number(n) + "." }
 	kept := func(what string, n string) string {
-		return "Empty: as long as the server keeps " + what + ", " + n + ". A larger number does not keep them longer."
+		return "Leave empty to keep " + what + " as long as the server does, " + n + ". A larger number has no effect."
 	}
 	return []page.LimitField{
-		{Name: "messages", Label: "Messages sent in a month", Hint: plan(p.Messages), Field: figure(ws.Limits.Messages)},
-		{Name: "devices", Label: "Devices linked at a time", Hint: plan(p.Devices), Field: figure(ws.Limits.Devices)},
-		{Name: "eventDays", Label: "Days that events are kept", Hint: kept("events", timeWords(d.kept.Events)), Field: figure(ws.Limits.EventDays)},
-		{Name: "messageDays", Label: "Days that messages are kept", Hint: kept("messages", timeWords(d.kept.Messages)), Field: figure(ws.Limits.MessageDays)},
+		{Name: "messages", Label: "Messages per month", Hint: plan(p.Messages), Field: figure(ws.Limits.Messages)},
+		{Name: "devices", Label: "Linked devices", Hint: plan(p.Devices), Field: figure(ws.Limits.Devices)},
+		{Name: "eventDays", Label: "Event retention in days", Hint: kept("events", timeWords(d.kept.Events)), Field: figure(ws.Limits.EventDays)},
+		{Name: "messageDays", Label: "Message retention in days", Hint: kept("messages", timeWords(d.kept.Messages)), Field: figure(ws.Limits.MessageDays)},
 	}
 }
 
@@ -189,10 +189,10 @@ func (e effect) token() string {
 
 func (e effect) words() (list []string) {
 	if n := len(e.devices); n > 0 {
-		list = append(list, many(int64(n), "device is paused: it keeps the link to its phone, and goes on", "devices are paused: they keep the links to their phones, and go on")+" when the number allows it again.")
+		list = append(list, many(int64(n), "device will be paused. It stays linked and resumes", "devices will be paused. They stay linked and resume")+" when the limit allows it.")
 	}
 	if e.noAPI {
-		list = append(list, "Its API keys are refused, and its webhooks are paused. With a plan that has the API they catch up, up to 72 hours back.")
+		list = append(list, "API keys will be refused and webhooks paused. On a plan with the API, webhooks catch up on events from the last 72 hours.")
 	}
 	return list
 }
@@ -234,7 +234,7 @@ func (d *dash) changePlan(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	if e.token() != "" && e.token() != r.PostFormValue("confirm") {
 		return d.confirm(w, r, v, e, page.ConfirmView{
-			ID: string(u.ID), Name: u.Name, Action: "plan", Change: "Its plan changes from " + word(u.Plan) + " to " + word(to.Plan) + ".", Values: []page.Choice{{Label: "plan", Value: to.Plan}},
+			ID: string(u.ID), Name: u.Name, Action: "plan", Change: "The plan changes from " + word(u.Plan) + " to " + word(to.Plan) + ".", Values: []page.Choice{{Label: "plan", Value: to.Plan}},
 		})
 	}
 	err = d.g.Operators.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
@@ -244,7 +244,7 @@ func (d *dash) changePlan(w http.ResponseWriter, r *http.Request, v visit) error
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "The plan is "+word(to.Plan)+" now.", tenantPath(u.ID))
+	return d.done(w, r, "The plan is now "+word(to.Plan)+".", tenantPath(u.ID))
 }
 
 func (d *dash) changeLimits(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -263,7 +263,7 @@ func (d *dash) changeLimits(w http.ResponseWriter, r *http.Request, v visit) err
 		return err
 	}
 	if e.token() != "" && e.token() != r.PostFormValue("confirm") {
-		view := page.ConfirmView{ID: string(u.ID), Name: u.Name, Action: "limits", Change: "It may have fewer devices than are linked."}
+		view := page.ConfirmView{ID: string(u.ID), Name: u.Name, Action: "limits", Change: "The new device limit is lower than the number of linked devices."}
 		for _, f := range d.limitFields(to) {
 			view.Values = append(view.Values, page.Choice{Label: f.Name, Value: f.Field.Value})
 		}
@@ -272,7 +272,7 @@ func (d *dash) changeLimits(w http.ResponseWriter, r *http.Request, v visit) err
 	if _, err = d.g.Operators.ChangeLimits(r.Context(), v.actor, u.ID, change); err != nil {
 		return d.limitsRefused(w, r, v, err)
 	}
-	return d.done(w, r, "The figures are set.", tenantPath(u.ID))
+	return d.done(w, r, "The overrides were saved.", tenantPath(u.ID))
 }
 
 // limitsIn reads the figures of a form: an empty one is given back.
@@ -281,7 +281,7 @@ func limitsIn(r *http.Request) (l postern.Limits, err error) {
 		text := strings.ReplaceAll(strings.TrimSpace(r.PostFormValue(name)), ",", "")
 		n, wrong := strconv.Atoi(cmp.Or(text, "-1"))
 		if wrong != nil || text != "" && n < 0 {
-			err = cmp.Or(err, error(postern.Invalid("/"+name, "write a whole number, or nothing")))
+			err = cmp.Or(err, error(postern.Invalid("/"+name, "enter a whole number or leave the field empty")))
 		}
 		*to = &n
 	}

@@ -84,19 +84,19 @@ func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 	form, err := hookForm(r)
 	in := changeTo(form, e)
 	if err == nil && form.URL == "" {
-		err = postern.Invalid("/url", "write the address")
+		err = postern.Invalid("/url", "enter the URL")
 	}
 	if err == nil {
 		_, err = d.g.Webhooks.Change(r.Context(), v.caller, e.ID, in)
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
-		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "Nothing was changed.")
+		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "The webhook was not changed.")
 		return d.showWebhookForm(w, r, v, status, view, devicesIn(r))
 	}
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "The webhook is changed.", hookPath(e.ID))
+	return d.done(w, r, "The webhook was changed.", hookPath(e.ID))
 }
 
 // command does one thing to an endpoint, and shows it.
@@ -109,15 +109,15 @@ func (d *dash) command(w http.ResponseWriter, r *http.Request, v visit, do func(
 }
 
 func (d *dash) verifyWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.Webhooks.Verify, "The challenge is sent again.")
+	return d.command(w, r, v, d.g.Webhooks.Verify, "A new challenge is being sent.")
 }
 
 func (d *dash) pauseWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.Webhooks.Pause, "The webhook is paused. What is recorded meanwhile it gets when it is resumed, up to 72 hours back.")
+	return d.command(w, r, v, d.g.Webhooks.Pause, "The webhook is paused. When you resume it, it receives the events it missed in the last 72 hours.")
 }
 
 func (d *dash) resumeWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.Webhooks.Resume, "The webhook is sent a challenge, and then what it has missed.")
+	return d.command(w, r, v, d.g.Webhooks.Resume, "A challenge is being sent. After that, the webhook receives the events it missed.")
 }
 
 func (d *dash) testWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -125,7 +125,7 @@ func (d *dash) testWebhook(w http.ResponseWriter, r *http.Request, v visit) erro
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "A test event is on its way.", deliveryPath(made.Value))
+	return d.done(w, r, "A test event is being sent.", deliveryPath(made.Value))
 }
 
 func (d *dash) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -174,5 +174,5 @@ func (d *dash) deleteWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 	if err := d.g.Webhooks.Delete(r.Context(), v.caller, hookID(r)); err != nil {
 		return err
 	}
-	return d.done(w, r, "The webhook is deleted.", "/webhooks")
+	return d.done(w, r, "The webhook was deleted.", "/webhooks")
 }

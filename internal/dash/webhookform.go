@@ -32,7 +32,7 @@ func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, 
 	}
 	title := "New webhook"
 	if view.ID != "" {
-		title = "Change a webhook"
+		title = "Edit webhook"
 	}
 	return d.show(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
 }
@@ -49,7 +49,7 @@ func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	}
 	if n := r.PostFormValue("inFlight"); n != "" {
 		if in.MaxInFlight, err = strconv.Atoi(n); err != nil || in.MaxInFlight < 1 {
-			return in, postern.Invalid("/maxInFlight", "write a number from 1 to 64")
+			return in, postern.Invalid("/maxInFlight", "enter a number from 1 to 64")
 		}
 	}
 	in.Headers, err = headersIn(r.PostFormValue("headers"))
@@ -73,7 +73,7 @@ func headersIn(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if _, twice := headers[name]; twice || !ok {
-			return nil, postern.Invalid("/headers", "write each header once, on a line of its own, such as X-Tenant: acme")
+			return nil, postern.Invalid("/headers", "enter each header once, on its own line, for example X-Tenant: acme")
 		}
 		headers[name] = strings.TrimSpace(value)
 	}

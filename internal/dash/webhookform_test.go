@@ -76,8 +76,8 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		{"headers", eleven, "At most 10 headers"},
 		{"headers", "Webhook-Id: mine", "cannot be replaced"},
 		{"headers", "content-type: text/plain", "cannot be replaced"},
-		{"headers", "no colon", "on a line of its own"},
-		{"headers", "X-A: 1\nX-A: 2", "on a line of its own"},
+		{"headers", "no colon", "on its own line"},
+		{"headers", "X-A: 1\nX-A: 2", "on its own line"},
 		{"headers", "X-A: 1\nx-a: 2", "named twice"},
 		{"headers", "X A: 1", "letters, digits and hyphens"},
 		{"headers", ": empty", "letters, digits and hyphens"},
@@ -96,7 +96,7 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		}
 	}
 	c.want(c.post("/webhooks", url.Values{"url": {hookURL}, "event": {"*"}, "device": {"dev_none"}}), http.StatusNotFound, "")
-	c.says("/webhooks", "No webhook yet")
+	c.says("/webhooks", "No webhooks yet")
 }
 
 func TestReplaysAreListedPageByPage(t *testing.T) {
@@ -106,14 +106,14 @@ func TestReplaysAreListedPageByPage(t *testing.T) {
 	e, _ := c.addWebhook(hookURL)
 	s.activate(e)
 	own := "/webhooks/" + string(e.ID)
-	c.says(own+"/replays", "No replay here", own+`/replay"`)
+	c.says(own+"/replays", "No replays", own+`/replay"`)
 	for range 51 {
 		at := c.post(own+"/replay", url.Values{"type": {"message.*"}}).header.Get("Location")
 		c.want(c.post(at+"/stop", nil), http.StatusSeeOther, at)
 	}
 	last := c.post(own+"/replay", url.Values{"failed": {"on"}}).header.Get("Location")
 	c.says(own, own+"/replays")
-	c.says(own+"/replays", last, "Running", "only what failed", "Stopped", "message.*")
+	c.says(own+"/replays", last, "Running", "failed events only", "Stopped", "message.*")
 	seen, pages := map[string]bool{}, 0
 	for path := own + "/replays"; path != "" && pages < 5; pages++ {
 		p := c.says(path)

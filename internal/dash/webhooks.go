@@ -52,7 +52,7 @@ func (d *dash) hook(pattern string, serve func(http.ResponseWriter, *http.Reques
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		err := serve(w, r, v)
 		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
-			return postern.Errorf(postern.NotFound, "there is no such webhook, or what was asked of it is gone")
+			return postern.Errorf(postern.NotFound, "this webhook, delivery, or replay does not exist")
 		}
 		return err
 	}, scopes...)
@@ -107,16 +107,16 @@ func (d *dash) webhookOf(r *http.Request, v visit, e postern.Endpoint) (page.Web
 // eventChoices are all patterns, some of them chosen.
 func eventChoices(chosen []string) (list []page.EventChoice) {
 	about := map[string]string{
-		"*": "Everything but webhook.disabled.", "message.*": "All about messages.", "device.*": "All about devices.",
-		string(postern.MessageReceived): "A contact wrote.", string(postern.MessageEcho): "The account wrote from its phone or elsewhere.",
-		string(postern.MessageUndecryptable): "A message came that could not be read.", string(postern.MessageSent): "The network took a message.",
-		string(postern.MessageDelivered): "A message arrived at the phone.", string(postern.MessageRead): "The recipient has read a message.",
-		string(postern.MessageFailed): "A message was not sent.", string(postern.MessageExpired): "A message was given up.",
-		string(postern.DeviceLinked): "A phone scanned the code.", string(postern.DeviceConnected): "The session is live.",
-		string(postern.DeviceDisconnected): "The session was lost; it is tried again.", string(postern.DeviceRestricted): "The network restricts the account.",
-		string(postern.DeviceLoggedOutEv): "The link was removed.", string(postern.DeviceBanned): "The network has banned the account.",
-		string(postern.DeviceConflict): "The session was opened elsewhere.", string(postern.DeviceUnlinked): "Somebody unlinked the device.",
-		string(postern.DevicePaused): "The device was paused.", string(postern.WebhookDisabled): "A webhook was given up.",
+		"*": "All events except webhook.disabled.", "message.*": "All message events.", "device.*": "All device events.",
+		string(postern.MessageReceived): "A message from a contact was received.", string(postern.MessageEcho): "A message was sent from the account's phone or another linked device.",
+		string(postern.MessageUndecryptable): "A received message could not be decrypted.", string(postern.MessageSent): "The network accepted a message.",
+		string(postern.MessageDelivered): "A message was delivered to the recipient's phone.", string(postern.MessageRead): "The recipient read a message.",
+		string(postern.MessageFailed): "A message could not be sent.", string(postern.MessageExpired): "A message expired before it was sent.",
+		string(postern.DeviceLinked): "A phone was linked.", string(postern.DeviceConnected): "A device connected.",
+		string(postern.DeviceDisconnected): "A device lost its connection and is reconnecting.", string(postern.DeviceRestricted): "The network restricted an account.",
+		string(postern.DeviceLoggedOutEv): "A device was logged out by the network or on the phone.", string(postern.DeviceBanned): "The network banned an account.",
+		string(postern.DeviceConflict): "A device's session was opened elsewhere.", string(postern.DeviceUnlinked): "A device was unlinked in Postern.",
+		string(postern.DevicePaused): "A device was paused.", string(postern.WebhookDisabled): "A webhook was disabled automatically.",
 	}
 	for _, p := range eventPatterns() {
 		list = append(list, page.EventChoice{Pattern: p, Text: about[p], Chosen: slices.Contains(chosen, p)})

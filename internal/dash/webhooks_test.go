@@ -96,8 +96,8 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/webhooks", "No webhook yet")
-	c.says("/webhooks/new", "message.received", "Everything but")
+	c.says("/webhooks", "No webhooks yet")
+	c.says("/webhooks/new", "message.received", "All events except")
 	if p := c.post("/webhooks", url.Values{"url": {"http://x"}, "event": {"message.*"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "The URL needs https.") {
 		t.Errorf("status %d", p.status)
 	}
@@ -106,23 +106,23 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	}
 	e, _ := c.addWebhook(hookURL)
 	own := "/webhooks/" + string(e.ID)
-	c.says("/webhooks", hookURL, "Pending", "Nothing sent today")
-	c.says(own, "A challenge is being sent", `hx-get="`+own+`"`)
+	c.says("/webhooks", hookURL, "Pending", "No attempts")
+	c.says(own, "Postern is sending a challenge", `hx-get="`+own+`"`)
 	c.want(c.post(own+"/test", nil), http.StatusUnprocessableEntity, "")
 	s.activate(e)
 	p := c.post(own+"/test", nil)
 	delivery := s.attempted(e, 503, "status", `</bdi><script>alert(1)</script>`)
 	c.want(p, http.StatusSeeOther, own+"/deliveries/"+string(delivery))
-	p = c.says(own+"/deliveries/"+string(delivery), "webhook.test", "answered 503", "another status than 2xx", "Exhausted", "&lt;script&gt;", "&#34;eventId&#34;")
+	p = c.says(own+"/deliveries/"+string(delivery), "webhook.test", "HTTP 503", "a status other than 2xx", "Exhausted", "&lt;script&gt;", "&#34;eventId&#34;")
 	if strings.Contains(p.body, "<script>alert") {
 		t.Error("the answer of a receiver is part of the page")
 	}
 	c.says(own, "1 failed")
-	c.says("/webhooks", "All 1 attempt failed")
-	c.says(own+"/deliveries?status=exhausted&type=webhook.test", "Answered 503")
-	c.says(own+"/deliveries?status=succeeded", "No delivery here")
+	c.says("/webhooks", "1 attempt, all failed")
+	c.says(own+"/deliveries?status=exhausted&type=webhook.test", "HTTP 503")
+	c.says(own+"/deliveries?status=succeeded", "No deliveries")
 	c.want(c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther, own+"/deliveries/"+string(delivery))
-	c.says(own+"/deliveries/"+string(delivery), "Pending", "It is tried again")
+	c.says(own+"/deliveries/"+string(delivery), "Pending", "The delivery is being retried")
 }
 
 func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
@@ -134,19 +134,19 @@ func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
 	s.activate(e)
 	c.says(own+"/edit", hookURL)
 	c.want(c.post(own, url.Values{"url": {hookURL}, "event": {"message.*"}, "description": {"orders"}, "ordered": {"on"}}), http.StatusSeeOther, own)
-	c.says(own, "orders", "message.*", "The webhook is changed", "Send a test event")
+	c.says(own, "orders", "message.*", "The webhook was changed", "Send a test event")
 	c.want(c.post(own, url.Values{"url": {hookURL + "/2"}, "event": {"message.*"}}), http.StatusSeeOther, own)
-	c.says(own, "once that has answered", hookURL+"/2")
+	c.says(own, "after it answers", hookURL+"/2")
 	for _, wrong := range []url.Values{{"url": {""}, "event": {"*"}}, {"url": {hookURL}}, {"url": {"ftp://x"}, "event": {"*"}}, {"url": {hookURL}, "event": {"<b>"}}} {
-		if p := c.post(own, wrong); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Nothing was changed.") {
+		if p := c.post(own, wrong); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "The webhook was not changed.") {
 			t.Errorf("%v is answered %d", wrong, p.status)
 		}
 	}
 	c.want(c.post(own+"/pause", nil), http.StatusSeeOther, own)
-	c.says(own, "It is paused.", "Resume")
+	c.says(own, "The webhook is paused.", "Resume")
 	c.want(c.post(own+"/verify", nil), http.StatusUnprocessableEntity, "")
 	c.want(c.post(own+"/resume", nil), http.StatusSeeOther, own)
-	c.says(own, "A challenge is being sent")
+	c.says(own, "Postern is sending a challenge")
 	c.want(c.post(own+"/verify", nil), http.StatusSeeOther, own)
 	c.want(c.post(own+"/delete", nil), http.StatusSeeOther, "/webhooks")
 	c.want(c.get(own), http.StatusNotFound, "")
@@ -171,7 +171,7 @@ func TestSecretIsRevealedToThoseWhoKnowTheirPassword(t *testing.T) {
 		t.Errorf("the password is answered %d; it shows the secret: %v", p.status, shows(p))
 	}
 	p := c.post(own+"/rotate", url.Values{"overlap": {"1h"}})
-	if p.status != http.StatusCreated || shows(p) || !strings.Contains(p.body, "whsec_") || !strings.Contains(p.body, "the old secret too until") {
+	if p.status != http.StatusCreated || shows(p) || !strings.Contains(p.body, "whsec_") || !strings.Contains(p.body, "the old secret until") {
 		t.Errorf("rotation is answered %d", p.status)
 	}
 	c.want(c.post(own+"/rotate", url.Values{"overlap": {"-1h"}}), http.StatusUnprocessableEntity, "")
@@ -187,7 +187,7 @@ func TestReplayIsFollowedAndStopped(t *testing.T) {
 		t.Errorf("a replay to a pending endpoint is answered %d", p.status)
 	}
 	s.activate(e)
-	c.says(own+"/replay", "Start the replay")
+	c.says(own+"/replay", "Start replay")
 	for field, wrong := range map[string]string{"since": "yesterday", "until": "2026-13-01T00:00", "type": "nothing.*"} {
 		if p := c.post(own+"/replay", url.Values{field: {wrong}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "was not started") {
 			t.Errorf("%s %s is answered %d", field, wrong, p.status)
@@ -198,7 +198,7 @@ func TestReplayIsFollowedAndStopped(t *testing.T) {
 	if p.status != http.StatusSeeOther || !strings.HasPrefix(at, own+"/replays/rpl_") {
 		t.Fatalf("answered %d to %s", p.status, at)
 	}
-	c.says(at, "Running", "message.*", "Stop the replay", `hx-get="`+at+`"`)
+	c.says(at, "Running", "message.*", "Stop replay", `hx-get="`+at+`"`)
 	c.want(c.post(at+"/stop", nil), http.StatusSeeOther, at)
 	c.says(at, "Stopped")
 }

@@ -37,7 +37,7 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/", "/devices?after=x", "/keys"} {
-		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace cannot be shown", "acme", "team 000", "Sign out")
+		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace is unavailable", "acme", "team 000", "Sign out")
 	}
 	c.want(c.post("/devices", url.Values{"name": {"Support"}}), http.StatusForbidden, "")
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
@@ -97,7 +97,7 @@ func TestFormOfATabThatIsElsewhereDoesNothing(t *testing.T) {
 	}
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
 	key := url.Values{"name": {"ci"}, "scope": {"devices:read"}, "at": {at[1]}}
-	if p := c.want(c.post("/keys", key), http.StatusConflict, ""); !strings.Contains(p.body, "Nothing was done") {
+	if p := c.want(c.post("/keys", key), http.StatusConflict, ""); !strings.Contains(p.body, "Nothing was changed") {
 		t.Error("the page does not say that nothing was done")
 	}
 	key.Set("at", string(other.ID))

@@ -96,7 +96,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request) {
 // another site cannot press it.
 func (p *pages) take(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		http.Error(w, "the button is on the page itself", http.StatusForbidden)
+		http.Error(w, "open the page and press the button there", http.StatusForbidden)
 		return
 	}
 	token := r.PathValue("token")
@@ -183,13 +183,13 @@ func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		// A browser keeps a strict cookie back when another site led it here, and
 		// gives it when the page itself does.
 		again := r.Header.Get("Sec-Fetch-Site") == "cross-site"
-		write(w, http.StatusGone, page{Again: again, Title: "This page is over", Text: "It works for 15 minutes, and in the browser in which it was opened first. Ask whoever sent it to you for a new one."})
+		write(w, http.StatusGone, page{Again: again, Title: "This page has expired", Text: "A link page works for 15 minutes and only in the browser that opened it first. Ask the person who sent you the link for a new one."})
 	case postern.ReasonOf(err) == postern.NotFound:
-		write(w, http.StatusNotFound, page{Title: "There is no such page", Text: "Look whether the address is complete, or ask whoever sent it to you for a new one."})
+		write(w, http.StatusNotFound, page{Title: "Page not found", Text: "Check that the link is complete, or ask the person who sent it to you for a new one."})
 	default:
 		p.log.ErrorContext(r.Context(), "link page", "error", err)
 		w.Header().Set("Retry-After", "5")
-		write(w, http.StatusServiceUnavailable, page{Title: "One moment", Text: "This does not work just now. Load the page again in a few seconds.", Refresh: true})
+		write(w, http.StatusServiceUnavailable, page{Title: "Temporarily unavailable", Text: "Something went wrong. Reload the page in a few seconds.", Refresh: true})
 	}
 }
 

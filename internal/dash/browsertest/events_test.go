@@ -78,10 +78,10 @@ func TestOverviewAndEvents(t *testing.T) {
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
-	b.sees("nothing was sent")
+	b.sees("Nothing was sent in")
 	b.looks("overview-new")
 	b.goTo("/events")
-	b.sees("No event here")
+	b.sees("No events")
 	b.looks("events-none")
 	c, device := b.linked(k)
 
@@ -126,7 +126,7 @@ func TestOverviewAndEvents(t *testing.T) {
 	b.sees("Support")
 
 	b.goTo("/")
-	b.sees("3 messages were sent, 2 received and 0 failed")
+	b.sees("3 messages were sent, 2 received, and 0 failed")
 	for chart, want := range map[string]string{"messages": "3 2 0", "delivered": "3 3 100", "attempts": "0 0 0 0"} {
 		if got := b.sums(chart); got != want {
 			t.Errorf("the table of %s adds up to %s, want %s", chart, got, want)
@@ -135,7 +135,7 @@ func TestOverviewAndEvents(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#messages summary")))
 	b.looks("overview-used")
 	b.press(`a[href="/?span=month"]`)
-	b.sees("In the last 30 days 3 messages were sent")
+	b.sees("In the last 30 days, 3 messages were sent")
 	b.looks("overview-month")
 	b.press(`a[href="/usage"]`)
 	b.sees("3 of ")

@@ -96,7 +96,7 @@ func TestMessages(t *testing.T) {
 func contactReads(t *testing.T, b *browser, device string) {
 	t.Helper()
 	b.goTo(device + "/phone")
-	b.awaits("Let the contact read it")
+	b.awaits("Mark as read")
 	b.press(`form[action*="/phone/read/"] button`)
 }
 
@@ -109,14 +109,14 @@ func newMessage(b *browser) {
 	b.fill("#to", "12", "#body", "Is anybody there?")
 	b.press("main form button:not([type])")
 	b.focuses("to")
-	b.sees("Write a number with +")
+	b.sees("Enter a phone number with +")
 	b.looks("message-new-refused")
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("to").value = ""`))
 	b.fill("#to", "+1 555 987-6543")
 	b.press("main form button:not([type])")
-	b.sees("The message is accepted.")
+	b.sees("The message was accepted.")
 	b.sees("Is anybody there?")
-	b.awaits("The network took it.")
+	b.awaits("The network accepted the message.")
 	b.looks("message-sent")
 }
 

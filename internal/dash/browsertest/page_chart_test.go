@@ -11,7 +11,7 @@ import (
 
 // chartSample is a chart with example data, one of hours or of days.
 func chartSample(id string, at time.Time, span time.Duration) Chart {
-	c := Chart{ID: id, Title: "Attempts", Gist: "1,204 attempts succeeded and 15 failed.", Colours: "outcome", Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Mean, ms"}, Days: span > time.Hour}
+	c := Chart{ID: id, Title: "Attempts", Gist: "1,204 attempts succeeded and 15 failed.", Colours: "outcome", Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Mean (ms)"}, Days: span > time.Hour}
 	for i := range 24 {
 		good, bad := i*i%90, max(0, i-18)
 		c.Spans = append(c.Spans, Span{At: at.Add(time.Duration(i-23) * span), Parts: []int{good, bad}, Cells: []string{fmt.Sprint(good), fmt.Sprint(bad), fmt.Sprint(40 + i)}})

@@ -33,7 +33,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 	other := Message{ID: "msg_4", Device: "Sales", DeviceID: "dev_2", Chat: "lid:123456789012345", Type: "unsupported", Status: "received", At: at}
 	way := []WayStep{
 		{Title: "Accepted", Text: "It is kept here.", At: at, Kind: "done"},
-		{Title: "Is being sent", Kind: "now"},
+		{Title: "The message was handed to the network", Kind: "now"},
 		{Title: "Failed", Text: "The number is not on the network.", Do: "Check it.", Kind: "bad"},
 		{Title: "Delivered", Kind: "next"},
 	}
@@ -43,7 +43,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{"messages", Messages(f, MessagesView{Devices: devices, Messages: []Message{in, out, failed, other}, More: "/messages?after=x", Export: "/messages.csv", ExportRows: "100,000", Send: true})},
 		{"message", MessagePage(f, MessageView{Message: failed, Source: "The API", NetworkID: "3EB0", Expires: at, Steps: way, Labels: []Header{{"order", "17"}}, JSON: "{}", Every: 2 * time.Second, Chats: true})},
 		{"message-new", MessageForm(f, MessageFormView{Key: "K", Devices: devices[1:]})},
-		{"message-refused", MessageForm(f, MessageFormView{Key: "K", Device: Field{"dev_2", "It is gone."}, Devices: devices[1:], To: Field{"12", "Not a number."}, Body: Field{"Hello", "Too long."}, Problem: "Nothing was sent."})},
+		{"message-refused", MessageForm(f, MessageFormView{Key: "K", Device: Field{"dev_2", "It is gone."}, Devices: devices[1:], To: Field{"12", "Not a number."}, Body: Field{"Hello", "Too long."}, Problem: "The message was not sent."})},
 		{"chats-none", Chats(f, ChatsView{})},
 		{"chats", Chats(f, ChatsView{Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, other}, More: "/messages/chats?after=x", Live: "/messages/chats", Send: true})},
 		{"chat", ChatPage(f, ChatView{Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada", Messages: []Message{in, out, failed, other}, Older: "/messages/chats/dev_1/x?after=x", Newest: true, Send: true, Key: "K", Body: Field{"", "Write something."}})},

@@ -17,9 +17,9 @@ type AccountView struct {
 
 func (v AccountView) secondLabel() string {
 	if v.Second == "" {
-		return "Set up a second step"
+		return "Set up two-step authentication"
 	}
-	return "Change the second step"
+	return "Manage two-step authentication"
 }
 
 // Session is a browser that is signed in.

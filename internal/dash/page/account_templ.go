@@ -46,7 +46,7 @@ func Account(f Frame, v AccountView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, " <section class=\"panel p-5\" aria-labelledby=\"you\"><h2 id=\"you\">You</h2><dl class=\"mt-3 grid gap-x-6 gap-y-1 sm:grid-cols-[8rem_1fr]\"><dt class=\"soft\">E-mail</dt><dd class=\"few mb-2 sm:mb-0\"><bdi>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, " <section class=\"panel p-5\" aria-labelledby=\"you\"><h2 id=\"you\">You</h2><dl class=\"mt-3 grid gap-x-6 gap-y-1 sm:grid-cols-[8rem_1fr]\"><dt class=\"soft\">Email</dt><dd class=\"few mb-2 sm:mb-0\"><bdi>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -64,7 +64,7 @@ func Account(f Frame, v AccountView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Role != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<dt class=\"soft\">Role here</dt><dd class=\"few\"><bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<dt class=\"soft\">Role in this workspace</dt><dd class=\"few\"><bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -82,7 +82,7 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</dl></section><section class=\"panel\" aria-labelledby=\"sessions\"><div class=\"p-5 pb-3\"><h2 id=\"sessions\">Where you are signed in</h2></div><table class=\"grid-list border-t border-base-300\" role=\"table\"><caption class=\"sr-only\">Browsers that are signed in</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Browser</th><th scope=\"col\" role=\"columnheader\">Address</th><th scope=\"col\" role=\"columnheader\">Signed in</th></tr></thead> <tbody role=\"rowgroup\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</dl></section><section class=\"panel\" aria-labelledby=\"sessions\"><div class=\"p-5 pb-3\"><h2 id=\"sessions\">Signed-in browsers</h2></div><table class=\"grid-list border-t border-base-300\" role=\"table\"><caption class=\"sr-only\">Signed-in browsers</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Browser</th><th scope=\"col\" role=\"columnheader\">IP address</th><th scope=\"col\" role=\"columnheader\">Signed in</th></tr></thead> <tbody role=\"rowgroup\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -105,19 +105,19 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if s.Current {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span class=\"badge badge-sm badge-soft badge-success\">This one</span>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<span class=\"badge badge-sm badge-soft badge-success\">This browser</span>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</span></th><td role=\"cell\" data-label=\"Address\"><bdi class=\"few\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "</span></th><td role=\"cell\" data-label=\"IP address\"><bdi class=\"few\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(s.Address)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 43, Col: 72}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 43, Col: 75}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -136,24 +136,24 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</tbody></table><form method=\"post\" action=\"/account/sessions\" class=\"flex flex-wrap gap-2 border-t border-base-300 p-5\"><button class=\"btn\" name=\"end\" value=\"others\">Sign out everywhere else</button> <button class=\"btn btn-error btn-outline\" name=\"end\" value=\"all\">Sign out everywhere</button></form></section><section class=\"panel p-5\" aria-labelledby=\"second\"><h2 id=\"second\">Second step</h2><p class=\"mt-2 max-w-prose\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</tbody></table><form method=\"post\" action=\"/account/sessions\" class=\"flex flex-wrap gap-2 border-t border-base-300 p-5\"><button class=\"btn\" name=\"end\" value=\"others\">Sign out everywhere else</button> <button class=\"btn btn-error btn-outline\" name=\"end\" value=\"all\">Sign out everywhere</button></form></section><section class=\"panel p-5\" aria-labelledby=\"second\"><h2 id=\"second\">Two-step authentication</h2><p class=\"mt-2 max-w-prose\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if v.Again.None && v.Second == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "Single sign-on alone signs you in. An authenticator app or a passkey beside it keeps out whoever gets into your account there.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "You sign in with single sign-on only. Add an authenticator app or a passkey to protect your account if your single sign-on account is compromised.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Again.None {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "Beside single sign-on you use <bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "You sign in with single sign-on and <bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(v.Second)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 62, Col: 50}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 62, Col: 56}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {
@@ -164,19 +164,19 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if v.Second == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "Your password alone signs you in. An authenticator app or a passkey beside it keeps out whoever learns it.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "You sign in with your password only. Add an authenticator app or a passkey to protect your account if your password is stolen.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "Beside your password you use <bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "You sign in with your password and <bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(v.Second)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 66, Col: 49}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 66, Col: 55}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {
@@ -210,25 +210,25 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if v.Connected == 0 {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "You can sign in with <bdi>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "Connect your account to <bdi>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var10 string
 					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(v.SignOn)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 76, Col: 42}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 76, Col: 45}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</bdi> once your account is connected with it.")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</bdi> to sign in with it.")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "Your account is connected: you can sign in without a password of Postern.")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "Your account is connected. You can sign in without a Postern password.")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -243,7 +243,7 @@ func Account(f Frame, v AccountView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "See what is connected")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "Manage connections")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

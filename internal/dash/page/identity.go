@@ -15,9 +15,9 @@ func (v Again) Ready() bool { return !v.None || v.Sure }
 
 func (v AccountView) changeLabel() string {
 	if v.Again.None {
-		return "Set the password"
+		return "Set password"
 	}
-	return "Change the password"
+	return "Change password"
 }
 
 // IdentitiesView is who a person is at providers.
@@ -29,7 +29,7 @@ type IdentitiesView struct {
 
 func (v IdentitiesView) connectLabel() string {
 	if len(v.Identities) > 0 {
-		return "Connect another account of "
+		return "Connect another account at "
 	}
 	return "Connect "
 }

@@ -39,12 +39,12 @@ func again(v Again, password Field, hint string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case v.Sure:
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<p class=\"soft\">You have no password here. You have just signed in again: that counts instead.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<p class=\"soft\">You have no Postern password. You have just signed in again, so none is needed.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Name != "":
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>You have no password here. Sign in again instead; you come back to this page.</p><p><a class=\"btn btn-primary h-auto py-2\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<p>You have no Postern password. Sign in again instead. You will return to this page.</p><p><a class=\"btn btn-primary h-auto py-2\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -88,7 +88,7 @@ func again(v Again, password Field, hint string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>You have no password here. Whoever runs the server can give you a link to choose one.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>You have no Postern password. Ask the server's operator for a link to set one.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -132,16 +132,16 @@ func Identities(f Frame, v IdentitiesView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Single sign-on", "Whoever is signed in there as one of these can sign in here as you.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Single sign-on", "Anyone who can sign in to one of these accounts can sign in to Postern as you.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " <section class=\"panel max-w-3xl p-5\" aria-labelledby=\"connected\"><h2 id=\"connected\">Connected with your account</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, " <section class=\"panel max-w-3xl p-5\" aria-labelledby=\"connected\"><h2 id=\"connected\">Connected accounts</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Identities) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"mt-2\">Nothing yet.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"mt-2\">No accounts are connected yet.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -182,9 +182,9 @@ func Identities(f Frame, v IdentitiesView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var9 string
-				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Known there as ")
+				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Subject: ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `identity.templ`, Line: 37, Col: 27}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `identity.templ`, Line: 37, Col: 21}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {
@@ -279,7 +279,7 @@ func Identities(f Frame, v IdentitiesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Keep {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"soft mt-4 max-w-prose\">You have no password here. Choose one on the page <a class=\"link\" href=\"/account\">Account</a> before you disconnect.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p class=\"soft mt-4 max-w-prose\">You have no Postern password. Set one on the <a class=\"link\" href=\"/account\">Account</a> page before you disconnect.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -38,7 +38,7 @@ func (k Key) dialog(verb string) string { return verb + "-" + url.PathEscape(k.I
 // duration.
 func Overlaps() []Choice {
 	return []Choice{
-		{"0s", "Not at all: it stops now"},
+		{"0s", "It stops working immediately"},
 		{"1h", "1 hour"},
 		{"24h", "24 hours"},
 		{"168h", "7 days"},

@@ -72,7 +72,7 @@ func Keys(f Frame, v KeysView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = heading("API keys", "Programs use them to call the API. Give each program a key of its own, with no more than it needs.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("API keys", "API keys authenticate requests to the API. Give each application its own key with only the scopes it needs.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -81,17 +81,17 @@ func Keys(f Frame, v KeysView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Keys) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<div class=\"panel space-y-4 p-6 text-center sm:p-10\"><h2>No key yet</h2>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<div class=\"panel space-y-4 p-6 text-center sm:p-10\"><h2>No API keys yet</h2>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if v.Change {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"soft mx-auto max-w-prose\">Create one, and make your first call with it: the next page shows how.</p><p><a class=\"btn btn-primary\" href=\"/keys/new\">Create a key</a></p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"soft mx-auto max-w-prose\">Create a key to make your first API call. The next page shows how.</p><p><a class=\"btn btn-primary\" href=\"/keys/new\">Create a key</a></p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"soft mx-auto max-w-prose\">Ask somebody who looks after this workspace to create one.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p class=\"soft mx-auto max-w-prose\">Ask a developer or admin of this workspace to create one.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -527,7 +527,7 @@ func rotate(k Key) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"soft\">You get a new key with the same scopes. How long shall the old one go on working?</p><fieldset class=\"space-y-2\"><legend class=\"sr-only\">The old key goes on working for</legend> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<p class=\"soft\">You get a new key with the same scopes. How long should the old key keep working?</p><fieldset class=\"space-y-2\"><legend class=\"sr-only\">The old key keeps working for</legend> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -577,7 +577,7 @@ func rotate(k Key) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = answer(k.dialog("rotate"), "Rotate the key", "btn-primary").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answer(k.dialog("rotate"), "Rotate key", "btn-primary").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -624,11 +624,11 @@ func revoke(k Key) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"soft\">Every program that uses it is refused from now on. This cannot be undone.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<p class=\"soft\">Requests with this key will be refused immediately. This cannot be undone.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = answer(k.dialog("revoke"), "Revoke the key", "btn-error").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answer(k.dialog("revoke"), "Revoke key", "btn-error").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -770,11 +770,11 @@ func KeyForm(f Frame, v KeyFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textField(input{id: "name", name: "name", label: "Name", kind: "text", complete: "off", hint: "The program that uses it, such as “shop backend”.", field: v.Name, focus: len(v.faults()) == 0 || first(v.faults(), "name")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textField(input{id: "name", name: "name", label: "Name", kind: "text", complete: "off", hint: "The application that uses the key, for example “shop backend”.", field: v.Name, focus: len(v.faults()) == 0 || first(v.faults(), "name")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textField(input{id: "environment", name: "environment", label: "Environment", kind: "text", complete: "off", hint: "A label, such as “staging”.", optional: true, field: v.Environment, focus: first(v.faults(), "environment")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textField(input{id: "environment", name: "environment", label: "Environment", kind: "text", complete: "off", hint: "A label, for example “staging”.", optional: true, field: v.Environment, focus: first(v.faults(), "environment")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -788,7 +788,7 @@ func KeyForm(f Frame, v KeyFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "><legend class=\"legend\">What it may do</legend> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "><legend class=\"legend\">Scopes</legend> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -876,7 +876,7 @@ func KeyForm(f Frame, v KeyFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "</div></fieldset><div class=\"field max-w-xs\"><label for=\"expiry\">It expires</label> <select class=\"select\" id=\"expiry\" name=\"expiry\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "</div></fieldset><div class=\"field max-w-xs\"><label for=\"expiry\">Expires</label> <select class=\"select\" id=\"expiry\" name=\"expiry\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -961,7 +961,7 @@ func KeyForm(f Frame, v KeyFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "</div><div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Create the key</button> <a class=\"btn\" href=\"/keys\">Cancel</a></div></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 84, "</div><div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Create key</button> <a class=\"btn\" href=\"/keys\">Cancel</a></div></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1026,23 +1026,23 @@ func KeyShown(f Frame, v KeyShownView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "</bdi></h2><div class=\"alert alert-warning alert-soft\"><span>Copy it now and keep it where secrets are kept. It is shown this once.</span></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 86, "</bdi></h2><div class=\"alert alert-warning alert-soft\"><span>Copy this key now and store it safely. You will not see it again.</span></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = code("secret", "The secret", straight(v.Secret), true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = code("secret", "API key", straight(v.Secret), true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if !v.Old.IsZero() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<p>The key that it follows stops working on")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "<p>The old key stops working on")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var44 string
 				templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys.templ`, Line: 224, Col: 50}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `keys.templ`, Line: 224, Col: 38}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var44))
 				if templ_7745c5c3_Err != nil {
@@ -1057,7 +1057,7 @@ func KeyShown(f Frame, v KeyShownView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "</section><section class=\"panel max-w-3xl space-y-4 p-5\" aria-labelledby=\"first-title\"><div><h2 id=\"first-title\">Make your first call</h2><p class=\"soft small\">Ready to paste: it lists your devices. The secret is in it.</p></div><fieldset class=\"tabs tabs-border min-w-0\"><legend class=\"sr-only\">Language</legend> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "</section><section class=\"panel max-w-3xl space-y-4 p-5\" aria-labelledby=\"first-title\"><div><h2 id=\"first-title\">Make your first call</h2><p class=\"soft small\">Paste this to list your devices. It contains your key.</p></div><fieldset class=\"tabs tabs-border min-w-0\"><legend class=\"sr-only\">Language</legend> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1102,7 +1102,7 @@ func KeyShown(f Frame, v KeyShownView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = code("call-"+s.id, "The first call with "+s.label, straight(s.text), false).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = code("call-"+s.id, "First call with "+s.label, straight(s.text), false).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1111,7 +1111,7 @@ func KeyShown(f Frame, v KeyShownView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "</fieldset></section><p><a class=\"btn\" href=\"/keys\">Back to the keys</a></p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "</fieldset></section><p><a class=\"btn\" href=\"/keys\">Back to API keys</a></p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -79,7 +79,7 @@ func Messages(f Frame, v MessagesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textField(input{id: "q", name: "q", label: "Number or id", kind: "text", complete: "off", hint: "Such as +15551234567, or msg_… for one message.", optional: true, field: v.Find, focus: v.Find.Error != ""}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textField(input{id: "q", name: "q", label: "Number or message ID", kind: "text", complete: "off", hint: "For example +15551234567 or msg_…", optional: true, field: v.Find, focus: v.Find.Error != ""}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -100,7 +100,7 @@ func Messages(f Frame, v MessagesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Find.Error != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"soft\">Nothing was looked for.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"soft\">Correct the search term to see results.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -110,17 +110,17 @@ func Messages(f Frame, v MessagesView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if v.More != "" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<h2>Not among the newest</h2><p class=\"soft mx-auto max-w-prose\">There may be some further back.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<h2>No recent matches</h2><p class=\"soft mx-auto max-w-prose\">No messages on this page match. Older ones may.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else if v.empty() {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<h2>No message yet</h2><p class=\"soft mx-auto max-w-prose\">What your devices send and receive is listed here.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<h2>No messages yet</h2><p class=\"soft mx-auto max-w-prose\">Messages that your devices send and receive appear here.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<h2>Nothing found</h2><p class=\"soft mx-auto max-w-prose\">No message of the numbers that are linked now fits.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<h2>No messages found</h2><p class=\"soft mx-auto max-w-prose\">No message of the currently linked numbers matches your search.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -130,7 +130,7 @@ func Messages(f Frame, v MessagesView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"panel\"><table class=\"grid-list wide\" role=\"table\"><caption class=\"sr-only\">Messages, the newest first</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Message</th><th scope=\"col\" role=\"columnheader\">Chat</th><th scope=\"col\" role=\"columnheader\">Status</th><th scope=\"col\" role=\"columnheader\">Device</th><th scope=\"col\" role=\"columnheader\">Time</th></tr></thead> <tbody role=\"rowgroup\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"panel\"><table class=\"grid-list wide\" role=\"table\"><caption class=\"sr-only\">Messages, newest first</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Message</th><th scope=\"col\" role=\"columnheader\">Chat</th><th scope=\"col\" role=\"columnheader\">Status</th><th scope=\"col\" role=\"columnheader\">Device</th><th scope=\"col\" role=\"columnheader\">Time</th></tr></thead> <tbody role=\"rowgroup\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -187,7 +187,7 @@ func Messages(f Frame, v MessagesView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("All that is found, up to " + straight(v.ExportRows) + " rows, the newest first.")
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("All matching messages, newest first, up to " + straight(v.ExportRows) + " rows.")
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `messages.templ`, Line: 65, Col: 112}
 				}
@@ -355,7 +355,7 @@ func gist(m Message) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if m.Type == "unsupported" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<span class=\"italic\">Not a text</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<span class=\"italic\">Unsupported message</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -669,7 +669,7 @@ func MessagePage(f Frame, v MessageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Type == "unsupported" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<p class=\"soft\">It is not a text. This version does not show what it is.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<p class=\"soft\">This message type is not supported yet, so its content is not shown.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -706,7 +706,7 @@ func MessagePage(f Frame, v MessageView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = code("message-id", "Id", straight(v.ID), true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = code("message-id", "ID", straight(v.ID), true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -736,7 +736,7 @@ func MessagePage(f Frame, v MessageView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "</bdi></a></dd></div><div><dt class=\"small soft\">Written by</dt><dd><bdi class=\"few\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "</bdi></a></dd></div><div><dt class=\"small soft\">Sent from</dt><dd><bdi class=\"few\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -780,11 +780,11 @@ func MessagePage(f Frame, v MessageView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = known(v.To, "Not kept").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = known(v.To, "Not recorded").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "</dd></div><div><dt class=\"small soft\">Id on the network</dt><dd><code class=\"few font-mono\"><bdi>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "</dd></div><div><dt class=\"small soft\">Network message ID</dt><dd><code class=\"few font-mono\"><bdi>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -802,7 +802,7 @@ func MessagePage(f Frame, v MessageView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !v.Expires.IsZero() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<div><dt class=\"small soft\">Given up, unless sent before</dt><dd>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "<div><dt class=\"small soft\">Expires</dt><dd>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -861,7 +861,7 @@ func MessagePage(f Frame, v MessageView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "</section></div><details class=\"panel p-5\"><summary class=\"font-semibold\">As the API shows it now</summary><div class=\"mt-4\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 79, "</section></div><details class=\"panel p-5\"><summary class=\"font-semibold\">API response</summary><div class=\"mt-4\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1144,7 +1144,7 @@ func MessageForm(f Frame, v MessageFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Devices) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "<div class=\"panel space-y-4 p-6 text-center sm:p-10\"><h2>No device to send with</h2><p class=\"soft mx-auto max-w-prose\">A message leaves through a device: a messaging account that is linked here.</p><p><a class=\"btn btn-primary\" href=\"/devices\">See the devices</a></p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "<div class=\"panel space-y-4 p-6 text-center sm:p-10\"><h2>No device to send from</h2><p class=\"soft mx-auto max-w-prose\">Messages are sent from a device, which is a messaging account linked to this workspace.</p><p><a class=\"btn btn-primary\" href=\"/devices\">View devices</a></p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1257,7 +1257,7 @@ func MessageForm(f Frame, v MessageFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = textField(input{id: "to", name: "to", label: "To", kind: "tel", complete: "off", hint: "A number with + and the country's code, such as +15551234567.", field: v.To, focus: len(v.faults()) == 0 || first(v.faults(), "to")}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textField(input{id: "to", name: "to", label: "To", kind: "tel", complete: "off", hint: "A phone number with + and the country code, for example +15551234567.", field: v.To, focus: len(v.faults()) == 0 || first(v.faults(), "to")}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1265,7 +1265,7 @@ func MessageForm(f Frame, v MessageFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 115, "<p class=\"small soft\">It counts against the plan's messages, as one that a program sends.</p><div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Send</button> <a class=\"btn\" href=\"/messages\">Cancel</a></div></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 115, "<p class=\"small soft\">Counts toward your plan's message limit, like messages sent with the API.</p><div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Send</button> <a class=\"btn\" href=\"/messages\">Cancel</a></div></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -71,7 +71,7 @@ func Removal(f Frame, v RemovalView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div class=\"space-y-2\"><p class=\"font-semibold\">What is lost, for good:</p><ul class=\"list-disc space-y-1 ps-5\"><li>all messages that the device has sent and received</li><li>messages that wait to be sent: they are given up</li><li>what its events say, and deliveries of them that wait</li>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div class=\"space-y-2\"><p class=\"font-semibold\">This permanently deletes:</p><ul class=\"list-disc space-y-1 ps-5\"><li>all messages that the device sent and received</li><li>queued messages, which will not be sent</li><li>the content of its events, and their pending deliveries</li>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -104,11 +104,11 @@ func Removal(f Frame, v RemovalView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</ul><p class=\"soft\">Messages on the phone stay there. API keys and webhooks stay, but get nothing of this device any more.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</ul><p class=\"soft\">Messages on the phone are not affected. API keys and webhooks are kept but receive nothing more from this device.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = again(v.Again, v.Password, "Enter it again, so that nobody else does this at your desk.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = again(v.Again, v.Password, "Enter your password to confirm that it is you.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -117,7 +117,7 @@ func Removal(f Frame, v RemovalView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Again.Ready() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<button class=\"btn btn-error\">Delete the device</button> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<button class=\"btn btn-error\">Delete device</button> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -15,9 +15,9 @@ type SecondView struct {
 func (v SecondView) label() string {
 	switch {
 	case v.App && v.Recovery > 0:
-		return "Code of the app, or a recovery code"
+		return "Authentication code or recovery code"
 	case v.App:
-		return "Code of the app"
+		return "Authentication code"
 	}
 	return "Recovery code"
 }

@@ -172,7 +172,7 @@ func Shell(f Frame) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<body class=\"min-h-dvh\"><a class=\"skip\" href=\"#main\">Skip to the content</a><header class=\"sticky top-0 z-30 border-b border-base-300 bg-base-100\"><div class=\"mx-auto flex h-14 max-w-6xl items-center gap-3 px-4\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<body class=\"min-h-dvh\"><a class=\"skip\" href=\"#main\">Skip to content</a><header class=\"sticky top-0 z-30 border-b border-base-300 bg-base-100\"><div class=\"mx-auto flex h-14 max-w-6xl items-center gap-3 px-4\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1006,7 +1006,7 @@ func summary(problem string, list []fault) templ.Component {
 			}
 			if len(list) > 0 {
 				if problem == "" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "<p class=\"font-semibold\">Please look at this again:</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "<p class=\"font-semibold\">Please fix the following:</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -147,25 +147,25 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Change {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section class=\"panel space-y-4 p-5\" aria-labelledby=\"secret-title\"><div><h2 id=\"secret-title\">Signing secret</h2><p class=\"soft small\">It ends in <bdi class=\"font-mono\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<section class=\"panel space-y-4 p-5\" aria-labelledby=\"secret-title\"><div><h2 id=\"secret-title\">Signing secret</h2><p class=\"soft small\">Ends in <bdi class=\"font-mono\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(v.LastFour)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 28, Col: 73}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 28, Col: 70}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</bdi>. Your program checks with it that an event comes from here.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</bdi>. Use the secret to verify that events come from Postern.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if v.Key != "" {
-					templ_7745c5c3_Err = code("public-key", "The public key, for signatures v1a", straight(v.Key), true).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = code("public-key", "Public key for v1a signatures", straight(v.Key), true).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -183,7 +183,7 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\">Reveal</a> <button type=\"button\" class=\"btn\" command=\"show-modal\" commandfor=\"rotate-secret\">Rotate</button></div></section><section class=\"panel space-y-4 p-5\" aria-labelledby=\"delete-title\"><div><h2 id=\"delete-title\">Delete</h2><p class=\"soft small\">Nothing is sent to it any more, and its deliveries are forgotten.</p></div><button type=\"button\" class=\"btn btn-error btn-outline\" command=\"show-modal\" commandfor=\"delete-webhook\">Delete the webhook</button></section>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "\">Reveal</a> <button type=\"button\" class=\"btn\" command=\"show-modal\" commandfor=\"rotate-secret\">Rotate</button></div></section><section class=\"panel space-y-4 p-5\" aria-labelledby=\"delete-title\"><div><h2 id=\"delete-title\">Delete</h2><p class=\"soft small\">Deletes the webhook and its delivery history. Nothing more is sent to it.</p></div><button type=\"button\" class=\"btn btn-error btn-outline\" command=\"show-modal\" commandfor=\"delete-webhook\">Delete webhook</button></section>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -199,7 +199,7 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"soft\">You get a new secret. How long shall deliveries bear the signature of the old one too?</p><fieldset class=\"space-y-2\"><legend class=\"sr-only\">The old secret goes on signing for</legend> ")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"soft\">You get a new secret. How long should deliveries also be signed with the old secret?</p><fieldset class=\"space-y-2\"><legend class=\"sr-only\">The old secret keeps signing for</legend> ")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -249,7 +249,7 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = answer("rotate-secret", "Rotate the secret", "btn-primary").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = answer("rotate-secret", "Rotate secret", "btn-primary").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -288,11 +288,11 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "</bdi></p><p class=\"soft\">What waits for it is not delivered. This cannot be undone.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "</bdi></p><p class=\"soft\">Pending deliveries are discarded. This cannot be undone.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = answer("delete-webhook", "Delete the webhook", "btn-error").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = answer("delete-webhook", "Delete webhook", "btn-error").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -420,7 +420,7 @@ func webhookState(v WebhookView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "</bdi> once that has answered the challenge.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "</bdi> after it answers the challenge.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -481,9 +481,9 @@ func webhookState(v WebhookView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var23 string
-			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("%d of %d tries of the challenge were made. ", v.Tries, v.TriesOf))
+			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("%d of %d challenge attempts made. ", v.Tries, v.TriesOf))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 104, Col: 85}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 104, Col: 76}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 			if templ_7745c5c3_Err != nil {
@@ -494,14 +494,14 @@ func webhookState(v WebhookView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !v.NextTry.IsZero() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "The next:")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "Next attempt:")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var24 string
 				templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 106, Col: 20}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhook.templ`, Line: 106, Col: 24}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 				if templ_7745c5c3_Err != nil {
@@ -516,7 +516,7 @@ func webhookState(v WebhookView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = progress(fmt.Sprint(v.Tries), fmt.Sprint(v.TriesOf), "Tries of the challenge").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = progress(fmt.Sprint(v.Tries), fmt.Sprint(v.TriesOf), "Challenge attempts").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -767,7 +767,7 @@ func webhookFacts(v WebhookView) templ.Component {
 			templ_7745c5c3_Var34 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<section class=\"panel p-5\" aria-labelledby=\"facts-title\"><h2 id=\"facts-title\" class=\"mb-3\">What is delivered</h2><dl class=\"grid gap-x-6 gap-y-3 sm:grid-cols-2 lg:grid-cols-3\"><div><dt class=\"small soft\">Events</dt><dd>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "<section class=\"panel p-5\" aria-labelledby=\"facts-title\"><h2 id=\"facts-title\" class=\"mb-3\">Configuration</h2><dl class=\"grid gap-x-6 gap-y-3 sm:grid-cols-2 lg:grid-cols-3\"><div><dt class=\"small soft\">Events</dt><dd>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -788,22 +788,22 @@ func webhookFacts(v WebhookView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "</bdi></dd></div><div><dt class=\"small soft\">Order within a chat</dt><dd>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "</bdi></dd></div><div><dt class=\"small soft\">In-order delivery per chat</dt><dd>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if v.Ordered {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "Kept")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "On")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "Not kept")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "Off")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "</dd></div><div><dt class=\"small soft\">Deliveries at once</dt><dd>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "</dd></div><div><dt class=\"small soft\">Concurrent deliveries</dt><dd>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -839,7 +839,7 @@ func webhookFacts(v WebhookView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<div><dt class=\"small soft\">Added</dt><dd>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<div><dt class=\"small soft\">Created</dt><dd>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -855,7 +855,7 @@ func webhookFacts(v WebhookView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "</dd></div><div><dt class=\"small soft\">Id</dt><dd class=\"few font-mono small\"><bdi>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 70, "</dd></div><div><dt class=\"small soft\">ID</dt><dd class=\"few font-mono small\"><bdi>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

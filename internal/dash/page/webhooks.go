@@ -30,11 +30,11 @@ type Webhook struct {
 func (w Webhook) health() string {
 	switch all := w.Succeeded + w.Failed; {
 	case all == 0:
-		return "Nothing sent today"
+		return "No attempts"
 	case w.Failed == 0:
-		return "All " + count(all, "attempt", "attempts") + " succeeded"
+		return count(all, "attempt", "attempts") + ", all succeeded"
 	case w.Succeeded == 0:
-		return "All " + count(all, "attempt", "attempts") + " failed"
+		return count(all, "attempt", "attempts") + ", all failed"
 	default:
 		return fmt.Sprintf("%d of %d attempts failed", w.Failed, all)
 	}
@@ -97,7 +97,7 @@ func (v WebhookFormView) title() string {
 	if v.ID == "" {
 		return "Add a webhook"
 	}
-	return "Change the webhook"
+	return "Edit webhook"
 }
 
 // WebhookSecretView is the secret of an endpoint, on the one page that shows it.
@@ -160,7 +160,7 @@ func main() {
 			json.NewEncoder(w).Encode(map[string]string{"challenge": event.Challenge})
 			return
 		}
-		// An event may come twice: deduplicate on its id.
+		// An event can arrive more than once. Deduplicate by its ID.
 		log.Println(event.Type, event.EventID)
 	})
 	log.Fatal(http.ListenAndServe(":8000", nil))
@@ -186,7 +186,7 @@ createServer(async (req, res) => {
     res.end(JSON.stringify({ challenge: event.challenge }));
     return;
   }
-  // An event may come twice: deduplicate on its id.
+  // An event can arrive more than once. Deduplicate by its ID.
   console.log(event.type, event.eventId);
   res.end();
 }).listen(8000);`
@@ -210,7 +210,7 @@ class Receiver(BaseHTTPRequestHandler):
         if event["type"] == "webhook.verification":
             answer = {"challenge": event["challenge"]}
         else:
-            # An event may come twice: deduplicate on its id.
+            # An event can arrive more than once. Deduplicate by its ID.
             print(event["type"], event["eventId"])
         self.send_response(200)
         self.end_headers()

@@ -9,7 +9,7 @@ type WorkspacesView struct {
 
 func (v WorkspacesView) title() string {
 	if v.Stopped != "" {
-		return "This workspace cannot be shown"
+		return "This workspace is unavailable"
 	}
 	return "Your workspaces"
 }
