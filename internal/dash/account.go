@@ -1,8 +1,6 @@
 package dash
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
@@ -11,11 +9,11 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) account(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showAccount(w, r, v, http.StatusOK, page.AccountView{})
+func (d account) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAs(w, r, v, http.StatusOK, page.AccountView{})
 }
 
-func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
+func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
 	list, err := d.g.SignIns.List(r.Context(), v.user())
 	if err != nil {
 		return err
@@ -43,13 +41,7 @@ func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, stat
 		return err
 	}
 	view.Second, view.PasswordHint, view.SignOn, view.Connected = factorWords(factors), passwordHint, d.signOnName(), len(identities)
-	return d.show(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
-}
-
-// tokenHash is the name of this browser's session in the store, as scs makes it.
-func (d *dash) tokenHash(r *http.Request) string {
-	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
+	return d.write(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
 }
 
 // browser names a browser by its User-Agent, roughly: it is for recognising one's
@@ -71,10 +63,10 @@ func browser(agent string) string {
 	return name + system
 }
 
-func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
 	u, err := d.newPassword(r, v)
 	if wrong, ok := faults(err); ok {
-		return d.showAccount(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
 			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]}, Problem: "The password was not changed.",
 		})
 	}
@@ -89,7 +81,7 @@ func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) e
 
 // newPassword takes the present password, or that a person who has none has just
 // signed in again.
-func (d *dash) newPassword(r *http.Request, v visit) (postern.User, error) {
+func (d account) newPassword(r *http.Request, v visit) (postern.User, error) {
 	has, err := d.g.Users.HasPassword(r.Context(), v.user())
 	if err != nil {
 		return postern.User{}, err
@@ -100,7 +92,7 @@ func (d *dash) newPassword(r *http.Request, v visit) (postern.User, error) {
 	return d.g.Users.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
 }
 
-func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d account) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {
 	but := ""
 	if r.PostFormValue("end") == "others" {
 		but = d.tokenHash(r)
@@ -109,7 +101,7 @@ func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) erro
 		return err
 	}
 	if but == "" {
-		return d.signOut(w, r)
+		return signIns{d.core}.signOut(w, r)
 	}
 	return d.done(w, r, "All other browsers were signed out.", "/account")
 }

@@ -18,16 +18,16 @@ const (
 	exportPatience = 30 * time.Second // with a reader who takes nothing
 )
 
-// exportMessages writes what a search finds as a file, page by page as it is read.
+// download writes what a search finds as a file, page by page as it is read.
 // The session's cookie is written before the first byte, and nothing between here
 // and the browser keeps the rest back.
 //
 // Somebody reads one file at a time: each is up to 100,000 rows of work.
-func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) error {
-	if _, busy := d.exports.LoadOrStore(v.user(), true); busy {
+func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error {
+	if _, busy := d.exporting.LoadOrStore(v.user(), true); busy {
 		return postern.Errorf(postern.RateLimited, "another export of yours is still running; wait until it finishes or cancel it")
 	}
-	defer d.exports.Delete(v.user())
+	defer d.exporting.Delete(v.user())
 	q, err := search(r)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 			break
 		}
 		q.Page.Cursor = list.Next
-		list, err = d.nextExport(r, v, q)
+		list, err = d.next(r, v, q)
 	}
 	if err != nil {
 		if r.Context().Err() == nil {
@@ -68,9 +68,9 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 	return nil
 }
 
-// nextExport reads on, as long as the member may and the browser is signed in: a file
+// next reads on, as long as the member may and the browser is signed in: a file
 // that is taken slowly keeps no rights.
-func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
+func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
 	_, signedIn, err := d.g.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
 		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")

@@ -11,7 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Keys.List(r.Context(), v.actor, v.workspace(), gateway.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = "/keys?after=" + url.QueryEscape(list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
+	return d.write(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
 }
 
 func keyOf(k postern.Key, now postern.Time) page.Key {
@@ -61,15 +61,15 @@ func statusOf(k postern.Key, now postern.Time) string {
 	return "expiring"
 }
 
-func (d *dash) newKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace()); err != nil {
 		return err
 	}
-	return d.showKeyForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
+	return d.showForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
 }
 
-func (d *dash) showKeyForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
-	return d.show(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
+func (d keys) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
+	return d.write(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
 }
 
 // scopeChoices are all scopes, some of them chosen.
@@ -88,14 +88,14 @@ func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 	return list
 }
 
-func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	in, err := keyForm(r)
 	if err != nil {
 		return err
 	}
 	_, secret, err := d.g.Keys.Create(r.Context(), v.actor, v.workspace(), in)
 	if wrong, ok := faults(err); ok {
-		return d.showKeyForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
+		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
 			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
 			Scopes: scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"), Problem: "The key was not created.",
 		})
@@ -103,7 +103,7 @@ func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{Name: in.Name, Secret: secret, BaseURL: d.base}))
+	return d.write(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{Name: in.Name, Secret: secret, BaseURL: d.base}))
 }
 
 // keyForm reads what a key is to be. A form without a scope asks for none, and not
@@ -133,7 +133,7 @@ func duration(pointer, text string) (time.Duration, error) {
 
 const maxLife = 10 * 366 * 24 * time.Hour
 
-func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	overlap, err := duration("/overlap", r.PostFormValue("overlap"))
 	if err != nil {
 		return err
@@ -142,12 +142,12 @@ func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
+	return d.write(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
 		Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
 	}))
 }
 
-func (d *dash) revokeKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) revoke(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.g.Keys.Revoke(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
 		return err
 	}

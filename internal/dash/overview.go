@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,16 +11,9 @@ import (
 	"postern/internal/postern"
 )
 
-// overviewRoutes are those of what is used, and of what happened.
-func (d *dash) overviewRoutes() {
-	d.member("GET /{$}", d.overview, postern.UsageRead, postern.DevicesRead)
-	d.member("GET /usage", d.usage, postern.UsageRead)
-	d.eventRoutes()
-}
-
-// overview is the first page: what to do next, what is used of the plan, and what
+// show is the first page: what to do next, what is used of the plan, and what
 // happened lately.
-func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
 		return err
@@ -39,12 +33,12 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 		{Label: "Messages sent this month", Value: number(usage.Messages.Used), Note: "of " + number(usage.Messages.Limit)},
 		{Label: "Linked devices", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
 	}, view.Tiles...)
-	return d.show(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
+	return d.write(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
 }
 
 // steps lead into a new workspace: those who may not see its keys may take none of
 // them. One that the plan does not allow leads nowhere.
-func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
+func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
 	hasKey, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace())
 	if postern.ReasonOf(err) == postern.MissingScope {
 		return nil, nil
@@ -71,7 +65,7 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 }
 
 // figures adds the charts of what the caller may see, and a tile of each rate.
-func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error {
+func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) error {
 	p, spans := lastHours(), gateway.LastDay()
 	view.Spans, view.Span = []page.Choice{{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"}}, "/"
 	if r.FormValue("span") == "month" {
@@ -106,7 +100,7 @@ func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error 
 
 // hooksUsed says how many webhooks there are; those who may not see any are not
 // told.
-func (d *dash) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
+func (d overview) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 	if !v.may(postern.WebhooksRead) {
 		return gateway.Used{}, nil
 	}
@@ -146,7 +140,7 @@ func number(n int) string {
 }
 
 // usage is what the plan allows, what is used of it, and what happens at its end.
-func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d overview) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
 		return err
@@ -155,7 +149,7 @@ func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	kept, err := d.g.Statistics.Kept(r.Context(), v.caller, d.kept)
+	kept, err := d.g.Statistics.Kept(r.Context(), v.caller, d.retention)
 	if err != nil {
 		return err
 	}
@@ -164,7 +158,7 @@ func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 		Plan: word(p.Name), Meters: metersOf(v, usage, hooks), Month: usage.ResetsAt.Std().AddDate(0, -1, 0).Format("January 2006"), Ends: usage.ResetsAt.Std(),
 		Limits: limitsOf(p, kept), Outcome: outcomes(p),
 	}
-	return d.show(w, r, http.StatusOK, page.Usage(d.frame(r, v, "Plan and usage", "/"), view))
+	return d.write(w, r, http.StatusOK, page.Usage(d.frame(r, v, "Plan and usage", "/"), view))
 }
 
 func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
@@ -207,4 +201,131 @@ func outcomes(p postern.Plan) []page.Tile {
 		list = append(list, page.Tile{Label: "REST API and webhooks", Value: "Requests are refused and webhooks are paused. On a plan with the API, webhooks catch up on events from the last 72 hours."})
 	}
 	return append(list, page.Tile{Label: "Retention", Value: "Older messages and events are deleted. Anything still to be sent or delivered is kept until it is."})
+}
+
+// period is what charts are about.
+type period struct {
+	words string // "the last 24 hours"
+	days  bool
+}
+
+func lastHours() period { return period{"the last 24 hours", false} }
+func lastDays() period  { return period{"the last 30 days", true} }
+
+// attemptsChart is what attempts of deliveries came to.
+func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
+	c := page.Chart{
+		ID: "attempts", Title: "Webhook deliveries", Colours: "outcome", Days: p.days,
+		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Rate", "Mean (ms)"},
+	}
+	var good, bad int64
+	for _, h := range hours {
+		good, bad = good+h.Succeeded, bad+h.Failed
+		c.Spans = append(c.Spans, span(h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed), rate(h.Succeeded, h.Succeeded+h.Failed), orNone(h.MeanMs, h.Succeeded+h.Failed)))
+	}
+	c.Gist = "Nothing was sent in " + p.words + "."
+	if good+bad > 0 {
+		c.Gist = fmt.Sprintf("In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"), num(bad), rate(good, good+bad))
+	}
+	return c
+}
+
+// latencyChart is how long receivers took to answer.
+func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
+	c := page.Chart{
+		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"}, Columns: []string{"Attempts", "Mean (ms)", "Slowest (ms)"},
+		Note: "The time from the start of an attempt to its response or timeout. Percentiles are not recorded.",
+	}
+	var total, n, slowest int64
+	for _, h := range hours {
+		all := h.Succeeded + h.Failed
+		total, n, slowest = total+h.MeanMs*all, n+all, max(slowest, h.MaxMs)
+		c.Spans = append(c.Spans, span(h.Hour, []int64{h.MeanMs}, num(all), orNone(h.MeanMs, all), orNone(h.MaxMs, all)))
+	}
+	c.Gist = "Nothing was sent in " + p.words + "."
+	if n > 0 {
+		c.Gist = fmt.Sprintf("In %s, an attempt took %s ms on average. The slowest took %s ms.", p.words, num(total/n), num(slowest))
+	}
+	return c
+}
+
+// messagesChart is what was sent and received.
+func messagesChart(list []postern.MessageSpan, p period) page.Chart {
+	c := page.Chart{
+		ID: "messages", Title: "Messages", Colours: "traffic", Days: p.days,
+		Parts: []string{"Sent", "Received"}, Columns: []string{"Sent", "Received", "Failed"},
+		Note: "Messages are counted at the time they were accepted or received. Failed messages include expired ones.",
+	}
+	var sum postern.MessageSpan
+	for _, m := range list {
+		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
+		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received), num(m.Failed)))
+	}
+	c.Gist = fmt.Sprintf("In %s, %s sent, %s received, and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed))
+	return c
+}
+
+// deliveredChart is how much of what was sent arrived.
+func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
+	c := page.Chart{
+		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"}, Columns: []string{"Sent", "Delivered", "Rate"},
+		Note: "The share of sent messages that reached the recipient's phone.",
+	}
+	var sent, delivered int64
+	for _, m := range list {
+		sent, delivered = sent+m.Sent, delivered+m.Delivered
+		c.Spans = append(c.Spans, span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered), rate(m.Delivered, m.Sent)))
+	}
+	c.Gist = "Nothing was sent in " + p.words + "."
+	if sent > 0 {
+		c.Gist = fmt.Sprintf("In %s, %s of %s reached the recipient (%s).", p.words, num(delivered), many(sent, "sent message", "sent messages"), rate(delivered, sent))
+	}
+	return c
+}
+
+func span(at postern.Time, parts []int64, cells ...string) page.Span {
+	s := page.Span{At: at.Std(), Cells: cells}
+	for _, n := range parts {
+		s.Parts = append(s.Parts, int(n))
+	}
+	return s
+}
+
+func num(n int64) string { return number(int(n)) }
+
+// many writes a number with what it counts.
+func many(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return num(n) + " " + more
+}
+
+func wereMany(n int64) string {
+	if n == 1 {
+		return "1 message was"
+	}
+	return num(n) + " messages were"
+}
+
+// rate is a part of a whole in per cent, cut to a tenth: what is not all is never
+// said to be 100%. It is a dash of nothing.
+func rate(part, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	tenths := part * 1000 / of
+	s := strconv.FormatInt(tenths/10, 10)
+	if tenths%10 != 0 {
+		s += "." + strconv.FormatInt(tenths%10, 10)
+	}
+	return s + "%"
+}
+
+// orNone is a number that means something when there was something.
+func orNone(n, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	return num(n)
 }

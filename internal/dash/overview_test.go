@@ -141,13 +141,13 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		}
 	}
 	v := visit{caller: gateway.Caller{Plan: postern.Plan{API: true}, Key: postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}}}}
-	d := &dash{g: s.g}
+	o := overview{&core{g: s.g}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var view pages.OverviewView
-	if err := d.figures(r, v, &view); err != nil || len(view.Charts)+len(view.Tiles) != 0 {
+	if err := o.figures(r, v, &view); err != nil || len(view.Charts)+len(view.Tiles) != 0 {
 		t.Errorf("without the scopes there are %d charts and %d tiles (%v)", len(view.Charts), len(view.Tiles), err)
 	}
 }

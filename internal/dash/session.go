@@ -3,12 +3,16 @@ package dash
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
+	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 
@@ -161,4 +165,108 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		k.SignIn = in
 	}
 	return err
+}
+
+// enter signs the browser in, with a new token: whoever had given it the one
+// before has nothing.
+func (d *core) enter(r *http.Request, u postern.User) error {
+	return d.begin(r, map[string]string{
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: now(),
+	})
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// within tells whether a time that now wrote is not long ago.
+func within(text string, limit time.Duration) bool {
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && time.Since(at) < limit
+}
+
+// begin gives the browser a session with a new token, which holds nothing else.
+func (d *core) begin(r *http.Request, values map[string]string) error {
+	ctx := r.Context()
+	if err := errors.Join(d.sessions.Clear(ctx), d.sessions.RenewToken(ctx)); err != nil {
+		return err
+	}
+	for name, value := range values {
+		d.sessions.Put(ctx, name, value)
+	}
+	if _, _, err := d.sessions.Commit(ctx); err != nil { // now, so that a page can say why it was refused
+		return errors.Join(err, d.sessions.Destroy(ctx))
+	}
+	return nil
+}
+
+const (
+	secondTime = 10 * time.Minute // between the password and the second step
+	sureTime   = 10 * time.Minute // that a password counts for after it was entered again
+)
+
+func (d *core) isSure(r *http.Request) bool {
+	return within(d.sessions.GetString(r.Context(), keySure), sureTime)
+}
+
+// pass lets a user in whose password was right, by a second step if there is one.
+func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	if err != nil {
+		return err
+	}
+	if !factors.Any() {
+		return d.in(w, r, u, next)
+	}
+	pending := map[string]string{keyPending: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keySince: now()}
+	if err := d.begin(r, pending); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/signin/second?next="+url.QueryEscape(next))
+}
+
+// in signs a user in who has proved what there is to prove.
+func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+	if err := d.enter(r, u); err != nil {
+		return err
+	}
+	if err := d.g.Users.SignedIn(r.Context(), d.address(r), u); err != nil {
+		return err
+	}
+	return seeOther(w, r, next)
+}
+
+// ask begins a ceremony with a passkey, and keeps in the session what was asked.
+func (d *core) ask(r *http.Request, id postern.UserID, add bool) (options string, err error) {
+	c, err := d.g.SecondFactors.BeginPasskey(r.Context(), id, add)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askAgain asks for the password before the next page.
+func (d *core) askAgain(w http.ResponseWriter, r *http.Request, v visit, status int, view page.SureView) (err error) {
+	if view.Again, err = d.again(r, v, view.Next); err != nil {
+		return err
+	}
+	return d.write(w, r, status, page.Sure(d.frame(r, v, "Confirm that it is you", "/account"), view))
+}
+
+func (d *core) self(r *http.Request, v visit) gateway.Self {
+	return gateway.Self{ID: v.user(), Address: v.actor.Address, Token: d.tokenHash(r)}
+}
+
+// tokenHash is the name of this browser's session in the store, as scs makes it.
+func (d *core) tokenHash(r *http.Request) string {
+	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// again is how a person shows again who it is, before the next page.
+func (d *core) again(r *http.Request, v visit, next string) (page.Again, error) {
+	has, err := d.g.Users.HasPassword(r.Context(), v.user())
+	if err != nil || has {
+		return page.Again{}, err
+	}
+	return page.Again{None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next)}, nil
 }

@@ -12,12 +12,12 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) newWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
+func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
 }
 
-// showWebhookForm shows the form with some devices chosen.
-func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID) error {
+// showForm shows the form with some devices chosen.
+func (d webhooks) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID) error {
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, 
 	if view.ID != "" {
 		title = "Edit webhook"
 	}
-	return d.show(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
+	return d.write(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
 }
 
 // hookForm is what the form of a webhook asks for. A form without an event asks for

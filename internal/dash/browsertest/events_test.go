@@ -139,5 +139,5 @@ func TestOverviewAndEvents(t *testing.T) {
 	b.looks("overview-month")
 	b.press(`a[href="/usage"]`)
 	b.sees("3 of ")
-	b.looks("usage")
+	b.picture("usage")
 }

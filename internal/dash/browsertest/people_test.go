@@ -61,7 +61,6 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	ada.press(`a[href="/people/audit"]`)
 	ada.sees("Changed the role to developer")
 	ada.picture("audit")
-	ada.usable()
 	ada.goTo("/people")
 	ada.do(chromedp.Click(chromedp.CSS(`button[aria-label="Remove ` + guest + `"]`)))
 	ada.press(`dialog[open] button.btn-error`)

@@ -23,7 +23,6 @@ func TestPasskeyAsTheSecondStep(t *testing.T) {
 	b.goTo("/account")
 	b.press(`a[href="/account/second"]`)
 	b.picture("second-sure")
-	b.usable()
 	b.fill("#password", password)
 	b.press(`form[action="/account/second"] button:not([type])`)
 	b.picture("second-none")

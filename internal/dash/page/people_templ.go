@@ -245,7 +245,7 @@ func member(p Person) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var9 string
-			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Change the role of " + straight(p.Email))
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Change role of " + straight(p.Email))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `people.templ`, Line: 69, Col: 153}
 			}

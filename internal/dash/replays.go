@@ -13,21 +13,21 @@ import (
 // formTime is how a field of a form writes a time.
 const formTime = "2006-01-02T15:04"
 
-func (d *dash) newReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d replays) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	yesterday := time.Now().UTC().Add(-healthTime).Format(formTime)
-	return d.showReplayForm(w, r, v, http.StatusOK, page.ReplayFormView{Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:]})
+	return d.showForm(w, r, v, http.StatusOK, page.ReplayFormView{Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:]})
 }
 
-func (d *dash) showReplayForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
+func (d replays) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
 	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
 	view.ID, view.URL = string(e.ID), e.URL
-	return d.show(w, r, status, page.ReplayForm(d.frame(r, v, "Replay events", "/webhooks"), view))
+	return d.write(w, r, status, page.ReplayForm(d.frame(r, v, "Replay events", "/webhooks"), view))
 }
 
-func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d replays) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	in, err := replayForm(r)
 	var made gateway.Created[postern.Replay]
 	if err == nil {
@@ -42,7 +42,7 @@ func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) err
 		if !ok {
 			view.Problem = word(err.Error()) + "."
 		}
-		return d.showReplayForm(w, r, v, http.StatusUnprocessableEntity, view)
+		return d.showForm(w, r, v, http.StatusUnprocessableEntity, view)
 	}
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func replayPath(of postern.Replay) string {
 	return hookPath(of.EndpointID) + "/replays/" + string(of.ID)
 }
 
-// theReplay is that of the path, if it is one to the endpoint of the path.
-func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
+// get is that of the path, if it is one to the endpoint of the path.
+func (d replays) get(r *http.Request, v visit) (postern.Replay, error) {
 	one, err := d.g.Replays.Get(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
 	if err == nil && one.EndpointID != hookID(r) {
 		err = postern.Errorf(postern.NotFound, "this replay does not exist")
@@ -85,8 +85,8 @@ func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
 	return one, err
 }
 
-func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
-	one, err := d.theReplay(r, v)
+func (d replays) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.get(r, v)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := replayOf(one)
 	view.URL, view.Stop = e.URL, v.may(postern.WebhooksWrite)
-	return d.show(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), view))
 }
 
 func replayOf(one postern.Replay) page.ReplayView {
@@ -106,7 +106,7 @@ func replayOf(one postern.Replay) page.ReplayView {
 	}
 }
 
-func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d replays) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
@@ -122,11 +122,11 @@ func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = hookPath(e.ID) + "/replays?after=" + url.QueryEscape(list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Replays(d.frame(r, v, "Replays", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.Replays(d.frame(r, v, "Replays", "/webhooks"), view))
 }
 
-func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error {
-	one, err := d.theReplay(r, v)
+func (d replays) stop(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.get(r, v)
 	if err != nil {
 		return err
 	}
