@@ -17,11 +17,11 @@ import (
 // are there.
 func (s *site) operatorPages() (list [][2]string) {
 	s.t.Helper()
-	text, err := os.ReadFile("operator.go")
+	text, err := os.ReadFile("routes.go")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`d\.operator\("(GET|POST) ([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`d\.operatorPage\("(GET|POST) ([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
 		id := string(s.workspace())
 		if strings.Contains(m[2], "people") {
 			id = string(s.member(email))
