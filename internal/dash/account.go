@@ -26,7 +26,8 @@ func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 		}
 		seen, _ := time.Parse(time.RFC3339, data.Values[keySeen]) // ours; zero is shown as never
 		view.Sessions = append(view.Sessions, page.Session{
-			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen, Current: s.TokenHash == mine,
+			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen,
+			Current: s.TokenHash == mine,
 		})
 	}
 	factors, err := d.g.SecondFactors.List(r.Context(), v.user())
@@ -40,7 +41,8 @@ func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 	if view.Again, err = d.again(r, v, "/account"); err != nil {
 		return err
 	}
-	view.Second, view.PasswordHint, view.SignOn, view.Connected = factorWords(factors), passwordHint, d.signOnName(), len(identities)
+	view.Second, view.PasswordHint = factorWords(factors), passwordHint
+	view.SignOn, view.Connected = d.signOnName(), len(identities)
 	return d.write(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
 }
 
@@ -48,13 +50,18 @@ func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 // own.
 func browser(agent string) string {
 	name, system := "A program", ""
-	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
+	for _, b := range [][2]string{
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"},
+	} {
 		if strings.Contains(agent, b[0]) {
 			name = b[1]
 			break
 		}
 	}
-	for _, s := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"}} {
+	for _, s := range [][2]string{
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"},
+		{"Linux", "Linux"},
+	} {
 		if strings.Contains(agent, s[0]) {
 			system = " on " + s[1]
 			break
@@ -67,7 +74,8 @@ func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit)
 	u, err := d.newPassword(r, v)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
-			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]}, Problem: "The password was not changed.",
+			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]},
+			Problem: "The password was not changed.",
 		})
 	}
 	if err != nil {
@@ -89,7 +97,9 @@ func (d account) newPassword(r *http.Request, v visit) (postern.User, error) {
 	if !has && v.caller.Sure {
 		return d.g.Users.ChoosePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
 	}
-	return d.g.Users.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
+	return d.g.Users.ChangePassword(
+		r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"),
+	)
 }
 
 func (d account) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {

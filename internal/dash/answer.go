@@ -51,7 +51,9 @@ func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 }
 
 // member serves a page to those who are signed in and whose role has the scopes.
-func (d *core) member(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+func (d *core) member(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		v, err := d.visit(r, user)
 		d.saw(r.Context(), pattern, v.caller.Member)
@@ -90,14 +92,19 @@ func (d *core) sendAway(w http.ResponseWriter, r *http.Request, user postern.Use
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	return signIns{d}.showAs(w, r, http.StatusForbidden, page.SignInView{Problem: "You are no longer a member of any workspace. Ask an admin to invite you."})
+	return signIns{d}.showAs(
+		w, r, http.StatusForbidden,
+		page.SignInView{Problem: "You are no longer a member of any workspace. Ask an admin to invite you."},
+	)
 }
 
 // showElsewhere refuses what was asked on a page of another workspace than the one
 // that is chosen by now, in another tab.
 func (d *core) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusConflict, page.Problem(page.ProblemView{
-		Status: http.StatusConflict, Title: "Nothing was changed", Text: "That page belongs to another workspace. You have since switched to " + v.caller.Member.Workspace + ". Switch back and try again.",
+		Status: http.StatusConflict, Title: "Nothing was changed",
+		Text: "That page belongs to another workspace. You have since switched to " + v.caller.Member.Workspace +
+			". Switch back and try again.",
 	}))
 }
 
@@ -133,7 +140,8 @@ func toSignIn(w http.ResponseWriter, r *http.Request) error {
 // a browser might take for another one.
 func local(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") ||
 		strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
 		return "/"
 	}
@@ -191,7 +199,10 @@ func (d *core) done(w http.ResponseWriter, r *http.Request, notice, to string) e
 
 // fail shows why a page cannot be shown.
 func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something went wrong", Text: "The error was logged. Try again in a moment."}
+	v := page.ProblemView{
+		Status: http.StatusInternalServerError, Title: "Something went wrong",
+		Text: "The error was logged. Try again in a moment.",
+	}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
 		v.Status, v.Title = problemOf(e.Reason)
 		v.Text = word(e.Error()) + "."
@@ -258,7 +269,9 @@ func entries(m postern.Member) []page.Entry {
 
 // ours serves a page of what the workspace has. A member may see all of that, so
 // that what must not be used is another workspace's: it is not there.
-func (d *core) ours(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+func (d *core) ours(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		err := serve(w, r, v)
 		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
@@ -270,7 +283,9 @@ func (d *core) ours(pattern string, serve func(http.ResponseWriter, *http.Reques
 
 // hook serves a page of one endpoint. A member may see all that the workspace has,
 // so that what must not be used is another workspace's: it is not there.
-func (d *core) hook(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+func (d *core) hook(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		err := serve(w, r, v)
 		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
@@ -313,7 +328,8 @@ func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *htt
 		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, gateway.ErrUnknownPlan) {
 			return err
 		}
-		v.actor, v.caller.Member.UserID, v.caller.Member.Email, v.caller.Member.Operator = actor, user, actor.Member.Email, true
+		v.actor, v.caller.Member.UserID = actor, user
+		v.caller.Member.Email, v.caller.Member.Operator = actor.Member.Email, true
 		d.saw(r.Context(), pattern, v.caller.Member)
 		return serve(w, r, v)
 	})

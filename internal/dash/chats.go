@@ -20,7 +20,9 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.ChatsView{Device: r.FormValue("device"), Devices: choices(names, r.FormValue("device")), Send: v.may(postern.MessagesWrite)}
+	view := page.ChatsView{
+		Device: r.FormValue("device"), Devices: choices(names, r.FormValue("device")), Send: v.may(postern.MessagesWrite),
+	}
 	if view.Device == "" && len(view.Devices) > 0 {
 		view.Device = view.Devices[0].Value
 	}
@@ -76,7 +78,9 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return err
 	}
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{DeviceID: device, ChatID: chat, Page: gateway.Page{Cursor: after}})
+	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{
+		DeviceID: device, ChatID: chat, Page: gateway.Page{Cursor: after},
+	})
 	if err != nil {
 		return err
 	}
@@ -100,13 +104,17 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 }
 
 func (d messages) form(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showForm(w, r, v, http.StatusOK, page.MessageFormView{Device: page.Field{Value: r.FormValue("device")}, To: page.Field{Value: r.FormValue("to")}})
+	return d.showForm(w, r, v, http.StatusOK, page.MessageFormView{
+		Device: page.Field{Value: r.FormValue("device")}, To: page.Field{Value: r.FormValue("to")},
+	})
 }
 
 // showForm shows the form with a key of its own: however often it is posted,
 // one message is sent. A refusal leaves nothing under a key, but a new one is made
 // each time, for the case that it was another message that had it.
-func (d messages) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.MessageFormView) error {
+func (d messages) showForm(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.MessageFormView,
+) error {
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -116,12 +124,15 @@ func (d messages) showForm(w http.ResponseWriter, r *http.Request, v visit, stat
 }
 
 func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewMessage{DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Body: written(r)}
+	in := gateway.NewMessage{
+		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Body: written(r),
+	}
 	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
-			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]}, To: page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
-			Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]},
+			To:     page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
+			Body:   page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
 		})
 	}
 	if err != nil {
@@ -139,7 +150,9 @@ func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 		if wrong["to"] != "" {
 			problem = wrong["to"]
 		}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem})
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{
+			Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+		})
 	}
 	if err != nil {
 		return err
@@ -160,11 +173,16 @@ const (
 
 // sendOnce sends a message under the key of its form: a double click and a reload
 // come to the message that is there.
-func (d messages) sendOnce(ctx context.Context, v visit, key string, in gateway.NewMessage) (m postern.Message, err error) {
+func (d messages) sendOnce(
+	ctx context.Context, v visit, key string, in gateway.NewMessage,
+) (m postern.Message, err error) {
 	if !isKey(key) {
 		return m, postern.Errorf(postern.IdempotencyReused, "the form is no longer valid; reload the page")
 	}
-	idem := &gateway.Idempotency{Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body))}
+	idem := &gateway.Idempotency{
+		Method: http.MethodPost, Path: "/messages", Key: key,
+		Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body)),
+	}
 	for range sendTries {
 		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)
 		if postern.ReasonOf(err) != postern.IdempotencyRunning {

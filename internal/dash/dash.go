@@ -165,7 +165,8 @@ func Handler(opts Options) http.Handler {
 func headed(secure bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
-			"Content-Security-Policy": page.Policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow",
+			"Content-Security-Policy": page.Policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
+			"X-Robots-Tag":           "noindex, nofollow",
 			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 		} {
 			w.Header().Set(name, value)
@@ -185,7 +186,8 @@ func headed(secure bool, h http.Handler) http.Handler {
 }
 
 func readForm(r *http.Request) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 && r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 &&
+		r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return errors.New("no form")
 	}
 	return r.ParseForm()

@@ -53,9 +53,16 @@ func newSiteWith(t *testing.T, set func(*Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, PasswordMemory: 64})}
+	s := &site{
+		t: t, db: db,
+		g: gateway.New(gateway.Options{
+			DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, PasswordMemory: 64,
+		}),
+	}
 	opts := Options{
-		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
+		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
+		Kept:    gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour},
+		Address: func(*http.Request) string { return "192.0.2.1" },
 	}
 	set(&opts)
 	srv := httptest.NewServer(Handler(opts))
@@ -80,7 +87,10 @@ func (s *site) browser() *client {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return &client{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &client{
+		s,
+		&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
 }
 
 // answer is what was answered.
@@ -145,7 +155,10 @@ func (s *site) setUp() *client {
 		s.t.Fatal(err)
 	}
 	c := s.browser()
-	c.want(c.post("/setup/"+token, url.Values{"workspace": {"acme"}, "email": {email}, "password": {password}}), http.StatusSeeOther, "/")
+	c.want(
+		c.post("/setup/"+token, url.Values{"workspace": {"acme"}, "email": {email}, "password": {password}}),
+		http.StatusSeeOther, "/",
+	)
 	return c
 }
 
@@ -166,7 +179,8 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 	p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"24h"}})
 	secret := regexp.MustCompile(`pst_[0-9A-Za-z]{38}`).FindString(p.body)
 	caller, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret)
-	if p.status != http.StatusCreated || err != nil || caller.Permit(postern.DevicesRead) != nil || caller.Permit(postern.DevicesWrite) == nil {
+	if p.status != http.StatusCreated || err != nil || caller.Permit(postern.DevicesRead) != nil ||
+		caller.Permit(postern.DevicesWrite) == nil {
 		t.Fatalf("status %d, the key has %v, %v", p.status, caller.Key.Scopes, err)
 	}
 	list := c.get("/keys")
@@ -189,10 +203,13 @@ func TestAFormWithoutAScopeGivesNone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	if p := c.post("/keys", url.Values{"name": {"ci"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `value="ci"`) {
+	if p := c.post("/keys", url.Values{"name": {"ci"}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `value="ci"`) {
 		t.Errorf("status %d; the form shows the name again: %v", p.status, strings.Contains(p.body, `value="ci"`))
 	}
-	if p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"-5h"}}); p.status != http.StatusUnprocessableEntity {
+	if p := c.post("/keys", url.Values{
+		"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"-5h"},
+	}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("a life that is over: status %d", p.status)
 	}
 }
@@ -208,7 +225,9 @@ func TestWithoutASignInNothingIsShown(t *testing.T) {
 		c.want(c.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
 	c.want(c.get("/"), http.StatusSeeOther, "/signin")
-	for _, path := range []string{"/keys", "/keys/key_1/rotate", "/keys/key_1/revoke", "/account/password", "/account/sessions", "/workspace"} {
+	for _, path := range []string{
+		"/keys", "/keys/key_1/rotate", "/keys/key_1/revoke", "/account/password", "/account/sessions", "/workspace",
+	} {
 		c.want(c.post(path, url.Values{"name": {"x"}, "scope": {"devices:read"}}), http.StatusSeeOther, "/signin")
 	}
 	c.want(c.get("/nothing"), http.StatusNotFound, "")
@@ -249,17 +268,21 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	if p := c.get(path); p.status != http.StatusOK || !strings.Contains(p.body, "Requesting a code from the network") {
 		t.Errorf("status %d; the attempt is not shown", p.status)
 	}
-	if p := c.post(path+"/link/page", nil); p.status != http.StatusCreated || !strings.Contains(p.body, "https://api.example.com/link/") {
+	if p := c.post(path+"/link/page", nil); p.status != http.StatusCreated ||
+		!strings.Contains(p.body, "https://api.example.com/link/") {
 		t.Errorf("status %d; the page for the phone is not shown", p.status)
 	}
 	if p := c.post(path+"/link", url.Values{"number": {"12"}}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("a number that is none: status %d", p.status)
 	}
 	s.as(postern.Viewer)
-	if p := c.get(path); p.status != http.StatusOK || strings.Contains(p.body, "Asking the network") || strings.Contains(p.body, "/unlink") {
+	if p := c.get(path); p.status != http.StatusOK || strings.Contains(p.body, "Asking the network") ||
+		strings.Contains(p.body, "/unlink") {
 		t.Errorf("a viewer is shown the attempt, or its buttons (status %d)", p.status)
 	}
-	for _, act := range []string{"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write", "/phone/fault"} {
+	for _, act := range []string{
+		"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write", "/phone/fault",
+	} {
 		c.want(c.post(path+act, url.Values{}), http.StatusForbidden, "")
 	}
 	s.as(postern.Owner)
@@ -282,7 +305,10 @@ func (s *site) device() string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "live", Status: postern.Unlinked, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: ws.CreatedAt}
+	d := postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "live", Status: postern.Unlinked,
+		Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: ws.CreatedAt,
+	}
 	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
@@ -294,9 +320,17 @@ func TestT14AnotherSiteChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"}} {
-		for _, path := range []string{"/keys", "/keys/key_1/revoke", "/keys/key_1/rotate", "/account/password", "/account/sessions", "/workspace", "/signout", "/signin", "/setup/x"} {
-			if p := c.do(http.MethodPost, path, url.Values{"name": {"x"}, "scope": {"devices:read"}, "end": {"all"}}, header...); p.status != http.StatusForbidden {
+	for _, header := range [][]string{
+		{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "null"},
+	} {
+		for _, path := range []string{
+			"/keys", "/keys/key_1/revoke", "/keys/key_1/rotate", "/account/password", "/account/sessions", "/workspace",
+			"/signout", "/signin", "/setup/x",
+		} {
+			if p := c.do(
+				http.MethodPost, path, url.Values{"name": {"x"}, "scope": {"devices:read"}, "end": {"all"}}, header...,
+			); p.status != http.StatusForbidden {
 				t.Errorf("%v: POST %s is answered %d", header, path, p.status)
 			}
 		}
@@ -395,7 +429,10 @@ func TestWrongPasswordChangesNothing(t *testing.T) {
 		t.Errorf("status %d", p.status)
 	}
 	s.signIn()
-	if p := s.browser().post("/signin", url.Values{"email": {email}, "password": {"not the right one"}}); p.status != http.StatusUnauthorized || p.header.Get("Set-Cookie") != "" {
+	if p := s.browser().post("/signin", url.Values{
+		"email": {email}, "password": {"not the right one"},
+	}); p.status != http.StatusUnauthorized ||
+		p.header.Get("Set-Cookie") != "" {
 		t.Errorf("status %d, %s", p.status, p.header.Get("Set-Cookie"))
 	}
 }
@@ -404,7 +441,8 @@ func TestWrongPasswordChangesNothing(t *testing.T) {
 func TestT19NextLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	for next, want := range map[string]string{
-		"": "/", "/keys?after=x": "/keys?after=x", "//evil.example": "/", `\evil.example`: "/", `/\evil.example`: "/", "/\t/evil.example": "/", "https://evil.example": "/",
+		"": "/", "/keys?after=x": "/keys?after=x", "//evil.example": "/", `\evil.example`: "/", `/\evil.example`: "/",
+		"/\t/evil.example": "/", "https://evil.example": "/",
 		"javascript:alert(1)": "/", "evil.example": "/", "/ /evil.example": "/", "/%09/evil.example": "/%09/evil.example",
 	} {
 		if got := local(next); got != want {
@@ -414,12 +452,17 @@ func TestT19NextLeadsNowhereElse(t *testing.T) {
 	s := newSite(t)
 	s.setUp()
 	c := s.browser()
-	c.want(c.post("/signin", url.Values{"email": {email}, "password": {password}, "next": {"//evil.example"}}), http.StatusSeeOther, "/")
+	c.want(
+		c.post("/signin", url.Values{"email": {email}, "password": {password}, "next": {"//evil.example"}}),
+		http.StatusSeeOther, "/",
+	)
 	p := c.do(http.MethodGet, "/keys", nil, "X-Forwarded-Host", "evil.example")
 	if strings.Contains(p.body, "evil.example") {
 		t.Error("a page repeats the host that a request names")
 	}
-	for name, want := range map[string]string{"Content-Security-Policy": pages.Policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"} {
+	for name, want := range map[string]string{
+		"Content-Security-Policy": pages.Policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+	} {
 		if p.header.Get(name) != want {
 			t.Errorf("%s: %s", name, p.header.Get(name))
 		}
@@ -432,7 +475,8 @@ func TestT19NextLeadsNowhereElse(t *testing.T) {
 func TestCookieOfAServerWithTLSIsItsOwn(t *testing.T) {
 	t.Parallel()
 	m := newSessions(Options{Secure: true})
-	if c := m.Cookie; c.Name != "__Host-postern" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode {
+	if c := m.Cookie; c.Name != "__Host-postern" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" ||
+		c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("the cookie is %+v", c)
 	}
 	for _, secure := range []bool{true, false} {
@@ -455,14 +499,18 @@ func (s *site) as(role postern.Role) {
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(err)
 	}
-	if err := s.db.Members.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{}); err != nil {
+	if err := s.db.Members.SetRole(
+		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{},
+	); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func TestNumbersHaveTheirThousandsApart(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", -1234: "-1,234", -123: "-123"} {
+	for n, want := range map[int]string{
+		0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", -1234: "-1,234", -123: "-123",
+	} {
 		if got := number(n); got != want {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}
@@ -503,7 +551,9 @@ func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 		t.Errorf("the request is answered %d", status)
 	}
 	for _, kind := range []string{"multipart/form-data; boundary=x", "text/plain", ""} {
-		if p := other.do(http.MethodPost, "/signin", url.Values{"email": {email}}, "Content-Type", kind); p.status != http.StatusBadRequest {
+		if p := other.do(
+			http.MethodPost, "/signin", url.Values{"email": {email}}, "Content-Type", kind,
+		); p.status != http.StatusBadRequest {
 			t.Errorf("a form as %q is answered %d", kind, p.status)
 		}
 	}

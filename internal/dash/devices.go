@@ -32,7 +32,10 @@ func (d devices) list(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func deviceOf(one postern.Device) page.Device {
-	v := page.Device{ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status), Reason: string(one.StatusReason), Mode: one.Mode}
+	v := page.Device{
+		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
+		Reason: string(one.StatusReason), Mode: one.Mode,
+	}
 	if one.LastSeenAt != 0 {
 		v.LastSeen = one.LastSeenAt.Std()
 	}
@@ -51,7 +54,9 @@ func (d devices) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	name := r.PostFormValue("name")
 	made, err := d.g.Devices.Create(r.Context(), v.caller, gateway.NewDevice{Name: name}, nil)
 	if wrong, ok := faults(err); ok {
-		return d.write(w, r, http.StatusUnprocessableEntity, page.DeviceForm(d.frame(r, v, "Add a device", "/devices"), page.DeviceFormView{
+		return d.write(w, r, http.StatusUnprocessableEntity, page.DeviceForm(d.frame(
+			r, v, "Add a device", "/devices",
+		), page.DeviceFormView{
 			Name: page.Field{Value: name, Error: wrong["name"]}, Problem: "The device was not added.",
 		}))
 	}
@@ -66,14 +71,17 @@ func (d devices) show(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // showAs is the page of a device; edit adds what a form has come to.
-func (d devices) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.DeviceView)) error {
+func (d devices) showAs(
+	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.DeviceView),
+) error {
 	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
 		return err
 	}
 	view := page.DeviceView{
 		Device: deviceOf(one), Account: string(one.DisplayName), Linked: timeOf(one.LinkedAt),
-		Change: v.caller.Permit(postern.DevicesWrite) == nil, Sandbox: one.Mode == "sandbox" && v.caller.Permit(postern.SandboxWrite) == nil,
+		Change:  v.caller.Permit(postern.DevicesWrite) == nil,
+		Sandbox: one.Mode == "sandbox" && v.caller.Permit(postern.SandboxWrite) == nil,
 	}
 	if view.Change { // whoever sees the code can link a phone
 		if view.Link, err = d.link(r.Context(), v.caller, one); err != nil {
@@ -127,7 +135,8 @@ func (d devices) link(ctx context.Context, c gateway.Caller, one postern.Device)
 	case l.Status == postern.LinkPending:
 		v.State = "wait"
 	}
-	v.Scanning = (v.State == "scan" || v.State == "enter") && one.Mode == "sandbox" && c.Permit(postern.SandboxWrite) == nil
+	v.Scanning = (v.State == "scan" || v.State == "enter") && one.Mode == "sandbox" &&
+		c.Permit(postern.SandboxWrite) == nil
 	return v, nil
 }
 
@@ -203,7 +212,9 @@ func (d devices) shareLink(w http.ResponseWriter, r *http.Request, v visit) erro
 	if err != nil {
 		return err
 	}
-	return d.showAs(w, r, v, http.StatusCreated, func(p *page.DeviceView) { p.Share = d.base + "/link/" + made.Value.Token })
+	return d.showAs(
+		w, r, v, http.StatusCreated, func(p *page.DeviceView) { p.Share = d.base + "/link/" + made.Value.Token },
+	)
 }
 
 func (d devices) pause(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -232,7 +243,9 @@ func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p gateway
 	list, err := d.g.Devices.Health(r.Context(), v.caller, id, p)
 	for _, one := range list.Data {
 		status := strings.TrimPrefix(string(one.Type), "device.")
-		h.Changes = append(h.Changes, page.HealthChange{Status: status, Text: healthWords(one), Reason: one.Reason, At: one.At.Std()})
+		h.Changes = append(h.Changes, page.HealthChange{
+			Status: status, Text: healthWords(one), Reason: one.Reason, At: one.At.Std(),
+		})
 	}
 	if list.Next != "" {
 		h.More = pathOf(id) + "/health?after=" + url.QueryEscape(list.Next)
@@ -274,7 +287,12 @@ func (d devices) showHealth(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusOK, page.DeviceHealth(d.frame(r, v, "Health history", "/devices"), page.DeviceHealthView{Device: deviceOf(one), Health: h}))
+	return d.write(
+		w, r, http.StatusOK,
+		page.DeviceHealth(d.frame(r, v, "Health history", "/devices"), page.DeviceHealthView{
+			Device: deviceOf(one), Health: h,
+		}),
+	)
 }
 
 func (d devices) askDelete(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -286,7 +304,10 @@ func (d devices) showDelete(w http.ResponseWriter, r *http.Request, v visit, sta
 	if err != nil {
 		return err
 	}
-	view := page.RemovalView{Device: deviceOf(one), Linked: one.Status.HoldsSlot() && one.Status != postern.Linking, Password: page.Field{Error: wrong}}
+	view := page.RemovalView{
+		Device: deviceOf(one), Linked: one.Status.HoldsSlot() && one.Status != postern.Linking,
+		Password: page.Field{Error: wrong},
+	}
 	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
 		return err
 	}

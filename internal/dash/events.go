@@ -15,7 +15,9 @@ import (
 
 // eventQuery is what the query of a page asks for.
 func eventQuery(r *http.Request) gateway.EventQuery {
-	q := gateway.EventQuery{DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")}}
+	q := gateway.EventQuery{
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")},
+	}
 	if t := r.FormValue("type"); t != "" {
 		q.Types = []string{t}
 	}
@@ -25,7 +27,9 @@ func eventQuery(r *http.Request) gateway.EventQuery {
 // eventsPath is a page of the log with the filters of a request.
 func eventsPath(r *http.Request, path, after string) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after} {
+	for name, value := range map[string]string{
+		"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after,
+	} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -41,7 +45,10 @@ func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.EventsView{Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"), Newest: eventsPath(r, "/events", "")}
+	view := page.EventsView{
+		Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"),
+		Newest: eventsPath(r, "/events", ""),
+	}
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -78,7 +85,12 @@ func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 		}
 	}
 	slices.Reverse(list)
-	return d.write(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names)}))
+	return d.write(
+		w, r, http.StatusOK,
+		page.NewEvents(page.EventsView{
+			Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names),
+		}),
+	)
 }
 
 // loggedPatterns are what the log can be narrowed to. That a webhook was disabled

@@ -25,7 +25,9 @@ const (
 // Somebody reads one file at a time: each is up to 100,000 rows of work.
 func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, busy := d.exporting.LoadOrStore(v.user(), true); busy {
-		return postern.Errorf(postern.RateLimited, "another export of yours is still running; wait until it finishes or cancel it")
+		return postern.Errorf(
+			postern.RateLimited, "another export of yours is still running; wait until it finishes or cancel it",
+		)
 	}
 	defer d.exporting.Delete(v.user())
 	q, err := search(r)
@@ -101,7 +103,8 @@ type exported struct {
 
 func exportColumns() []string {
 	return []string{
-		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status", "errorCode", "errorDetail", "source",
+		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status", "errorCode",
+		"errorDetail", "source",
 		"sentAt", "deliveredAt", "readAt", "networkId",
 	}
 }
@@ -111,7 +114,9 @@ func (f *exported) write(list []postern.Message) error {
 	for _, m := range list {
 		if f.rows == exportRows {
 			f.full = true
-			_ = f.csv.Write([]string{fmt.Sprintf("More messages match, but a file is limited to %d rows. Narrow the search.", exportRows)})
+			_ = f.csv.Write([]string{
+				fmt.Sprintf("More messages match, but a file is limited to %d rows. Narrow the search.", exportRows),
+			})
 			break
 		}
 		f.rows++
@@ -130,7 +135,8 @@ func row(m postern.Message) []string {
 		e = *m.Error
 	}
 	cells := []string{
-		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName, string(m.To), m.Type, m.Body, string(m.Status),
+		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName,
+		string(m.To), m.Type, m.Body, string(m.Status),
 		string(e.Code), e.Detail, m.Source, m.SentAt.String(), m.DeliveredAt.String(), m.ReadAt.String(), m.NetworkID,
 	}
 	for i, c := range cells {

@@ -32,7 +32,9 @@ func (d factors) enterAgain(w http.ResponseWriter, r *http.Request, v visit) err
 	next := cmp.Or(r.PostFormValue("next"), "/account/second")
 	err := d.g.SecondFactors.Reenter(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
-		return d.askAgain(w, r, v, http.StatusUnprocessableEntity, page.SureView{Next: next, Password: page.Field{Error: wrong["password"]}})
+		return d.askAgain(w, r, v, http.StatusUnprocessableEntity, page.SureView{
+			Next: next, Password: page.Field{Error: wrong["password"]},
+		})
 	}
 	if err != nil {
 		return err
@@ -92,7 +94,12 @@ func (d factors) showAppAs(w http.ResponseWriter, r *http.Request, v visit, stat
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, status, page.AppSecret(d.frame(r, v, "Set up an authenticator app", "/account"), page.AppView{Picture: string(picture), Secret: app.Text, Code: code}))
+	return d.write(
+		w, r, status,
+		page.AppSecret(d.frame(r, v, "Set up an authenticator app", "/account"), page.AppView{
+			Picture: string(picture), Secret: app.Text, Code: code,
+		}),
+	)
 }
 
 func (d factors) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -105,15 +112,21 @@ func (d factors) confirmApp(w http.ResponseWriter, r *http.Request, v visit) err
 
 func (d factors) addPasskey(w http.ResponseWriter, r *http.Request, v visit) error {
 	asked, name := d.sessions.PopString(r.Context(), keyCeremony), r.PostFormValue("name")
-	codes, err := d.g.SecondFactors.AddPasskey(r.Context(), d.self(r, v), name, []byte(asked), []byte(r.PostFormValue("passkey")))
+	codes, err := d.g.SecondFactors.AddPasskey(
+		r.Context(), d.self(r, v), name, []byte(asked), []byte(r.PostFormValue("passkey")),
+	)
 	if wrong, ok := faults(err); ok {
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{Name: page.Field{Value: name, Error: wrong["name"]}, Problem: wrong["passkey"]})
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{
+			Name: page.Field{Value: name, Error: wrong["name"]}, Problem: wrong["passkey"],
+		})
 	}
 	return d.added(w, r, v, codes, err, "The passkey was added. All other browsers were signed out.")
 }
 
 // added says what was added, with the recovery codes if there are new ones.
-func (d factors) added(w http.ResponseWriter, r *http.Request, v visit, codes []string, err error, notice string) error {
+func (d factors) added(
+	w http.ResponseWriter, r *http.Request, v visit, codes []string, err error, notice string,
+) error {
 	switch {
 	case err != nil:
 		return err
@@ -124,7 +137,12 @@ func (d factors) added(w http.ResponseWriter, r *http.Request, v visit, codes []
 }
 
 func (d factors) showRecovery(w http.ResponseWriter, r *http.Request, v visit, codes []string, added string) error {
-	return d.write(w, r, http.StatusCreated, page.RecoveryCodes(d.frame(r, v, "Recovery codes", "/account"), page.RecoveryView{Codes: strings.Join(codes, "\n"), Added: added}))
+	return d.write(
+		w, r, http.StatusCreated,
+		page.RecoveryCodes(d.frame(r, v, "Recovery codes", "/account"), page.RecoveryView{
+			Codes: strings.Join(codes, "\n"), Added: added,
+		}),
+	)
 }
 
 func (d factors) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visit) error {

@@ -20,14 +20,19 @@ func TestWhatBecameOfADevice(t *testing.T) {
 	c.says(path, "Health history", "No changes yet")
 	id := s.link(path)
 	for n := range 30 {
-		for _, state := range []gateway.SessionState{{Status: postern.Disconnected, Reason: "socket-closed-" + strconv.Itoa(n)}, {Status: postern.Connected}} {
+		for _, state := range []gateway.SessionState{
+			{Status: postern.Disconnected, Reason: "socket-closed-" + strconv.Itoa(n)}, {Status: postern.Connected},
+		} {
 			if err := s.g.Sessions.SetState(t.Context(), id, state); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	c.want(c.post(path+"/pause", nil), http.StatusSeeOther, path)
-	p := c.says(path, "The device was paused.", "The connection was lost", "socket-closed-29", "socket-closed-28", `href="`+path+`/health"`)
+	p := c.says(
+		path, "The device was paused.", "The connection was lost", "socket-closed-29", "socket-closed-28",
+		`href="`+path+`/health"`,
+	)
 	if strings.Contains(p.body, "socket-closed-27") {
 		t.Error("the page of the device shows more than the newest changes")
 	}
@@ -41,7 +46,8 @@ func TestWhatBecameOfADevice(t *testing.T) {
 		t.Error("the last page has more behind it, or begins anew")
 	}
 	other := c.post("/devices", url.Values{"name": {"Sales"}}).header.Get("Location")
-	if p := c.get(other + "/health?after=" + older[1][strings.Index(older[1], "=")+1:]); p.status >= 500 || p.status < 400 {
+	if p := c.get(other + "/health?after=" + older[1][strings.Index(older[1], "=")+1:]); p.status >= 500 ||
+		p.status < 400 {
 		t.Errorf("the cursor of another device is answered %d", p.status)
 	}
 	c.want(c.get(s.device()+"/health"), http.StatusForbidden, "")

@@ -14,14 +14,17 @@ import (
 )
 
 func (d invitations) create(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil}
+	in := gateway.NewInvitation{
+		Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil,
+	}
 	i, token, err := d.g.Invitations.Create(r.Context(), v.actor, v.workspace(), in)
 	if err == nil && in.ByMail {
 		err = d.sendMail(r, v, i, token)
 	}
 	if wrong, ok := faults(err); ok {
 		return people{d.core}.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
-			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"], Problem: "The invitation was not created.",
+			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"],
+			Problem: "The invitation was not created.",
 		})
 	}
 	if err != nil {
@@ -30,13 +33,17 @@ func (d invitations) create(w http.ResponseWriter, r *http.Request, v visit) err
 	if in.ByMail {
 		return d.done(w, r, "The invitation was sent to "+i.Email+".", "/people")
 	}
-	return d.write(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "Invitation created", "/people"), page.InvitationShownView{
+	return d.write(w, r, http.StatusCreated, page.InvitationShown(d.frame(
+		r, v, "Invitation created", "/people",
+	), page.InvitationShownView{
 		Email: i.Email, Role: word(string(i.Role)), Link: d.joinLink(token), Expires: i.ExpiresAt.Std(),
 	}))
 }
 
 func (d invitations) revoke(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.Invitations.Revoke(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
+	if err := d.g.Invitations.Revoke(
+		r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id")),
+	); err != nil {
 		return err
 	}
 	return d.done(w, r, "The invitation was revoked. Its link no longer works.", "/people")
@@ -48,7 +55,10 @@ func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, to
 	ctx := context.WithoutCancel(r.Context()) // a browser that leaves takes neither along
 	err := d.mail.Send(ctx, mail.Message{
 		To: i.Email, Subject: "Invitation to " + i.Workspace,
-		Text: fmt.Sprintf("%s invited you to the workspace “%s” with the role “%s”.\n\nTo join, open this link:\n%s\n\nThe link works once, until %s, and only for %s.\nIf you did not expect this invitation, you can ignore it.\n\nPostern at %s\n",
+		Text: fmt.Sprintf("%s invited you to the workspace “%s” with the role “%s”.\n\n"+
+			"To join, open this link:\n%s\n\n"+
+			"The link works once, until %s, and only for %s.\n"+
+			"If you did not expect this invitation, you can ignore it.\n\nPostern at %s\n",
 			i.Inviter, i.Workspace, i.Role, d.joinLink(token), i.ExpiresAt.Std().Format(mailTime), i.Email, d.base),
 	})
 	if err == nil {
@@ -56,13 +66,17 @@ func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, to
 	}
 	d.log.WarnContext(ctx, "an invitation was not mailed", "error", err)
 	// It may be revoked already, by a newer one or with its inviter.
-	if err := d.g.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil && postern.ReasonOf(err) != postern.NotFound {
+	if err := d.g.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil &&
+		postern.ReasonOf(err) != postern.NotFound {
 		return err
 	}
 	if refused, ok := errors.AsType[*mail.RefusedError](err); ok {
 		return postern.Invalid("/email", "%s", refused)
 	}
-	return postern.Errorf(postern.Unavailable, "the mail server did not accept the invitation, so it was not created; the reason is in the server's log")
+	return postern.Errorf(
+		postern.Unavailable,
+		"the mail server did not accept the invitation, so it was not created; the reason is in the server's log",
+	)
 }
 
 // show shows what a link at /join opens.
@@ -95,7 +109,8 @@ func (d invitations) showAs(w http.ResponseWriter, r *http.Request, l gateway.Jo
 
 func (d invitations) joinView(r *http.Request, l gateway.JoinLink) page.JoinView {
 	v := page.JoinView{
-		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email, PasswordHint: passwordHint,
+		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email,
+		PasswordHint: passwordHint,
 	}
 	if !l.Known { // an account that is there joins by signing in
 		v.SignOn = d.signOnName()

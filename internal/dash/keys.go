@@ -65,7 +65,9 @@ func (d keys) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace()); err != nil {
 		return err
 	}
-	return d.showForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
+	return d.showForm(w, r, v, http.StatusOK, page.KeyFormView{
+		Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite}),
+	})
 }
 
 func (d keys) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
@@ -96,20 +98,29 @@ func (d keys) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, secret, err := d.g.Keys.Create(r.Context(), v.actor, v.workspace(), in)
 	if wrong, ok := faults(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
-			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
-			Scopes: scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"), Problem: "The key was not created.",
+			Name:        page.Field{Value: in.Name, Error: wrong["name"]},
+			Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
+			Scopes:      scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"),
+			Problem: "The key was not created.",
 		})
 	}
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{Name: in.Name, Secret: secret, BaseURL: d.base}))
+	return d.write(
+		w, r, http.StatusCreated,
+		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
+			Name: in.Name, Secret: secret, BaseURL: d.base,
+		}),
+	)
 }
 
 // keyForm reads what a key is to be. A form without a scope asks for none, and not
 // for all.
 func keyForm(r *http.Request) (in gateway.NewKey, err error) {
-	in = gateway.NewKey{Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{}}
+	in = gateway.NewKey{
+		Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{},
+	}
 	for _, s := range r.PostForm["scope"] {
 		in.Scopes = append(in.Scopes, postern.Scope(s))
 	}
@@ -138,7 +149,9 @@ func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	key, secret, err := d.g.Keys.Rotate(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap})
+	key, secret, err := d.g.Keys.Rotate(
+		r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap},
+	)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,9 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status, ExportRows: number(exportRows),
-		Send: v.may(postern.MessagesWrite),
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status,
+		ExportRows: number(exportRows),
+		Send:       v.may(postern.MessagesWrite),
 	}
 	if id, is := messageID(view.Find.Value); is {
 		m, missing := d.g.Messages.Get(r.Context(), v.caller, id)
@@ -41,7 +42,9 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // showList shows what is found, or what is wrong with what was looked for.
-func (d messages) showList(w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error) error {
+func (d messages) showList(
+	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error,
+) error {
 	names, err2 := d.deviceNames(r.Context(), v)
 	if err2 != nil {
 		return err2
@@ -58,7 +61,9 @@ func (d messages) showList(w http.ResponseWriter, r *http.Request, v visit, q ga
 	for _, m := range list.Data {
 		view.Messages = append(view.Messages, messageOf(m, names, gistLength))
 	}
-	asked := url.Values{"q": {view.Find.Value}, "device": {view.Device}, "direction": {view.Direction}, "status": {view.Status}}
+	asked := url.Values{
+		"q": {view.Find.Value}, "device": {view.Device}, "direction": {view.Direction}, "status": {view.Status},
+	}
 	view.Export = "/messages.csv?" + asked.Encode()
 	if list.Next != "" {
 		asked.Set("after", list.Next)
@@ -69,9 +74,12 @@ func (d messages) showList(w http.ResponseWriter, r *http.Request, v visit, q ga
 
 // search reads what is looked for; an unknown state or direction asks for all.
 func search(r *http.Request) (q gateway.MessageSearch, err error) {
-	q = gateway.MessageSearch{DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")}}
+	q = gateway.MessageSearch{
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")},
+	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
-	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Failed, postern.Expired, postern.Received:
+	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read,
+		postern.Failed, postern.Expired, postern.Received:
 		q.Status = string(s)
 	}
 	switch s := r.FormValue("direction"); s {
@@ -117,8 +125,9 @@ func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choi
 
 func messageOf(m postern.Message, names map[postern.DeviceID]string, length int) page.Message {
 	p := page.Message{
-		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName, From: string(m.From),
-		Out: m.Direction == postern.Outbound, Type: m.Type, Status: string(m.Status), At: m.CreatedAt.Std(),
+		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
+		From: string(m.From),
+		Out:  m.Direction == postern.Outbound, Type: m.Type, Status: string(m.Status), At: m.CreatedAt.Std(),
 	}
 	if p.Device == "" {
 		p.Device = p.DeviceID
@@ -152,7 +161,8 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.MessageView{
-		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To), Source: writer(m.Source), NetworkID: m.NetworkID, JSON: indented(body),
+		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To), Source: writer(m.Source),
+		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
 	view.Body = m.Body
@@ -167,7 +177,8 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func writer(source string) string {
 	known := map[string]string{
-		postern.FromAPI: "API or dashboard", postern.FromPhone: "The account's phone", "companion": "Another linked device of the account",
+		postern.FromAPI: "API or dashboard", postern.FromPhone: "The account's phone",
+		"companion":         "Another linked device of the account",
 		postern.FromContact: "The contact",
 	}
 	if s, ok := known[source]; ok {
@@ -198,7 +209,9 @@ func way(m postern.Message) []page.WayStep {
 	case m.Source != postern.FromAPI:
 		return arrived(m, "Sent by the account outside Postern")
 	}
-	list := []page.WayStep{{Title: "Accepted", Text: "The message was stored and counts toward the plan.", At: m.CreatedAt.Std(), Kind: "done"}}
+	list := []page.WayStep{
+		{Title: "Accepted", Text: "The message was stored and counts toward the plan.", At: m.CreatedAt.Std(), Kind: "done"},
+	}
 	switch m.Status {
 	case postern.Failed:
 		return append(append(list, passed(m)...), failed(m))
@@ -208,9 +221,16 @@ func way(m postern.Message) []page.WayStep {
 			Do: "Check that the device is connected, then send the message again.", At: m.ExpiresAt.Std(), Kind: "bad",
 		})
 	case postern.Queued:
-		list = append(list, page.WayStep{Title: "Queued", Text: "The device sends its messages one at a time while it is connected.", Kind: "now"})
+		list = append(list, page.WayStep{
+			Title: "Queued", Text: "The device sends its messages one at a time while it is connected.", Kind: "now",
+		})
 	case postern.Sending:
-		list = append(list, page.WayStep{Title: "Sending", Text: "The message was handed to the network, which has not confirmed it yet. If no confirmation arrives, Postern sends it again. The recipient gets it once.", Kind: "now"})
+		list = append(list, page.WayStep{
+			Title: "Sending",
+			Text: "The message was handed to the network, which has not confirmed it yet. If no confirmation arrives, Postern " +
+				"sends it again. The recipient gets it once.",
+			Kind: "now",
+		})
 	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed says it
 	}
 	return append(append(list, passed(m)...), ahead(m)...)
@@ -221,7 +241,10 @@ func arrived(m postern.Message, sent string) (list []page.WayStep) {
 	if m.SentAt != 0 {
 		list = append(list, page.WayStep{Title: sent, At: m.SentAt.Std(), Kind: "done"})
 	}
-	return append(list, page.WayStep{Title: "Recorded", Text: "The event was queued for the webhooks that subscribe to it.", At: m.CreatedAt.Std(), Kind: "done"})
+	return append(list, page.WayStep{
+		Title: "Recorded", Text: "The event was queued for the webhooks that subscribe to it.", At: m.CreatedAt.Std(),
+		Kind: "done",
+	})
 }
 
 // passed are the stations that the network has told of.
@@ -266,11 +289,26 @@ func failed(m postern.Message) page.WayStep {
 	}
 	known := map[postern.FailureCode]page.Why{
 		postern.RecipientNotFound: {What: "The number is not on the network.", Do: "Check the number and its country code."},
-		postern.RestrictedSender:  {What: "The network does not let this account write to people who have never written to it.", Do: "Wait until the restriction ends, and let people write to you first."},
-		postern.NetworkRejected:   {What: "The network refused the message.", Do: "If other messages are refused too, check the account on its phone. It may be restricted."},
-		postern.EncryptionFailed:  {What: "The message could not be encrypted for the recipient's phone.", Do: "Send the message again in a few minutes."},
-		postern.DeviceLoggedOut:   {What: "The device was logged out before the message was sent.", Do: "Link the phone again, then send the message again."},
-		postern.Unconfirmed:       {What: "The message was sent, but the network never confirmed it. It may have been delivered.", Do: "Check with the recipient before you send it again. Otherwise they may get it twice."},
+		postern.RestrictedSender: {
+			What: "The network does not let this account write to people who have never written to it.",
+			Do:   "Wait until the restriction ends, and let people write to you first.",
+		},
+		postern.NetworkRejected: {
+			What: "The network refused the message.",
+			Do:   "If other messages are refused too, check the account on its phone. It may be restricted.",
+		},
+		postern.EncryptionFailed: {
+			What: "The message could not be encrypted for the recipient's phone.",
+			Do:   "Send the message again in a few minutes.",
+		},
+		postern.DeviceLoggedOut: {
+			What: "The device was logged out before the message was sent.",
+			Do:   "Link the phone again, then send the message again.",
+		},
+		postern.Unconfirmed: {
+			What: "The message was sent, but the network never confirmed it. It may have been delivered.",
+			Do:   "Check with the recipient before you send it again. Otherwise they may get it twice.",
+		},
 	}
 	why, ok := known[m.Error.Code]
 	if !ok {

@@ -48,7 +48,9 @@ func queueTiles(s gateway.System) []page.Tile {
 	if s.OldestDue != 0 {
 		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "overdue"
 	}
-	waiting := page.Tile{Label: "Pending deliveries", Value: num(s.Waiting), Note: num(s.Due) + " due, active webhooks only"}
+	waiting := page.Tile{
+		Label: "Pending deliveries", Value: num(s.Waiting), Note: num(s.Due) + " due, active webhooks only",
+	}
 	if s.Waiting >= gateway.DeliveriesCounted {
 		waiting.Value += " or more"
 	}
@@ -68,12 +70,17 @@ func queueTiles(s gateway.System) []page.Tile {
 }
 
 func (d operator) serverTiles(s gateway.System) []page.Tile {
-	list := []page.Tile{{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)}, {Label: "Nodes", Value: "1", Note: "one server per database"}}
+	list := []page.Tile{
+		{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)},
+		{Label: "Nodes", Value: "1", Note: "one server per database"},
+	}
 	if d.server == nil {
 		return list
 	}
 	me := d.server()
-	return append([]page.Tile{{Label: "Version", Value: me.Version}, {Label: "Uptime", Value: ageWords(s.Now.Std().Sub(me.Started))}}, append(list,
+	return append([]page.Tile{
+		{Label: "Version", Value: me.Version}, {Label: "Uptime", Value: ageWords(s.Now.Std().Sub(me.Started))},
+	}, append(list,
 		page.Tile{Label: "Memory", Value: bytesWords(me.Memory), Note: "resident set"},
 		page.Tile{Label: "Goroutines", Value: number(me.Goroutines)})...)
 }
@@ -117,7 +124,8 @@ func (d operator) users(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.AccountsView{Search: search}
 	for _, u := range list.Data {
 		view.Accounts = append(view.Accounts, page.UserAccount{
-			ID: string(u.ID), Email: u.Email, Operator: u.Operator, Password: u.Chosen, Second: u.Second, SignedIn: timeOf(u.SignedIn), Workspaces: belongsWords(u), You: u.ID == v.user(),
+			ID: string(u.ID), Email: u.Email, Operator: u.Operator, Password: u.Chosen, Second: u.Second,
+			SignedIn: timeOf(u.SignedIn), Workspaces: belongsWords(u), You: u.ID == v.user(),
 		})
 	}
 	if list.Next != "" {
@@ -153,21 +161,28 @@ func (d operator) showPasswordLink(w http.ResponseWriter, r *http.Request, v vis
 	if err != nil {
 		return err
 	}
-	view := page.NewPasswordView{ID: string(userIn(r)), Email: email, Second: factors.Any(), Password: page.Field{Error: wrong}}
+	view := page.NewPasswordView{
+		ID: string(userIn(r)), Email: email, Second: factors.Any(), Password: page.Field{Error: wrong},
+	}
 	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Reset your password", "/operator"), view))
 }
 
 // createPasswordLink makes a link for somebody's new password, and shows it once.
 func (d operator) createPasswordLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, token, err := d.g.PasswordLinks.ResetByPassword(r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"))
+	u, token, err := d.g.PasswordLinks.ResetByPassword(
+		r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"),
+	)
 	if wrong, ok := faults(err); ok {
 		return d.showPasswordLink(w, r, v, http.StatusUnprocessableEntity, wrong["password"])
 	}
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "Password link created", "/operator"), page.LinkShownView{
+	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(
+		r, v, "Password link created", "/operator",
+	), page.LinkShownView{
 		Title: "Password link created", Email: u.Email, Link: d.joinLink(token), Back: "/operator/people",
-		Text: "Copy the link and send it only to this person. The first person to use it gets into the account. The link works once, expires in 72 hours, and is shown only now.",
+		Text: "Copy the link and send it only to this person. The first person to use it gets into the account. The link " +
+			"works once, expires in 72 hours, and is shown only now.",
 	}))
 }

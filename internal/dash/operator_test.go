@@ -44,7 +44,9 @@ func (s *site) operates(is bool) {
 
 // valid is a form that each route of operators would take.
 func valid() url.Values {
-	return url.Values{"name": {"mine"}, "plan": {"enterprise"}, "devices": {"1000"}, "password": {password}, "owner": {"eve@example.com"}}
+	return url.Values{
+		"name": {"mine"}, "plan": {"enterprise"}, "devices": {"1000"}, "password": {password}, "owner": {"eve@example.com"},
+	}
 }
 
 // To everybody but operators the pages of operators are like pages that are not there.
@@ -102,7 +104,9 @@ func TestOperatorSeesTheServer(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	c.sends(d, "+15551234567", "a text that is nobody's business")
 	c.sends(d, "+15551234567", "another")
-	p := c.says("/operator", "SQLite 3.", "Messages to send", ">2<", "Connected", "Pending deliveries", `hx-get="/operator"`)
+	p := c.says(
+		"/operator", "SQLite 3.", "Messages to send", ">2<", "Connected", "Pending deliveries", `hx-get="/operator"`,
+	)
 	if strings.Contains(p.body, "nobody&#39;s business") || strings.Contains(p.body, "Goroutines") {
 		t.Error("it shows a text, or figures that nobody gave it")
 	}
@@ -123,7 +127,10 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 
 	small := url.Values{"plan": {"free"}}
 	p := c.want(c.post(path+"/plan", small), http.StatusOK, "")
-	c.sees(p, "1 device will be paused", "API keys will be refused", "The second", `name="confirm" value="1 true"`, `name="plan" value="free"`)
+	c.sees(
+		p, "1 device will be paused", "API keys will be refused", "The second", `name="confirm" value="1 true"`,
+		`name="plan" value="free"`,
+	)
 	if strings.Contains(p.body, "The first") || s.plan(ws.ID) != "growth" {
 		t.Error("it names a device that stays, or did not wait for the answer")
 	}
@@ -139,11 +146,13 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	if s.status(second) != postern.Connecting {
 		t.Errorf("with a larger plan the device is %s", s.status(second))
 	}
-	if p := c.post(path+"/plan", url.Values{"plan": {"of-yesterday"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="plan-error"`) {
+	if p := c.post(path+"/plan", url.Values{"plan": {"of-yesterday"}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `id="plan-error"`) {
 		t.Errorf("a plan that is none is answered %d", p.status)
 	}
 	acts, err := s.g.Audit.List(t.Context(), gateway.Operator(), ws.ID, gateway.ActQuery{Kind: "workspace"})
-	if err != nil || len(acts.Data) != 3 || acts.Data[0].Email != email || acts.Data[0].Address != "192.0.2.1" || acts.Data[0].Name != "pro" || acts.Data[2].UserID != "" {
+	if err != nil || len(acts.Data) != 3 || acts.Data[0].Email != email || acts.Data[0].Address != "192.0.2.1" ||
+		acts.Data[0].Name != "pro" || acts.Data[2].UserID != "" {
 		t.Errorf("written down are %+v, %v", acts.Data, err)
 	}
 }
@@ -179,19 +188,32 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 		}
 		return ws.Limits
 	}
-	c.want(c.post(path+"/limits", url.Values{"messages": {"1,234"}, "eventDays": {" 7 "}, "devices": {"3"}}), http.StatusSeeOther, path)
+	c.want(
+		c.post(path+"/limits", url.Values{"messages": {"1,234"}, "eventDays": {" 7 "}, "devices": {"3"}}),
+		http.StatusSeeOther, path,
+	)
 	if l := limits(); *l.Messages != 1234 || *l.EventDays != 7 || *l.Devices != 3 || l.MessageDays != nil {
 		t.Errorf("the figures are %+v", l)
 	}
-	c.says(path, `value="1234"`, "0 of 1,234", "1 of 3", "messages 1234, devices 3, days of events 7, days of messages given back")
-	for name, form := range map[string]url.Values{"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}}, "messageDays": {"messageDays": {"99999999999999999999"}}} {
+	c.says(
+		path, `value="1234"`, "0 of 1,234", "1 of 3",
+		"messages 1234, devices 3, days of events 7, days of messages given back",
+	)
+	for name, form := range map[string]url.Values{
+		"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}},
+		"messageDays": {"messageDays": {"99999999999999999999"}},
+	} {
 		p := c.post(path+"/limits", form)
-		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="`+name+`-error"`) || !strings.Contains(p.body, `value="`+form.Get(name)+`"`) {
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="`+name+`-error"`) ||
+			!strings.Contains(p.body, `value="`+form.Get(name)+`"`) {
 			t.Errorf("%v is answered %d", form, p.status)
 		}
 	}
 	p := c.want(c.post(path+"/limits", url.Values{"devices": {"0"}, "messages": {"5"}}), http.StatusOK, "")
-	c.sees(p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`, `name="confirm" value="1 false"`)
+	c.sees(
+		p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`,
+		`name="confirm" value="1 false"`,
+	)
 	c.want(c.post(path+"/limits", url.Values{}), http.StatusSeeOther, path)
 	if l := limits(); l != (postern.Limits{}) {
 		t.Errorf("after all are given back the figures are %+v", l)
@@ -205,7 +227,8 @@ func TestOperatorMakesAWorkspaceForSomebody(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	form := url.Values{"name": {"tenant"}, "plan": {"pro"}, "owner": {"not an address"}}
-	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="owner-error"`) {
+	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `id="owner-error"`) {
 		t.Errorf("an address that is none is answered %d", p.status)
 	}
 	if list, err := s.g.Operators.Workspaces(t.Context()); err != nil || len(list) != 1 {
@@ -237,7 +260,8 @@ func TestOperatorMakesAPasswordLinkWithTheOwnPassword(t *testing.T) {
 	c.saysNot("/operator/people?q=bob", ">"+email+"</bdi>\n<span")
 	path := "/operator/people/" + string(s.member(guest)) + "/password"
 	c.says(path, guest, "Your password")
-	if p := c.post(path, url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity || strings.Contains(p.body, "/join/") {
+	if p := c.post(path, url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity ||
+		strings.Contains(p.body, "/join/") {
 		t.Errorf("a wrong password is answered %d", p.status)
 	}
 	p := c.want(c.post(path, url.Values{"password": {password}}), http.StatusCreated, "")
@@ -248,7 +272,8 @@ func TestOperatorMakesAPasswordLinkWithTheOwnPassword(t *testing.T) {
 	c.want(c.get("/operator/people/usr_none/password"), http.StatusNotFound, "")
 	c.want(c.post("/operator/people/usr_none/password", url.Values{"password": {password}}), http.StatusNotFound, "")
 	acts, err := s.g.Audit.List(t.Context(), gateway.Operator(), "", gateway.ActQuery{Email: email, Kind: "user"})
-	if err != nil || len(acts.Data) != 1 || acts.Data[0].Act != "user.password-reset" || acts.Data[0].Subject != string(s.member(guest)) {
+	if err != nil || len(acts.Data) != 1 || acts.Data[0].Act != "user.password-reset" ||
+		acts.Data[0].Subject != string(s.member(guest)) {
 		t.Errorf("written down are %+v, %v", acts.Data, err)
 	}
 }
@@ -258,7 +283,9 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for _, ws := range s.belongs(51) {
-		if _, _, err := s.g.Users.Create(t.Context(), ws.ID, gateway.NewUser{Email: ws.Name[5:] + "@example.com", Role: postern.Viewer}); err != nil {
+		if _, _, err := s.g.Users.Create(t.Context(), ws.ID, gateway.NewUser{
+			Email: ws.Name[5:] + "@example.com", Role: postern.Viewer,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -290,12 +317,17 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 
 func TestSizesAndAgesAreWrittenWithTheirUnits(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 1536: "1.5 KiB", 3 << 30: "3.0 GiB", 5 << 50: "5120.0 TiB"} {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 1: "1 byte", 1536: "1.5 KiB", 3 << 30: "3.0 GiB", 5 << 50: "5120.0 TiB",
+	} {
 		if got := bytesWords(n); got != want {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}
 	}
-	for d, want := range map[time.Duration]string{-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 3*time.Hour + time.Minute: "3 h 1 min", 49 * time.Hour: "2 days 1 h"} {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 3*time.Hour + time.Minute: "3 h 1 min",
+		49 * time.Hour: "2 days 1 h",
+	} {
 		if got := ageWords(d); got != want {
 			t.Errorf("%s is written %s, want %s", d, got, want)
 		}

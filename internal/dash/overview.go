@@ -57,17 +57,30 @@ func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gat
 		return ""
 	}
 	return []page.Step{
-		{Title: "Add a device and link a phone", Text: "The device page shows a code to scan with the phone. In the sandbox, a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
+		{
+			Title: "Add a device and link a phone",
+			Text:  "The device page shows a code to scan with the phone. In the sandbox, a simulated phone scans it.",
+			Href:  lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0,
+		},
 		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
-		{Title: "Send a message", Text: "Write one here, or send it from your backend with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent},
-		{Title: "Add a webhook", Text: "Postern posts signed events to your backend.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
+		{
+			Title: "Send a message", Text: "Write one here, or send it from your backend with POST /v1/messages.",
+			Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent,
+		},
+		{
+			Title: "Add a webhook", Text: "Postern posts signed events to your backend.",
+			Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"),
+			Done: hooks.Used > 0,
+		},
 	}, nil
 }
 
 // figures adds the charts of what the caller may see, and a tile of each rate.
 func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) error {
 	p, spans := lastHours(), gateway.LastDay()
-	view.Spans, view.Span = []page.Choice{{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"}}, "/"
+	view.Spans, view.Span = []page.Choice{
+		{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"},
+	}, "/"
 	if r.FormValue("span") == "month" {
 		p, spans, view.Span = lastDays(), gateway.LastMonth(), "/?span=month"
 	}
@@ -80,7 +93,9 @@ func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) err
 		for _, m := range list {
 			sent, delivered = sent+m.Sent, delivered+m.Delivered
 		}
-		view.Tiles = append(view.Tiles, page.Tile{Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words})
+		view.Tiles = append(view.Tiles, page.Tile{
+			Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words,
+		})
 		view.Charts = append(view.Charts, messagesChart(list, p), deliveredChart(list, p))
 	}
 	if v.may(postern.WebhooksRead) {
@@ -92,7 +107,9 @@ func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) err
 		for _, h := range list {
 			good, bad = good+h.Succeeded, bad+h.Failed
 		}
-		view.Tiles = append(view.Tiles, page.Tile{Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words})
+		view.Tiles = append(view.Tiles, page.Tile{
+			Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words,
+		})
 		view.Charts = append(view.Charts, attemptsChart(list, p), latencyChart(list, p))
 	}
 	return nil
@@ -155,7 +172,8 @@ func (d overview) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	p := v.caller.Plan
 	view := page.UsageView{
-		Plan: word(p.Name), Meters: metersOf(v, usage, hooks), Month: usage.ResetsAt.Std().AddDate(0, -1, 0).Format("January 2006"), Ends: usage.ResetsAt.Std(),
+		Plan: word(p.Name), Meters: metersOf(v, usage, hooks),
+		Month: usage.ResetsAt.Std().AddDate(0, -1, 0).Format("January 2006"), Ends: usage.ResetsAt.Std(),
 		Limits: limitsOf(p, kept), Outcome: outcomes(p),
 	}
 	return d.write(w, r, http.StatusOK, page.Usage(d.frame(r, v, "Plan and usage", "/"), view))
@@ -174,7 +192,11 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
 			page.Tile{Label: "First delivery attempts per minute", Value: number(p.FirstAttempts)})
 	}
-	return append(list, page.Tile{Label: "Message retention", Value: timeWords(kept.Messages)}, page.Tile{Label: "Event retention", Value: timeWords(kept.Events)}, page.Tile{Label: "Audit log retention", Value: timeWords(kept.Audit)})
+	return append(
+		list, page.Tile{Label: "Message retention", Value: timeWords(kept.Messages)},
+		page.Tile{Label: "Event retention", Value: timeWords(kept.Events)},
+		page.Tile{Label: "Audit log retention", Value: timeWords(kept.Audit)},
+	)
 }
 
 // timeWords writes a time as days, or as what it is when it is not whole days.
@@ -189,18 +211,35 @@ func timeWords(t time.Duration) string {
 // outcomes says what happens at each limit.
 func outcomes(p postern.Plan) []page.Tile {
 	list := []page.Tile{
-		{Label: "Messages", Value: "New messages are refused (403, quota-exhausted) until the month ends. Inbound messages, events, and webhooks continue. Messages that provably were never sent are not counted."},
-		{Label: "Devices", Value: "Linking another phone is refused (403, device-limit) until you unlink or delete a device. A smaller plan pauses the most recently linked devices. They stay linked."},
+		{
+			Label: "Messages",
+			Value: "New messages are refused (403, quota-exhausted) until the month ends. Inbound messages, events, and " +
+				"webhooks continue. Messages that provably were never sent are not counted.",
+		},
+		{
+			Label: "Devices",
+			Value: "Linking another phone is refused (403, device-limit) until you unlink or delete a device. A smaller plan " +
+				"pauses the most recently linked devices. They stay linked.",
+		},
 	}
 	if p.API {
 		list = append(list,
-			page.Tile{Label: "Requests", Value: "Further requests are refused (429, rate-limited). The response says when to try again."},
+			page.Tile{
+				Label: "Requests", Value: "Further requests are refused (429, rate-limited). The response says when to try again.",
+			},
 			page.Tile{Label: "Webhooks", Value: "Adding a webhook is refused (403, endpoint-limit) until you delete one."},
 			page.Tile{Label: "Deliveries", Value: "First attempts beyond the limit wait for the next minute. Nothing is lost."})
 	} else {
-		list = append(list, page.Tile{Label: "REST API and webhooks", Value: "Requests are refused and webhooks are paused. On a plan with the API, webhooks catch up on events from the last 72 hours."})
+		list = append(list, page.Tile{
+			Label: "REST API and webhooks",
+			Value: "Requests are refused and webhooks are paused. On a plan with the API, webhooks catch up on events from " +
+				"the last 72 hours.",
+		})
 	}
-	return append(list, page.Tile{Label: "Retention", Value: "Older messages and events are deleted. Anything still to be sent or delivered is kept until it is."})
+	return append(list, page.Tile{
+		Label: "Retention",
+		Value: "Older messages and events are deleted. Anything still to be sent or delivered is kept until it is.",
+	})
 }
 
 // period is what charts are about.
@@ -221,11 +260,20 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 	var good, bad int64
 	for _, h := range hours {
 		good, bad = good+h.Succeeded, bad+h.Failed
-		c.Spans = append(c.Spans, span(h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed), rate(h.Succeeded, h.Succeeded+h.Failed), orNone(h.MeanMs, h.Succeeded+h.Failed)))
+		c.Spans = append(
+			c.Spans,
+			span(
+				h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed), rate(h.Succeeded, h.Succeeded+h.Failed),
+				orNone(h.MeanMs, h.Succeeded+h.Failed),
+			),
+		)
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
 	if good+bad > 0 {
-		c.Gist = fmt.Sprintf("In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"), num(bad), rate(good, good+bad))
+		c.Gist = fmt.Sprintf(
+			"In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"), num(bad),
+			rate(good, good+bad),
+		)
 	}
 	return c
 }
@@ -233,8 +281,9 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 // latencyChart is how long receivers took to answer.
 func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
-		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"}, Columns: []string{"Attempts", "Mean (ms)", "Slowest (ms)"},
-		Note: "The time from the start of an attempt to its response or timeout. Percentiles are not recorded.",
+		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"},
+		Columns: []string{"Attempts", "Mean (ms)", "Slowest (ms)"},
+		Note:    "The time from the start of an attempt to its response or timeout. Percentiles are not recorded.",
 	}
 	var total, n, slowest int64
 	for _, h := range hours {
@@ -244,7 +293,9 @@ func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
 	if n > 0 {
-		c.Gist = fmt.Sprintf("In %s, an attempt took %s ms on average. The slowest took %s ms.", p.words, num(total/n), num(slowest))
+		c.Gist = fmt.Sprintf(
+			"In %s, an attempt took %s ms on average. The slowest took %s ms.", p.words, num(total/n), num(slowest),
+		)
 	}
 	return c
 }
@@ -261,24 +312,33 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
 		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received), num(m.Failed)))
 	}
-	c.Gist = fmt.Sprintf("In %s, %s sent, %s received, and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed))
+	c.Gist = fmt.Sprintf(
+		"In %s, %s sent, %s received, and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed),
+	)
 	return c
 }
 
 // deliveredChart is how much of what was sent arrived.
 func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
-		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"}, Columns: []string{"Sent", "Delivered", "Rate"},
-		Note: "The share of sent messages that reached the recipient's phone.",
+		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"},
+		Columns: []string{"Sent", "Delivered", "Rate"},
+		Note:    "The share of sent messages that reached the recipient's phone.",
 	}
 	var sent, delivered int64
 	for _, m := range list {
 		sent, delivered = sent+m.Sent, delivered+m.Delivered
-		c.Spans = append(c.Spans, span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered), rate(m.Delivered, m.Sent)))
+		c.Spans = append(
+			c.Spans,
+			span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered), rate(m.Delivered, m.Sent)),
+		)
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
 	if sent > 0 {
-		c.Gist = fmt.Sprintf("In %s, %s of %s reached the recipient (%s).", p.words, num(delivered), many(sent, "sent message", "sent messages"), rate(delivered, sent))
+		c.Gist = fmt.Sprintf(
+			"In %s, %s of %s reached the recipient (%s).", p.words, num(delivered), many(sent, "sent message", "sent messages"),
+			rate(delivered, sent),
+		)
 	}
 	return c
 }

@@ -18,7 +18,10 @@ import (
 // linked makes a device of a workspace that is connected.
 func (s *site) linked(ws postern.WorkspaceID, name string) postern.Device {
 	s.t.Helper()
-	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now())}
+	d := postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected,
+		Desired: postern.WantConnect, Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now()),
+	}
 	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
@@ -30,17 +33,25 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 	s.t.Helper()
 	now := postern.TimeOf(time.Now())
 	m := postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
-		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
+		Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
+		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{},
+		CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
-	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(now), Quota: 100}); err != nil {
+	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{
+		Message: m, Month: store.MonthOf(now), Quota: 100,
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 	var err error
 	if status == postern.Failed {
-		err = s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed}})
+		err = s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{
+			MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed},
+		})
 	} else {
-		err = s.db.Messages.RecordReceipts(s.t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now}})
+		err = s.db.Messages.RecordReceipts(s.t.Context(), []store.Receipt{
+			{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now},
+		})
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -52,7 +63,8 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 func (s *site) received(d postern.Device, body string) {
 	s.t.Helper()
 	m := postern.Message{
-		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567", Body: body,
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText,
+		ChatID: "+15551234567", From: "+15551234567", Body: body,
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {
@@ -99,10 +111,14 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.received(s.linked(other.ID, "Theirs"), "not yours")
-	for path, words := range map[string]string{"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours"} {
+	for path, words := range map[string]string{
+		"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours",
+	} {
 		p := c.says(path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.", "In "+words+", 2 of 3 sent messages reached the recipient (66.6%).",
 			"In "+words+", 2 attempts succeeded and 1 failed (66.6% success rate).", "an attempt took 42 ms on average. The slowest took 42 ms", "4 of ", "<bdi>66.6%</bdi>")
-		for id, want := range map[string]string{"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]"} {
+		for id, want := range map[string]string{
+			"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]",
+		} {
 			if got := fmt.Sprint(cells(t, p.body, id)); got != want && time.Now().Minute() > 0 {
 				t.Errorf("%s: the last row of %s is %s, want %s", path, id, got, want)
 			}
@@ -127,8 +143,10 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		key  postern.Key
 		want postern.Reason
 	}{
-		"no scope":     {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
-		"some devices": {postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed},
+		"no scope": {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
+		"some devices": {
+			postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed,
+		},
 	} {
 		caller := gateway.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
 		_, err1 := s.g.Statistics.MessageSpans(t.Context(), caller, gateway.LastDay())
@@ -140,7 +158,12 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 			}
 		}
 	}
-	v := visit{caller: gateway.Caller{Plan: postern.Plan{API: true}, Key: postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}}}}
+	v := visit{
+		caller: gateway.Caller{
+			Plan: postern.Plan{API: true},
+			Key:  postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}},
+		},
+	}
 	o := overview{&core{g: s.g}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	if err != nil {
@@ -157,11 +180,16 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	seven, hundred := 7, 4
-	if _, err := s.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
+	if _, err := s.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{
+		EventDays: &seven, Messages: &hundred,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	month := time.Now().UTC()
-	c.says("/usage", "7 days", "90 days", "0 of 4", "quota-exhausted", month.Format("January 2006"), time.Date(month.Year(), month.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format("2 Jan 2006, 15:04 UTC"))
+	c.says(
+		"/usage", "7 days", "90 days", "0 of 4", "quota-exhausted", month.Format("January 2006"),
+		time.Date(month.Year(), month.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format("2 Jan 2006, 15:04 UTC"),
+	)
 	d := s.linked(s.workspace(), "Support")
 	for range 4 {
 		s.sent(d, postern.Sent)

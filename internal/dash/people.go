@@ -28,12 +28,14 @@ func (d people) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	mine := v.caller.Member.Role
 	for _, m := range members {
 		view.Members = append(view.Members, page.Person{
-			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role), Joined: m.JoinedAt.Std(), You: m.UserID == v.user(), Change: mine.Invites(m.Role),
+			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role), Joined: m.JoinedAt.Std(),
+			You: m.UserID == v.user(), Change: mine.Invites(m.Role),
 		})
 	}
 	for _, i := range invitations {
 		view.Invitations = append(view.Invitations, page.Invited{
-			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(), Change: mine.Invites(i.Role),
+			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(),
+			Change: mine.Invites(i.Role),
 		})
 	}
 	view.Roles, view.Mail = roleChoices(mine), d.mail != nil
@@ -43,8 +45,10 @@ func (d people) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 // roleChoices are the roles that a member may give.
 func roleChoices(mine postern.Role) (list []page.Choice) {
 	about := map[postern.Role]string{
-		postern.Owner: "full access, including managing owners", postern.Admin: "everything a developer can do, and manages members",
-		postern.Developer: "sends messages, changes devices and webhooks, and creates API keys", postern.Viewer: "sees devices, messages, and webhooks, but cannot change them",
+		postern.Owner:     "full access, including managing owners",
+		postern.Admin:     "everything a developer can do, and manages members",
+		postern.Developer: "sends messages, changes devices and webhooks, and creates API keys",
+		postern.Viewer:    "sees devices, messages, and webhooks, but cannot change them",
 	}
 	for _, role := range postern.Roles() {
 		if mine.Invites(role) {
@@ -68,9 +72,13 @@ func (d people) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // changed follows a change of a member. Who has changed the own role may not be
 // allowed to see the people any more.
-func (d people) changed(w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string) error {
+func (d people) changed(
+	w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string,
+) error {
 	if wrong, ok := faults(err); ok {
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{Role: string(postern.Viewer), Problem: wrong["role"]})
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
+			Role: string(postern.Viewer), Problem: wrong["role"],
+		})
 	}
 	if err != nil {
 		return err
@@ -106,12 +114,15 @@ func (d people) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func actOf(a gateway.Act) page.Act {
 	who := cmp.Or(a.Email, string(a.UserID), "The operator")
-	return page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address}
+	return page.Act{
+		At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address,
+	}
 }
 
 func kindWords(kind string) string {
 	return map[string]string{
-		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members", "invitation": "Invitations", "user": "Users", "workspace": "Workspace",
+		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members",
+		"invitation": "Invitations", "user": "Users", "workspace": "Workspace",
 	}[kind]
 }
 
@@ -125,15 +136,20 @@ func actWords(act string) string {
 		"member.removed": "Removed a member",
 		"device.created": "Added a device", "device.deleted": "Deleted a device", "device.unlinked": "Unlinked a device",
 		"device.paused": "Paused a device", "device.resumed": "Resumed a device",
-		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a link page", "device.link-canceled": "Canceled linking a phone",
-		"webhook.tested": "Sent a test event to a webhook", "webhook.delivery-retried": "Retried a delivery", "webhook.replay-stopped": "Stopped a replay",
-		"message.exported": "Exported messages",
-		"webhook.created":  "Added a webhook", "webhook.changed": "Changed a webhook", "webhook.deleted": "Deleted a webhook",
+		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a link page",
+		"device.link-canceled": "Canceled linking a phone",
+		"webhook.tested":       "Sent a test event to a webhook", "webhook.delivery-retried": "Retried a delivery",
+		"webhook.replay-stopped": "Stopped a replay",
+		"message.exported":       "Exported messages",
+		"webhook.created":        "Added a webhook", "webhook.changed": "Changed a webhook", "webhook.deleted": "Deleted a webhook",
 		"webhook.verified-again": "Verified a webhook again",
-		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook", "webhook.replayed": "Replayed events to a webhook",
-		"webhook.secret-revealed": "Revealed the secret of a webhook", "webhook.secret-rotated": "Rotated the secret of a webhook",
-		"message.sent":      "Sent a message from the dashboard",
-		"workspace.created": "Created the workspace", "workspace.plan-changed": "Changed the plan", "workspace.limits-changed": "Changed the plan overrides",
+		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook",
+		"webhook.replayed":        "Replayed events to a webhook",
+		"webhook.secret-revealed": "Revealed the secret of a webhook",
+		"webhook.secret-rotated":  "Rotated the secret of a webhook",
+		"message.sent":            "Sent a message from the dashboard",
+		"workspace.created":       "Created the workspace", "workspace.plan-changed": "Changed the plan",
+		"workspace.limits-changed": "Changed the plan overrides",
 	}[act]
 	if ok {
 		return words

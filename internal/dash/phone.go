@@ -27,12 +27,16 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
 		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: m.Body, At: m.At.Std()})
 	}
-	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
+	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
+		Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound,
+	})
 	if err != nil {
 		return err
 	}
 	for _, m := range sent.Data {
-		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status)})
+		view.Sent = append(view.Sent, page.SentMessage{
+			ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status),
+		})
 	}
 	for _, kind := range gateway.SandboxFaults() {
 		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
@@ -55,7 +59,8 @@ func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
-			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "The message was not sent.",
+			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]},
+			Problem: "The message was not sent.",
 		})
 	}
 	return d.back(w, r, err, "The contact's message was sent.")
@@ -77,7 +82,9 @@ func (d phones) read(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // confirm lets the recipient of a message confirm it.
-func (d phones) confirm(w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string) error {
+func (d phones) confirm(
+	w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string,
+) error {
 	err := d.g.SandboxPhones.Receipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), status)
 	return d.back(w, r, err, said)
 }

@@ -15,7 +15,9 @@ const formTime = "2006-01-02T15:04"
 
 func (d replays) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	yesterday := time.Now().UTC().Add(-healthTime).Format(formTime)
-	return d.showForm(w, r, v, http.StatusOK, page.ReplayFormView{Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:]})
+	return d.showForm(w, r, v, http.StatusOK, page.ReplayFormView{
+		Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:],
+	})
 }
 
 func (d replays) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
@@ -36,8 +38,10 @@ func (d replays) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	wrong, ok := faults(err)
 	if reason := postern.ReasonOf(err); ok || reason == postern.ReplayLimit || reason == postern.EndpointNotActive {
 		view := page.ReplayFormView{
-			Since: page.Field{Value: r.PostFormValue("since"), Error: wrong["since"]}, Until: page.Field{Value: r.PostFormValue("until"), Error: wrong["until"]},
-			Types: eventChoices(r.PostForm["type"])[1:], TypesError: wrong["types"], OnlyFailed: in.OnlyFailed, Problem: "The replay was not started.",
+			Since: page.Field{Value: r.PostFormValue("since"), Error: wrong["since"]},
+			Until: page.Field{Value: r.PostFormValue("until"), Error: wrong["until"]},
+			Types: eventChoices(r.PostForm["type"])[1:], TypesError: wrong["types"], OnlyFailed: in.OnlyFailed,
+			Problem: "The replay was not started.",
 		}
 		if !ok {
 			view.Problem = word(err.Error()) + "."
@@ -101,8 +105,10 @@ func (d replays) show(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func replayOf(one postern.Replay) page.ReplayView {
 	return page.ReplayView{
-		Webhook: string(one.EndpointID), ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(), Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
-		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(), Ended: one.EndedAt.Std(),
+		Webhook: string(one.EndpointID), ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(),
+		Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
+		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(),
+		Ended: one.EndedAt.Std(),
 	}
 }
 
@@ -115,7 +121,9 @@ func (d replays) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.ReplaysView{ID: string(e.ID), URL: e.URL, Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead)}
+	view := page.ReplaysView{
+		ID: string(e.ID), URL: e.URL, Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+	}
 	for _, one := range list.Data {
 		view.Replays = append(view.Replays, replayOf(one))
 	}

@@ -42,7 +42,8 @@ func newSessions(opts Options) *scs.SessionManager {
 	m := scs.New()
 	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.Gateway}, codec{}, true
 	m.IdleTimeout, m.Lifetime = idleTime, sessionTime
-	m.Cookie.Name, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Secure = "postern", true, http.SameSiteLaxMode, opts.Secure
+	m.Cookie.Name, m.Cookie.HttpOnly = "postern", true
+	m.Cookie.SameSite, m.Cookie.Secure = http.SameSiteLaxMode, opts.Secure
 	if opts.Secure {
 		m.Cookie.Name = "__Host-postern" // no other host can set it (RFC 6265bis, 4.1.3.2)
 	}
@@ -151,7 +152,10 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		return err
 	}
 	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
-	in := gateway.SignIn{TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b, ExpiresAt: postern.TimeOf(expiry)}
+	in := gateway.SignIn{
+		TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b,
+		ExpiresAt: postern.TimeOf(expiry),
+	}
 	k := knownIn(ctx)
 	switch {
 	case k.TokenHash != token:
@@ -171,7 +175,8 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 // before has nothing.
 func (d *core) enter(r *http.Request, u postern.User) error {
 	return d.begin(r, map[string]string{
-		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r), keySeen: now(),
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r),
+		keySeen: now(),
 	})
 }
 
@@ -268,5 +273,7 @@ func (d *core) again(r *http.Request, v visit, next string) (page.Again, error) 
 	if err != nil || has {
 		return page.Again{}, err
 	}
-	return page.Again{None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next)}, nil
+	return page.Again{
+		None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next),
+	}, nil
 }

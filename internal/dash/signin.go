@@ -12,24 +12,30 @@ import (
 	"postern/internal/postern"
 )
 
-const passwordHint = "Use at least 10 characters. A phrase of several words works well." //nolint:gosec // what one must be
+// what one must be
+const passwordHint = "Use at least 10 characters. A phrase of several words works well." //nolint:gosec
 
 // showSetUp is the form for the first user.
 func (d signIns) showSetUp(w http.ResponseWriter, r *http.Request) error {
 	if err := d.g.Users.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}))
+	return d.write(
+		w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}),
+	)
 }
 
 // setUp makes the first user and signs the browser in.
 func (d signIns) setUp(w http.ResponseWriter, r *http.Request) error {
-	in := gateway.SetUp{Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password")}
+	in := gateway.SetUp{
+		Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password"),
+	}
 	u, err := d.g.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
 	if wrong, ok := faults(err); ok {
 		return d.write(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
 			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "The workspace was not created.",
-			Workspace: page.Field{Value: in.Workspace, Error: wrong["workspace"]}, Email: page.Field{Value: in.Email, Error: wrong["email"]}, Password: page.Field{Error: wrong["password"]},
+			Workspace: page.Field{Value: in.Workspace, Error: wrong["workspace"]},
+			Email:     page.Field{Value: in.Email, Error: wrong["email"]}, Password: page.Field{Error: wrong["password"]},
 		}))
 	}
 	if err != nil {
@@ -58,7 +64,9 @@ func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
 	u, err := d.g.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
-		return d.showAs(w, r, http.StatusUnauthorized, page.SignInView{Next: next, Email: email, Problem: "The email address or password is incorrect."})
+		return d.showAs(w, r, http.StatusUnauthorized, page.SignInView{
+			Next: next, Email: email, Problem: "The email address or password is incorrect.",
+		})
 	}
 	if err != nil {
 		return err
@@ -119,7 +127,9 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	}
 	next := local(r.PostFormValue("next"))
 	if wrong, ok := faults(err); ok {
-		return d.askSecond(w, r, http.StatusUnprocessableEntity, page.SecondView{Next: next, Code: page.Field{Error: wrong["code"]}, Problem: wrong["passkey"]})
+		return d.askSecond(w, r, http.StatusUnprocessableEntity, page.SecondView{
+			Next: next, Code: page.Field{Error: wrong["code"]}, Problem: wrong["passkey"],
+		})
 	}
 	if err != nil {
 		return err
@@ -142,7 +152,10 @@ func (d signIns) forgotten(w http.ResponseWriter, r *http.Request) error {
 	entered := r.PostFormValue("email")
 	email, err := d.g.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
 	if wrong, ok := faults(err); ok {
-		return d.write(w, r, http.StatusUnprocessableEntity, page.Forgotten(page.ForgottenView{Email: page.Field{Value: entered, Error: wrong["email"]}}))
+		return d.write(
+			w, r, http.StatusUnprocessableEntity,
+			page.Forgotten(page.ForgottenView{Email: page.Field{Value: entered, Error: wrong["email"]}}),
+		)
 	}
 	if err != nil {
 		return err
@@ -178,6 +191,12 @@ func (d signIns) mailPassword(ctx context.Context, address, email string) error 
 	}
 	return d.mail.Send(ctx, mail.Message{
 		To: email, Subject: "Reset your password",
-		Text: fmt.Sprintf("Somebody requested a new password for %s.\n\nTo set one, open this link within one hour:\n%s\n\nThe link works once. If you did not request it, you can ignore this email. Your password stays the same.\n\nPostern at %s\n", email, d.joinLink(token), d.base),
+		Text: fmt.Sprintf(
+			"Somebody requested a new password for %s.\n\n"+
+				"To set one, open this link within one hour:\n%s\n\n"+
+				"The link works once. If you did not request it, you can ignore this email. "+
+				"Your password stays the same.\n\nPostern at %s\n",
+			email, d.joinLink(token), d.base,
+		),
 	})
 }

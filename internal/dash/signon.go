@@ -148,7 +148,12 @@ func (d signOns) end(w http.ResponseWriter, r *http.Request) error {
 	err = d.finish(w, r, e, gateway.Identity(found))
 	if own, ok := errors.AsType[*postern.Error](err); ok {
 		status, title := problemOf(own.Reason)
-		return d.write(w, r, status, page.Problem(page.ProblemView{Status: status, Title: title, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back"}))
+		return d.write(
+			w, r, status,
+			page.Problem(page.ProblemView{
+				Status: status, Title: title, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back",
+			}),
+		)
 	}
 	return err
 }
@@ -187,13 +192,17 @@ func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i 
 }
 
 func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i gateway.Identity) error {
-	if err := d.g.Identities.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
+	if err := d.g.Identities.Connect(
+		r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i,
+	); err != nil {
 		return err
 	}
 	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".", "/account/identities")
 }
 
-func (d signOns) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity) error {
+func (d signOns) beSure(
+	w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity,
+) error {
 	if err := d.g.Identities.Reenter(r.Context(), user, i); err != nil {
 		return err
 	}
@@ -207,7 +216,10 @@ func (d signOns) refuse(w http.ResponseWriter, r *http.Request, e errand, err er
 		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
 	}
 	status, text := d.problem(err)
-	return d.write(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "Sign-in failed", Text: text, Home: e.back(), Go: "Back"}))
+	return d.write(
+		w, r, status,
+		page.Problem(page.ProblemView{Status: status, Title: "Sign-in failed", Text: text, Home: e.back(), Go: "Back"}),
+	)
 }
 
 // problem says what is wrong with the provider's answer.
@@ -215,7 +227,8 @@ func (d signOns) problem(err error) (status int, text string) {
 	name := word(d.signOnName())
 	switch {
 	case errors.Is(err, errNoErrand):
-		return http.StatusBadRequest, "This sign-in was not started in this browser, was already used, or took too long. Start again."
+		return http.StatusBadRequest, "This sign-in was not started in this browser, was already used, or took too long. " +
+			"Start again."
 	case errors.Is(err, oidc.ErrDown):
 		return http.StatusServiceUnavailable, name + " cannot be reached right now. Try again in a minute."
 	case errors.Is(err, oidc.ErrDenied):
@@ -223,7 +236,8 @@ func (d signOns) problem(err error) (status int, text string) {
 	case errors.Is(err, oidc.ErrStale):
 		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, then try again."
 	}
-	return http.StatusBadRequest, "The response from " + d.signOnName() + " could not be verified. Try again. The reason is in the server's log."
+	return http.StatusBadRequest, "The response from " + d.signOnName() +
+		" could not be verified. Try again. The reason is in the server's log."
 }
 
 // short is the beginning of what others wrote.
@@ -243,13 +257,17 @@ func (d signOns) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := page.IdentitiesView{SignOn: d.signOnName(), Keep: !has}
 	for _, i := range list {
-		view.Identities = append(view.Identities, page.Identity{Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std()})
+		view.Identities = append(view.Identities, page.Identity{
+			Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std(),
+		})
 	}
 	return d.write(w, r, http.StatusOK, page.Identities(d.frame(r, v, "Single sign-on", "/account"), view))
 }
 
 func (d signOns) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.Identities.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+	if err := d.g.Identities.Disconnect(
+		r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject"),
+	); err != nil {
 		return err
 	}
 	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")

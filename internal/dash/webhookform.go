@@ -17,7 +17,9 @@ func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // showForm shows the form with some devices chosen.
-func (d webhooks) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID) error {
+func (d webhooks) showForm(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID,
+) error {
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -28,7 +30,9 @@ func (d webhooks) showForm(w http.ResponseWriter, r *http.Request, v visit, stat
 		}
 	}
 	for _, c := range choices(names, "") {
-		view.Devices = append(view.Devices, page.DeviceChoice{ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value))})
+		view.Devices = append(view.Devices, page.DeviceChoice{
+			ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value)),
+		})
 	}
 	title := "New webhook"
 	if view.ID != "" {
@@ -42,7 +46,8 @@ func (d webhooks) showForm(w http.ResponseWriter, r *http.Request, v visit, stat
 func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	in = gateway.NewEndpoint{
 		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"), Ordered: r.PostFormValue("ordered") != "",
-		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r), Signatures: []string{postern.SignatureHMAC},
+		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r),
+		Signatures: []string{postern.SignatureHMAC},
 	}
 	if r.PostFormValue("v1a") != "" {
 		in.Signatures = append(in.Signatures, postern.SignatureEd25519)
@@ -91,8 +96,9 @@ func headerLines(headers map[string]string) (text string) {
 // nothing to verify, and the same signatures keep their keys.
 func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChange {
 	in := gateway.EndpointChange{
-		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events, DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
-		Headers: form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
+		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events,
+		DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
+		Headers:   form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
 	}
 	if form.DeviceIDs != nil {
 		in.DeviceIDs.Value = &form.DeviceIDs
@@ -115,9 +121,11 @@ func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFo
 	view = page.WebhookFormView{
 		URL:         page.Field{Value: r.PostFormValue("url"), Error: wrong["url"]},
 		Description: page.Field{Value: r.PostFormValue("description"), Error: wrong["description"]},
-		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"], Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
+		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"],
+		Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
 		Headers:  page.Field{Value: r.PostFormValue("headers"), Error: wrong["headers"]},
-		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]}, V1a: r.PostFormValue("v1a") != "",
+		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]},
+		V1a:      r.PostFormValue("v1a") != "",
 	}
 	if !is {
 		view.Problem = word(err.Error()) + "."

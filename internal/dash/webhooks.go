@@ -43,7 +43,9 @@ func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // summary is an endpoint with how it is doing.
 func (d webhooks) summary(r *http.Request, v visit, e postern.Endpoint) (page.Webhook, error) {
-	one := page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events}
+	one := page.Webhook{
+		ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
+	}
 	now := time.Now()
 	hours, err := d.g.Webhooks.Hours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-lastTime)), 0)
 	if err != nil {
@@ -69,15 +71,23 @@ func (d webhooks) summary(r *http.Request, v visit, e postern.Endpoint) (page.We
 func eventChoices(chosen []string) (list []page.EventChoice) {
 	about := map[string]string{
 		"*": "All events except webhook.disabled.", "message.*": "All message events.", "device.*": "All device events.",
-		string(postern.MessageReceived): "A message from a contact was received.", string(postern.MessageEcho): "A message was sent from the account's phone or another linked device.",
-		string(postern.MessageUndecryptable): "A received message could not be decrypted.", string(postern.MessageSent): "The network accepted a message.",
-		string(postern.MessageDelivered): "A message was delivered to the recipient's phone.", string(postern.MessageRead): "The recipient read a message.",
-		string(postern.MessageFailed): "A message could not be sent.", string(postern.MessageExpired): "A message expired before it was sent.",
-		string(postern.DeviceLinked): "A phone was linked.", string(postern.DeviceConnected): "A device connected.",
-		string(postern.DeviceDisconnected): "A device lost its connection and is reconnecting.", string(postern.DeviceRestricted): "The network restricted an account.",
-		string(postern.DeviceLoggedOutEv): "A device was logged out by the network or on the phone.", string(postern.DeviceBanned): "The network banned an account.",
-		string(postern.DeviceConflict): "A device's session was opened elsewhere.", string(postern.DeviceUnlinked): "A device was unlinked in Postern.",
-		string(postern.DevicePaused): "A device was paused.", string(postern.WebhookDisabled): "A webhook was disabled automatically.",
+		string(postern.MessageReceived):      "A message from a contact was received.",
+		string(postern.MessageEcho):          "A message was sent from the account's phone or another linked device.",
+		string(postern.MessageUndecryptable): "A received message could not be decrypted.",
+		string(postern.MessageSent):          "The network accepted a message.",
+		string(postern.MessageDelivered):     "A message was delivered to the recipient's phone.",
+		string(postern.MessageRead):          "The recipient read a message.",
+		string(postern.MessageFailed):        "A message could not be sent.",
+		string(postern.MessageExpired):       "A message expired before it was sent.",
+		string(postern.DeviceLinked):         "A phone was linked.", string(postern.DeviceConnected): "A device connected.",
+		string(postern.DeviceDisconnected): "A device lost its connection and is reconnecting.",
+		string(postern.DeviceRestricted):   "The network restricted an account.",
+		string(postern.DeviceLoggedOutEv):  "A device was logged out by the network or on the phone.",
+		string(postern.DeviceBanned):       "The network banned an account.",
+		string(postern.DeviceConflict):     "A device's session was opened elsewhere.",
+		string(postern.DeviceUnlinked):     "A device was unlinked in Postern.",
+		string(postern.DevicePaused):       "A device was paused.",
+		string(postern.WebhookDisabled):    "A webhook was disabled automatically.",
 	}
 	for _, p := range eventPatterns() {
 		list = append(list, page.EventChoice{Pattern: p, Text: about[p], Chosen: slices.Contains(chosen, p)})
@@ -119,10 +129,14 @@ func (d webhooks) create(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err != nil {
 		return err
 	}
-	return d.showSecret(w, r, v, http.StatusCreated, page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret, Made: true})
+	return d.showSecret(w, r, v, http.StatusCreated, page.WebhookSecretView{
+		ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret, Made: true,
+	})
 }
 
-func (d webhooks) showSecret(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookSecretView) error {
+func (d webhooks) showSecret(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookSecretView,
+) error {
 	return d.write(w, r, status, page.WebhookSecret(d.frame(r, v, "Signing secret", "/webhooks"), view))
 }
 
@@ -144,9 +158,13 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.WebhookView{
-		Webhook: page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events},
-		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered, Headers: slices.Sorted(maps.Keys(e.Headers)),
-		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(), Chart: attemptsChart(lastDay(hours.Data, now), lastHours()),
+		Webhook: page.Webhook{
+			ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
+		},
+		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered,
+		Headers:  slices.Sorted(maps.Keys(e.Headers)),
+		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
+		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
 		Change: v.may(postern.WebhooksWrite), InFlight: e.MaxInFlight, Key: string(e.PublicKey),
 	}
 	// DueAt is zero when no try comes any more.
@@ -180,8 +198,10 @@ func (d webhooks) edit(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{
-		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description}, Events: eventChoices(e.Events), Ordered: e.Ordered,
-		Headers: page.Field{Value: headerLines(e.Headers)}, InFlight: page.Field{Value: strconv.Itoa(e.MaxInFlight)}, V1a: slices.Contains(e.Signatures, postern.SignatureEd25519),
+		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description},
+		Events: eventChoices(e.Events), Ordered: e.Ordered,
+		Headers: page.Field{Value: headerLines(e.Headers)}, InFlight: page.Field{Value: strconv.Itoa(e.MaxInFlight)},
+		V1a: slices.Contains(e.Signatures, postern.SignatureEd25519),
 	}, e.DeviceIDs)
 }
 
@@ -212,7 +232,10 @@ func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 // command does one thing to an endpoint, and shows it.
-func (d webhooks) command(w http.ResponseWriter, r *http.Request, v visit, do func(context.Context, gateway.Caller, postern.EndpointID) (postern.Endpoint, error), said string) error {
+func (d webhooks) command(
+	w http.ResponseWriter, r *http.Request, v visit,
+	do func(context.Context, gateway.Caller, postern.EndpointID) (postern.Endpoint, error), said string,
+) error {
 	e, err := do(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
@@ -225,11 +248,16 @@ func (d webhooks) verify(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d webhooks) pause(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.Webhooks.Pause, "The webhook is paused. When you resume it, it receives the events it missed in the last 72 hours.")
+	return d.command(
+		w, r, v, d.g.Webhooks.Pause,
+		"The webhook is paused. When you resume it, it receives the events it missed in the last 72 hours.",
+	)
 }
 
 func (d webhooks) resume(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.command(w, r, v, d.g.Webhooks.Resume, "A challenge is being sent. After that, the webhook receives the events it missed.")
+	return d.command(
+		w, r, v, d.g.Webhooks.Resume, "A challenge is being sent. After that, the webhook receives the events it missed.",
+	)
 }
 
 func (d webhooks) test(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -264,7 +292,9 @@ func (d webhooks) askSecret(w http.ResponseWriter, r *http.Request, v visit) err
 	return d.askSecretAs(w, r, v, http.StatusOK, page.WebhookRevealView{ID: string(e.ID)})
 }
 
-func (d webhooks) askSecretAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookRevealView) (err error) {
+func (d webhooks) askSecretAs(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookRevealView,
+) (err error) {
 	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
 		return err
 	}
@@ -274,7 +304,9 @@ func (d webhooks) askSecretAs(w http.ResponseWriter, r *http.Request, v visit, s
 func (d webhooks) revealSecret(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Webhooks.RevealSecret(r.Context(), v.caller, hookID(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
-		return d.askSecretAs(w, r, v, http.StatusUnprocessableEntity, page.WebhookRevealView{ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]}})
+		return d.askSecretAs(w, r, v, http.StatusUnprocessableEntity, page.WebhookRevealView{
+			ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]},
+		})
 	}
 	if err != nil {
 		return err

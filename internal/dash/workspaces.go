@@ -16,7 +16,9 @@ func (d workspaces) choose(w http.ResponseWriter, r *http.Request, user postern.
 	return d.showChoice(w, r, user, http.StatusOK, page.WorkspacesView{})
 }
 
-func (d workspaces) showChoice(w http.ResponseWriter, r *http.Request, user postern.UserID, status int, view page.WorkspacesView) error {
+func (d workspaces) showChoice(
+	w http.ResponseWriter, r *http.Request, user postern.UserID, status int, view page.WorkspacesView,
+) error {
 	list, err := d.g.Members.AllMemberships(r.Context(), user, gateway.Page{Cursor: r.URL.Query().Get("after")})
 	if err != nil {
 		return err
@@ -56,7 +58,9 @@ func tenantPath(id postern.WorkspaceID) string {
 // list lists the workspaces of the server.
 func (d workspaces) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	search := r.FormValue("q")
-	list, err := d.g.Operators.WorkspacesWithUsage(r.Context(), v.actor, search, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Operators.WorkspacesWithUsage(
+		r.Context(), v.actor, search, gateway.Page{Cursor: r.FormValue("after")},
+	)
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,8 @@ func (d workspaces) list(w http.ResponseWriter, r *http.Request, v visit) error 
 	for _, u := range list.Data {
 		p, _ := u.Entitlement()
 		view.Workspaces = append(view.Workspaces, page.UsedWorkspace{
-			ID: string(u.ID), Name: u.Name, Plan: word(u.Plan), Messages: usedOf(u.Messages, p.Messages), Devices: usedOf(u.Devices, p.Devices),
+			ID: string(u.ID), Name: u.Name, Plan: word(u.Plan), Messages: usedOf(u.Messages, p.Messages),
+			Devices: usedOf(u.Devices, p.Devices),
 			Members: number(u.Members), Created: timeOf(u.CreatedAt),
 		})
 	}
@@ -79,7 +84,9 @@ func usedOf(n, of int) string { return number(n) + " of " + number(of) }
 func planChoices() (list []page.Choice) {
 	for _, name := range postern.PlanNames() {
 		p, _ := postern.PlanByName(name)
-		label := word(name) + ": " + many(int64(p.Devices), "device", "devices") + ", " + number(p.Messages) + " messages per month"
+		label := word(name) + ": " + many(
+			int64(p.Devices), "device", "devices",
+		) + ", " + number(p.Messages) + " messages per month"
 		if !p.API {
 			label += ", no API or webhooks"
 		}
@@ -92,17 +99,22 @@ func (d workspaces) form(w http.ResponseWriter, r *http.Request, v visit) error 
 	return d.showForm(w, r, v, http.StatusOK, page.NewWorkspaceView{Plan: "starter"})
 }
 
-func (d workspaces) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.NewWorkspaceView) error {
+func (d workspaces) showForm(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.NewWorkspaceView,
+) error {
 	view.Plans = planChoices()
 	return d.write(w, r, status, page.NewWorkspace(d.frame(r, v, "New workspace", "/operator"), view))
 }
 
 func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewWorkspace{Name: r.PostFormValue("name"), Plan: r.PostFormValue("plan"), Owner: strings.TrimSpace(r.PostFormValue("owner"))}
+	in := gateway.NewWorkspace{
+		Name: r.PostFormValue("name"), Plan: r.PostFormValue("plan"), Owner: strings.TrimSpace(r.PostFormValue("owner")),
+	}
 	ws, token, err := d.g.Operators.OpenWorkspace(r.Context(), v.actor, in)
 	if wrong, ok := faults(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.NewWorkspaceView{
-			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: in.Owner, Error: wrong["email"]}, Plan: in.Plan, PlanError: wrong["plan"],
+			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: in.Owner, Error: wrong["email"]},
+			Plan: in.Plan, PlanError: wrong["plan"],
 			Problem: "The workspace was not created.",
 		})
 	}
@@ -112,9 +124,12 @@ func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) erro
 	if token == "" {
 		return d.done(w, r, "The workspace was created. It has no members yet.", tenantPath(ws.ID))
 	}
-	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "Workspace created", "/operator"), page.LinkShownView{
+	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(
+		r, v, "Workspace created", "/operator",
+	), page.LinkShownView{
 		Title: "Workspace “" + ws.Name + "” created", Email: in.Owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
-		Text: "Copy the link and send it to the owner. The first person to use it owns the workspace. The link works once, expires in 72 hours, and is shown only now.",
+		Text: "Copy the link and send it to the owner. The first person to use it owns the workspace. The link works once, " +
+			"expires in 72 hours, and is shown only now.",
 	}))
 }
 
@@ -123,15 +138,21 @@ func (d workspaces) show(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 // showAs is the page of a workspace; edit adds what a form has come to.
-func (d workspaces) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.WorkspaceView)) error {
+func (d workspaces) showAs(
+	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.WorkspaceView),
+) error {
 	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
 	p, _ := u.Entitlement()
 	view := page.WorkspaceView{
-		ID: string(u.ID), Name: u.Name, Created: timeOf(u.CreatedAt), Plans: planChoices(), Plan: u.Plan, Limits: d.limitFields(u.Workspace),
-		Meters: []page.Meter{meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}), meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices})},
+		ID: string(u.ID), Name: u.Name, Created: timeOf(u.CreatedAt), Plans: planChoices(), Plan: u.Plan,
+		Limits: d.limitFields(u.Workspace),
+		Meters: []page.Meter{
+			meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}),
+			meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices}),
+		},
 	}
 	for _, add := range []func(*http.Request, visit, *page.WorkspaceView) error{d.addMembers, d.addDevices, d.addActs} {
 		if err := add(r, v, &view); err != nil {
@@ -148,15 +169,21 @@ func (d workspaces) addMembers(r *http.Request, v visit, view *page.WorkspaceVie
 		view.Others, list = "And "+many(int64(n), "other", "others")+".", list[:membersShown]
 	}
 	for _, m := range list {
-		view.Members = append(view.Members, page.Belongs{Email: m.Email, Role: word(string(m.Role)), Joined: m.JoinedAt.Std()})
+		view.Members = append(view.Members, page.Belongs{
+			Email: m.Email, Role: word(string(m.Role)), Joined: m.JoinedAt.Std(),
+		})
 	}
 	return err
 }
 
 func (d workspaces) addDevices(r *http.Request, v visit, view *page.WorkspaceView) error {
-	list, err := d.g.Operators.Devices(r.Context(), v.actor, workspaceIn(r), gateway.Page{Cursor: r.URL.Query().Get("devices")})
+	list, err := d.g.Operators.Devices(
+		r.Context(), v.actor, workspaceIn(r), gateway.Page{Cursor: r.URL.Query().Get("devices")},
+	)
 	for _, one := range list.Data {
-		view.Devices = append(view.Devices, page.DeviceState{Name: one.Name, Status: string(one.Status), Reason: string(one.StatusReason)})
+		view.Devices = append(view.Devices, page.DeviceState{
+			Name: one.Name, Status: string(one.Status), Reason: string(one.StatusReason),
+		})
 	}
 	if list.Next != "" {
 		view.More = tenantPath(workspaceIn(r)) + "?devices=" + url.QueryEscape(list.Next)
@@ -186,8 +213,14 @@ func (d workspaces) limitFields(ws postern.Workspace) []page.LimitField {
 	return []page.LimitField{
 		{Name: "messages", Label: "Messages per month", Hint: plan(p.Messages), Field: figure(ws.Limits.Messages)},
 		{Name: "devices", Label: "Linked devices", Hint: plan(p.Devices), Field: figure(ws.Limits.Devices)},
-		{Name: "eventDays", Label: "Event retention in days", Hint: kept("events", timeWords(d.retention.Events)), Field: figure(ws.Limits.EventDays)},
-		{Name: "messageDays", Label: "Message retention in days", Hint: kept("messages", timeWords(d.retention.Messages)), Field: figure(ws.Limits.MessageDays)},
+		{
+			Name: "eventDays", Label: "Event retention in days", Hint: kept("events", timeWords(d.retention.Events)),
+			Field: figure(ws.Limits.EventDays),
+		},
+		{
+			Name: "messageDays", Label: "Message retention in days", Hint: kept("messages", timeWords(d.retention.Messages)),
+			Field: figure(ws.Limits.MessageDays),
+		},
 	}
 }
 
@@ -215,10 +248,20 @@ func (e effect) token() string {
 
 func (e effect) words() (list []string) {
 	if n := len(e.devices); n > 0 {
-		list = append(list, many(int64(n), "device will be paused. It stays linked and resumes", "devices will be paused. They stay linked and resume")+" when the limit allows it.")
+		list = append(
+			list,
+			many(
+				int64(n), "device will be paused. It stays linked and resumes",
+				"devices will be paused. They stay linked and resume",
+			)+" when the limit allows it.",
+		)
 	}
 	if e.noAPI {
-		list = append(list, "API keys will be refused and webhooks paused. On a plan with the API, webhooks catch up on events from the last 72 hours.")
+		list = append(
+			list,
+			"API keys will be refused and webhooks paused. On a plan with the API, webhooks catch up on events from the last "+
+				"72 hours.",
+		)
 	}
 	return list
 }
@@ -260,7 +303,9 @@ func (d workspaces) changePlan(w http.ResponseWriter, r *http.Request, v visit) 
 	}
 	if e.token() != "" && e.token() != r.PostFormValue("confirm") {
 		return d.confirm(w, r, v, e, page.ConfirmView{
-			ID: string(u.ID), Name: u.Name, Action: "plan", Change: "The plan changes from " + word(u.Plan) + " to " + word(to.Plan) + ".", Values: []page.Choice{{Label: "plan", Value: to.Plan}},
+			ID: string(u.ID), Name: u.Name, Action: "plan",
+			Change: "The plan changes from " + word(u.Plan) + " to " + word(to.Plan) + ".",
+			Values: []page.Choice{{Label: "plan", Value: to.Plan}},
 		})
 	}
 	err = d.g.Operators.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
@@ -289,7 +334,10 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 		return err
 	}
 	if e.token() != "" && e.token() != r.PostFormValue("confirm") {
-		view := page.ConfirmView{ID: string(u.ID), Name: u.Name, Action: "limits", Change: "The new device limit is lower than the number of linked devices."}
+		view := page.ConfirmView{
+			ID: string(u.ID), Name: u.Name, Action: "limits",
+			Change: "The new device limit is lower than the number of linked devices.",
+		}
 		for _, f := range d.limitFields(to) {
 			view.Values = append(view.Values, page.Choice{Label: f.Name, Value: f.Field.Value})
 		}
@@ -303,7 +351,9 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 
 // limitsIn reads the figures of a form: an empty one is given back.
 func limitsIn(r *http.Request) (l postern.Limits, err error) {
-	for name, to := range map[string]**int{"messages": &l.Messages, "devices": &l.Devices, "eventDays": &l.EventDays, "messageDays": &l.MessageDays} {
+	for name, to := range map[string]**int{
+		"messages": &l.Messages, "devices": &l.Devices, "eventDays": &l.EventDays, "messageDays": &l.MessageDays,
+	} {
 		text := strings.ReplaceAll(strings.TrimSpace(r.PostFormValue(name)), ",", "")
 		n, wrong := strconv.Atoi(cmp.Or(text, "-1"))
 		if wrong != nil || text != "" && n < 0 {

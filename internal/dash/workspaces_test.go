@@ -20,7 +20,9 @@ func (s *site) belongs(n int) (list []postern.Workspace) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if _, _, err := s.g.Users.Create(s.t.Context(), ws.ID, gateway.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
+		if _, _, err := s.g.Users.Create(s.t.Context(), ws.ID, gateway.NewUser{
+			Email: email, Role: postern.Owner, Existing: true,
+		}); err != nil {
 			s.t.Fatal(err)
 		}
 		list = append(list, ws)

@@ -16,7 +16,8 @@ import (
 //go:embed assets/page.html
 var source string
 
-var templates = template.Must(template.New("page").Parse(source)) //nolint:gochecknoglobals // parsed once, never changed
+// parsed once, never changed
+var templates = template.Must(template.New("page").Parse(source)) //nolint:gochecknoglobals
 
 // page is what a template shows.
 type page struct {
@@ -59,13 +60,16 @@ func (p *page) showLink(l postern.Link) {
 			p.draw(string(l.QR))
 		}
 	case postern.LinkPasskey:
-		p.Title, p.Text = "Your account requires a passkey", "This page cannot confirm a passkey. Turn off the passkey in your account's settings on the phone, then ask "+p.Workspace+" for a new link."
+		p.Title, p.Text = "Your account requires a passkey", "This page cannot confirm a passkey. Turn off the passkey in "+
+			"your account's settings on the phone, then ask "+p.Workspace+" for a new link."
 	case postern.LinkLinked:
-		p.Title, p.Text, p.Done, p.Good = "Your phone is linked", "It is now linked to "+p.Workspace+". You can close this page.", true, true
+		p.Title, p.Done, p.Good = "Your phone is linked", true, true
+		p.Text = "It is now linked to " + p.Workspace + ". You can close this page."
 	case postern.LinkExpired:
 		p.Title, p.Text, p.Done = "This page has expired", "No phone was linked. Ask "+p.Workspace+" for a new link.", true
 	case postern.LinkFailed:
-		p.Title, p.Text, p.Done = "The phone was not linked", why(string(l.Reason))+" Ask "+p.Workspace+" for a new link.", true
+		p.Title, p.Done = "The phone was not linked", true
+		p.Text = why(string(l.Reason)) + " Ask " + p.Workspace + " for a new link."
 	}
 	p.Refresh = !p.Done
 }
@@ -90,7 +94,8 @@ func why(reason string) string {
 	case "number-taken":
 		return "This number is already linked elsewhere."
 	case "passkey-required":
-		return "Your account requires a passkey, which this page cannot confirm. Turn off the passkey in your account's settings on the phone."
+		return "Your account requires a passkey, which this page cannot confirm. Turn off the passkey in your account's " +
+			"settings on the phone."
 	case "canceled", "deleted", "unlinked", "plan-limit":
 		return "The linking was canceled by the person who started it."
 	}

@@ -47,7 +47,8 @@ func (e *RefusedError) Error() string {
 func New(address seal.Secret) (*Server, error) {
 	u, err := url.Parse(address.Reveal())
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Path != "" && u.Path != "/" {
-		return nil, errors.New("it must have the form smtp://user:password@mail.example.com:587?from=postern@example.com; percent-encode special characters in the user and password, for example @ as %40")
+		return nil, errors.New("it must have the form smtp://user:password@mail.example.com:587?from=postern@example.com; " +
+			"percent-encode special characters in the user and password, for example @ as %40")
 	}
 	s := &Server{host: u.Hostname(), tls: u.Scheme == "smtps", plain: u.Query().Get("tls") == "off"}
 	from, err := mail.ParseAddress(u.Query().Get("from"))
@@ -175,7 +176,8 @@ func (s *Server) secure(c *smtp.Client) error {
 	if ip := net.ParseIP(s.host); s.host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return errors.New("the mail server does not offer STARTTLS; add &tls=off to send in plain text within a network of your own")
+	return errors.New("the mail server does not offer STARTTLS; add &tls=off to send in plain text within a network of " +
+		"your own")
 }
 
 func (s *Server) signIn(c *smtp.Client) error {

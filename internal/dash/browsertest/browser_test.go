@@ -138,7 +138,8 @@ func (b *browser) saw(event any) {
 			wrong = "a request left for " + url
 		}
 	case *log.EventEntryAdded:
-		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
+		if e.Entry.Level == log.EntryLevelError &&
+			!strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
 			wrong = "the browser says: " + e.Entry.Text
 		}
 	case *runtime.EventExceptionThrown:
@@ -260,7 +261,9 @@ func (b *browser) picture(name string) {
 		width, height int64
 	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"phone", "light", 390, 844}} {
 		b.do(chromedp.EmulateViewport(look.width, look.height))
-		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}})
+		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}},
+		})
 		b.must(err)
 		b.settle()
 		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
@@ -284,7 +287,9 @@ func (b *browser) enter() {
 
 // focused is the text of what has the focus.
 func (b *browser) focused() string {
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.innerText || document.activeElement.id || ""`))
+	text, err := chromedp.Run(
+		b.ctx, chromedp.Evaluate[string](`document.activeElement.innerText || document.activeElement.id || ""`),
+	)
 	b.must(err)
 	return strings.TrimSpace(text)
 }

@@ -30,7 +30,10 @@ func (b *browser) sums(chart string) string {
 // events are the kinds in the log, as the page lists them.
 func (b *browser) events() []string {
 	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`[...document.querySelectorAll('#events li > div > bdi')].map(e => e.textContent).join(' ')`))
+	text, err := chromedp.Run(
+		b.ctx,
+		chromedp.Evaluate[string](`[...document.querySelectorAll('#events li > div > bdi')].map(e => e.textContent).join(' ')`),
+	)
 	b.must(err)
 	return strings.Fields(text)
 }
@@ -42,11 +45,16 @@ func (b *browser) linked(k *testkit.Kit) (*testkit.Client, postern.DeviceID) {
 	b.goTo("/events")
 	all, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector('#events').textContent`))
 	b.must(err)
-	return k.Key(postern.WorkspaceID(regexp.MustCompile(`ws_[0-9A-Z]{26}`).FindString(all)), gateway.NewKey{Name: "test"}), device
+	return k.Key(
+		postern.WorkspaceID(regexp.MustCompile(`ws_[0-9A-Z]{26}`).FindString(all)), gateway.NewKey{Name: "test"},
+	), device
 }
 
 func inbound(c *testkit.Client, device postern.DeviceID, text string) {
-	c.Call(http.MethodPost, "/v1/sandbox/devices/"+string(device)+"/inbound", map[string]any{"from": "+15551234567", "body": text}, http.StatusOK, nil)
+	c.Call(
+		http.MethodPost, "/v1/sandbox/devices/"+string(device)+"/inbound",
+		map[string]any{"from": "+15551234567", "body": text}, http.StatusOK, nil,
+	)
 }
 
 // until waits for something of the page.
@@ -87,7 +95,10 @@ func TestOverviewAndEvents(t *testing.T) {
 
 	for i := range 3 {
 		var m postern.Message
-		c.Call(http.MethodPost, "/v1/messages", map[string]any{"deviceId": device, "to": fmt.Sprint("+1555123456", i), "body": "hello"}, http.StatusAccepted, &m)
+		c.Call(
+			http.MethodPost, "/v1/messages",
+			map[string]any{"deviceId": device, "to": fmt.Sprint("+1555123456", i), "body": "hello"}, http.StatusAccepted, &m,
+		)
 		c.AwaitMessage(m.ID, postern.Delivered)
 	}
 	b.until("the events of three messages", func() bool { return len(b.events()) == 8 })

@@ -39,7 +39,9 @@ func TestMessages(t *testing.T) {
 	}
 	device := b.linkDevice()
 	b.goTo(device + "/phone")
-	for _, text := range []string{"Hello, are you there?", "<b>My order</b> has not come. " + strings.Repeat("I have waited long. ", 12)} {
+	for _, text := range []string{
+		"Hello, are you there?", "<b>My order</b> has not come. " + strings.Repeat("I have waited long. ", 12),
+	} {
 		b.fill("#body", text)
 		b.press(`form[action$="/write"] button`)
 	}
@@ -63,9 +65,14 @@ func TestMessages(t *testing.T) {
 
 	// What comes is there without a reload, beside a text that is being written.
 	b.do(chromedp.Evaluate[chromedp.Void](`window.stays = true`), chromedp.KeyEvent("half a sen"))
-	b.do(chromedp.Evaluate[chromedp.Void](`fetch("`+device+`/phone/write", {method: "POST", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "from=%2B15551234567&body=Thank+you!"}).then(() => {})`, chromedp.EvalAwaitPromise))
+	b.do(chromedp.Evaluate[chromedp.Void](
+		`fetch("`+device+`/phone/write", {method: "POST", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "from=%2B15551234567&body=Thank+you!"}).then(() => {})`,
+		chromedp.EvalAwaitPromise,
+	))
 	b.awaits("Thank you!")
-	kept, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`window.stays ? document.getElementById("body").value : "reloaded"`))
+	kept, err := chromedp.Run(
+		b.ctx, chromedp.Evaluate[string](`window.stays ? document.getElementById("body").value : "reloaded"`),
+	)
 	if b.must(err); kept != "half a sen" {
 		t.Errorf("after a new message the field holds %q", kept)
 	}
@@ -123,7 +130,13 @@ func newMessage(b *browser) {
 // exported is the status of the file, asked for by the page.
 func exported(t *testing.T, b *browser) int {
 	t.Helper()
-	status, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`fetch("/messages.csv").then(r => r.text().then(text => text.includes("I look after it.") ? r.status : 0))`, chromedp.EvalAwaitPromise))
+	status, err := chromedp.Run(
+		b.ctx,
+		chromedp.Evaluate[int](
+			`fetch("/messages.csv").then(r => r.text().then(text => text.includes("I look after it.") ? r.status : 0))`,
+			chromedp.EvalAwaitPromise,
+		),
+	)
 	b.must(err)
 	return status
 }

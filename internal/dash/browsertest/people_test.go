@@ -94,7 +94,9 @@ func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
 	ada.press(`button[name="end"][value="all"]`)
 
 	beta := k.NamedWorkspace("Beta", "growth")
-	_, token, err := k.Gateway().Invitations.Create(t.Context(), gateway.Operator(), beta.Workspace, gateway.NewInvitation{Email: guest, Role: postern.Owner})
+	_, token, err := k.Gateway().Invitations.Create(t.Context(), gateway.Operator(), beta.Workspace, gateway.NewInvitation{
+		Email: guest, Role: postern.Owner,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

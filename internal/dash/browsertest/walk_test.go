@@ -82,7 +82,8 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 	}
 	for _, path := range visited {
 		plain, _, _ := strings.Cut(path, "?")
-		if plain, err := url.PathUnescape(plain); err != nil || !linked[plain] && plain != "/workspaces" { // that is for those with many
+		if plain, err := url.PathUnescape(plain); err != nil || !linked[plain] &&
+			plain != "/workspaces" { // that is for those with many
 			t.Errorf("no page leads to %s", path)
 		}
 	}
@@ -91,7 +92,10 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 // links are where a page leads, as paths.
 func (b *browser) links() map[string]bool {
 	b.t.Helper()
-	list, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('a[href]')].map((a) => decodeURIComponent(new URL(a.href).pathname))`))
+	list, err := chromedp.Run(
+		b.ctx,
+		chromedp.Evaluate[[]string](`[...document.querySelectorAll('a[href]')].map((a) => decodeURIComponent(new URL(a.href).pathname))`),
+	)
 	b.must(err)
 	paths := map[string]bool{}
 	for _, path := range list {
@@ -125,7 +129,10 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	t.Helper()
 	hooks := c.Receive()
 	d := c.Link("+15550001111")
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": "+15551234567", "body": "Hello"}, 200, nil)
+	c.Call(
+		"POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": "+15551234567", "body": "Hello"}, 200,
+		nil,
+	)
 	hooks.Await(postern.MessageReceived)
 	var messages, deliveries struct{ Data []struct{ ID string } }
 	c.Call("GET", "/v1/messages", nil, 200, &messages)
@@ -133,17 +140,24 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	c.Call("GET", hook+"/deliveries", nil, 200, &deliveries)
 	var replay struct{ ID string }
 	c.Call("POST", hook+"/replay", map[string]any{}, 202, &replay)
-	_, token, err := k.Gateway().Users.Create(t.Context(), c.Workspace, gateway.NewUser{Email: "bob@example.com", Role: postern.Viewer})
+	_, token, err := k.Gateway().Users.Create(t.Context(), c.Workspace, gateway.NewUser{
+		Email: "bob@example.com", Role: postern.Viewer,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	device, webhook := "/devices/"+string(d.ID), "/webhooks/"+string(hooks.Endpoint.ID)
 	return map[string]string{
-		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete", "/devices/{id}/health": device + "/health", "/devices/{id}/phone": device + "/phone",
-		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID), "/messages/chats/{device}/{chat}": "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
-		"/operator/workspaces/{id}": "/operator/workspaces/" + string(c.Workspace),
-		"/webhooks/{id}":            webhook, "/webhooks/{id}/deliveries": webhook + "/deliveries", "/webhooks/{id}/deliveries/{delivery}": webhook + "/deliveries/" + deliveries.Data[0].ID,
-		"/webhooks/{id}/edit": webhook + "/edit", "/webhooks/{id}/replay": webhook + "/replay", "/webhooks/{id}/replays": webhook + "/replays", "/webhooks/{id}/replays/{replay}": webhook + "/replays/" + replay.ID, "/webhooks/{id}/secret": webhook + "/secret",
+		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete",
+		"/devices/{id}/health": device + "/health", "/devices/{id}/phone": device + "/phone",
+		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID),
+		"/messages/chats/{device}/{chat}": "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
+		"/operator/workspaces/{id}":       "/operator/workspaces/" + string(c.Workspace),
+		"/webhooks/{id}":                  webhook, "/webhooks/{id}/deliveries": webhook + "/deliveries",
+		"/webhooks/{id}/deliveries/{delivery}": webhook + "/deliveries/" + deliveries.Data[0].ID,
+		"/webhooks/{id}/edit":                  webhook + "/edit", "/webhooks/{id}/replay": webhook + "/replay",
+		"/webhooks/{id}/replays": webhook + "/replays", "/webhooks/{id}/replays/{replay}": webhook + "/replays/" + replay.ID,
+		"/webhooks/{id}/secret": webhook + "/secret",
 	}
 }
 

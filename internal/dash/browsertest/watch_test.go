@@ -67,7 +67,9 @@ func (b *browser) watch() {
 			}()
 		}
 	}))
-	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: alarm})
+	_, err := chromedp.Call(
+		b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: alarm},
+	)
 	b.must(err)
 }
 
@@ -105,10 +107,14 @@ func (b *browser) inspect() string {
 func TestWatchedBrowserBarksAtRawText(t *testing.T) {
 	t.Parallel()
 	raw := map[string]string{
-		"script": `<script>alert(1)</script>`, "marker": `<script>window.marker=1</script>`, "image": `<img src=x onerror=alert(1)>`, "svg": `<svg onload=alert(1)>`,
-		"frame": `<iframe srcdoc="<script>alert(1)</script>"></iframe>`, "style": `<p style="background:red">x</p>`, "host": `<img src=//evil.example/p.gif>`,
-		"refresh": `<meta http-equiv=refresh content="0;url=//evil.example/">`, "link": `<a href="javascript:alert(1)">x</a>`, "form": `<form action=//evil.example/></form>`,
-		"attribute": `<p onmouseover="alert(1)">x</p>`, "htmx": `<div hx-on::load="alert(1)"></div>`, "base": `<base href=//evil.example/>`, "mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
+		"script": `<script>alert(1)</script>`, "marker": `<script>window.marker=1</script>`,
+		"image": `<img src=x onerror=alert(1)>`, "svg": `<svg onload=alert(1)>`,
+		"frame": `<iframe srcdoc="<script>alert(1)</script>"></iframe>`, "style": `<p style="background:red">x</p>`,
+		"host":    `<img src=//evil.example/p.gif>`,
+		"refresh": `<meta http-equiv=refresh content="0;url=//evil.example/">`, "link": `<a href="javascript:alert(1)">x</a>`,
+		"form":      `<form action=//evil.example/></form>`,
+		"attribute": `<p onmouseover="alert(1)">x</p>`, "htmx": `<div hx-on::load="alert(1)"></div>`,
+		"base": `<base href=//evil.example/>`, "mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
 	}
 	for _, policy := range []string{dashboard.Policy, ""} {
 		for name, text := range raw {

@@ -118,7 +118,9 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	})
 	b.goTo(own + "/replay")
 	b.picture("replay-new")
-	b.do(chromedp.Click(chromedp.CSS("main form summary")), chromedp.Click(chromedp.CSS(`input[value="device.connected"]`)))
+	b.do(
+		chromedp.Click(chromedp.CSS("main form summary")), chromedp.Click(chromedp.CSS(`input[value="device.connected"]`)),
+	)
 	taken := h.events.Load()
 	b.press("main form button:not([type])")
 	b.awaits("Completed")

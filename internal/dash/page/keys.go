@@ -81,7 +81,10 @@ func (v KeyFormView) expiries() []Choice {
 }
 
 func (v KeyFormView) faults() []fault {
-	return faults(fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError}, fault{"expiry", v.ExpiryError})
+	return faults(
+		fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError},
+		fault{"expiry", v.ExpiryError},
+	)
 }
 
 // KeyShownView is a key that was just made: the one time its secret is shown.

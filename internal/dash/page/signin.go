@@ -13,7 +13,9 @@ type SetUpView struct {
 }
 
 func (v SetUpView) faults() []fault {
-	return faults(fault{"workspace", v.Workspace.Error}, fault{"email", v.Email.Error}, fault{"password", v.Password.Error})
+	return faults(
+		fault{"workspace", v.Workspace.Error}, fault{"email", v.Email.Error}, fault{"password", v.Password.Error},
+	)
 }
 
 // SignInView is the form to sign in.

@@ -71,7 +71,8 @@ type DeviceChoice struct {
 // detailed tells whether something of the details is chosen, or wrong.
 func (v WebhookFormView) detailed() bool {
 	wrong := v.DevicesError + v.Headers.Error + v.InFlight.Error
-	return wrong != "" || v.V1a || v.Headers.Value != "" || slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
+	return wrong != "" || v.V1a || v.Headers.Value != "" ||
+		slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
 }
 
 // EventChoice is a kind of events, or a family of them.
