@@ -12,17 +12,21 @@ import (
 	"strconv"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/a-h/templ"
 )
 
 // visit is a request of a member for a page of a workspace.
 type visit struct {
-	caller gateway.Caller
-	actor  gateway.Actor
+	caller access.Caller
+	actor  access.Actor
+	self   access.Self
 	list   []postern.Member // the first workspaces of the user
 }
 
@@ -60,7 +64,7 @@ func (d *core) member(
 		switch {
 		case errors.Is(err, errNoWorkspace):
 			return d.sendAway(w, r, user)
-		case errors.Is(err, gateway.ErrUnknownPlan):
+		case errors.Is(err, people.ErrUnknownPlan):
 			return workspaces{d}.showStopped(w, r, v)
 		}
 		if err == nil {
@@ -83,7 +87,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
 // need none: they are led to their pages.
 func (d *core) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-	switch _, err := d.g.Operators.Actor(r.Context(), user, d.address(r)); {
+	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
 	case postern.ReasonOf(err) != postern.NotFound:
@@ -111,20 +115,25 @@ func (d *core) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) er
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
 func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) {
-	if v.list, err = d.g.Members.Memberships(r.Context(), user); err != nil {
+	v.self = d.self(r, user)
+	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
 		return v, err
 	}
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
-	v.caller, err = d.g.Members.Caller(r.Context(), user, chosen)
+	v.caller, err = d.p.Members.Caller(r.Context(), v.self, chosen)
 	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
-		v.caller, err = d.g.Members.Caller(r.Context(), user, v.list[0].WorkspaceID)
+		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
-	v.caller.Address, v.caller.Sure = d.address(r), d.isSure(r)
-	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}
+	v.actor = v.caller.Actor()
 	return v, err
+}
+
+// self is the person who is signed in, in this browser.
+func (d *core) self(r *http.Request, user postern.UserID) access.Self {
+	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
 // toSignIn sends a browser to the sign-in, and from there back.
@@ -158,7 +167,7 @@ func (d *core) frame(r *http.Request, v visit, title, current string) page.Frame
 	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
 		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
-	f.More = len(v.list) == gateway.MenuSize
+	f.More = len(v.list) == people.MenuSize
 	for _, m := range v.list {
 		f.Workspaces = append(f.Workspaces, page.Workspace{ID: string(m.WorkspaceID), Name: m.Workspace})
 	}
@@ -204,7 +213,8 @@ func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 		Text: "The error was logged. Try again in a moment.",
 	}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
-		v.Status, v.Title = problemOf(e.Reason)
+		k := problem.Of(e.Reason)
+		v.Status, v.Title = k.Status, k.Page
 		v.Text = word(e.Error()) + "."
 		if e.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
@@ -215,26 +225,6 @@ func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err := d.write(w, r, v.Status, page.Problem(v)); err != nil {
 		http.Error(w, v.Title, v.Status)
 	}
-}
-
-func problemOf(reason postern.Reason) (status int, title string) {
-	kinds := map[postern.Reason]struct {
-		status int
-		title  string
-	}{
-		postern.NotFound:           {http.StatusNotFound, "Not found"},
-		postern.MissingScope:       {http.StatusForbidden, "Not allowed"},
-		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
-		postern.RateLimited:        {http.StatusTooManyRequests, "Too many requests"},
-		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
-		postern.Unavailable:        {http.StatusServiceUnavailable, "Temporarily unavailable"},
-		postern.SandboxOff:         {http.StatusNotFound, "Not found"},
-	}
-	k, ok := kinds[reason]
-	if !ok {
-		return http.StatusUnprocessableEntity, "Cannot complete this action"
-	}
-	return k.status, k.title
 }
 
 // faults are what is wrong with the fields of a form; ok is false when the error
@@ -317,7 +307,7 @@ func (d *core) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *ht
 // this page does not exist.
 func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-		actor, err := d.g.Operators.Actor(r.Context(), user, d.address(r))
+		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
 		if postern.ReasonOf(err) == postern.NotFound {
 			return errNoPage
 		}
@@ -325,7 +315,7 @@ func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *htt
 			return err
 		}
 		v, err := d.visit(r, user)
-		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, gateway.ErrUnknownPlan) {
+		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, people.ErrUnknownPlan) {
 			return err
 		}
 		v.actor, v.caller.Member.UserID = actor, user
@@ -341,7 +331,7 @@ func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]s
 	if !v.may(postern.DevicesRead) {
 		return names, nil
 	}
-	list, err := d.g.Devices.List(ctx, v.caller, gateway.Page{Limit: devicesShown})
+	list, err := d.g.Devices.List(ctx, v.caller, paging.Page{Limit: devicesShown})
 	for _, one := range list.Data {
 		names[one.ID] = one.Name
 	}

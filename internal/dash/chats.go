@@ -12,6 +12,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -37,7 +38,7 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 // fill adds the chats of the chosen device.
 func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), gateway.Page{Cursor: after})
+	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), paging.Page{Cursor: after})
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	}
 	after := r.FormValue("after")
 	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{
-		DeviceID: device, ChatID: chat, Page: gateway.Page{Cursor: after},
+		DeviceID: device, ChatID: chat, Page: paging.Page{Cursor: after},
 	})
 	if err != nil {
 		return err

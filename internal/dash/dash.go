@@ -15,6 +15,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/mail"
 	"postern/internal/oidc"
+	"postern/internal/people"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
@@ -29,6 +30,7 @@ const (
 // Options configure the dashboard.
 type Options struct {
 	Gateway *gateway.Gateway
+	People  *people.People
 	Log     *slog.Logger
 	BaseURL string                     // where callers reach the API
 	Secure  bool                       // browsers come by HTTPS
@@ -61,10 +63,10 @@ type dash struct {
 	factors     factors
 	invitations invitations
 	keys        keys
+	members     members
 	messages    messages
 	operator    operator
 	overview    overview
-	people      people
 	phones      phones
 	replays     replays
 	signIns     signIns
@@ -84,10 +86,10 @@ type (
 	factors     struct{ *core }
 	invitations struct{ *core }
 	keys        struct{ *core }
+	members     struct{ *core }
 	messages    struct{ *core }
 	operator    struct{ *core }
 	overview    struct{ *core }
-	people      struct{ *core }
 	phones      struct{ *core }
 	replays     struct{ *core }
 	signIns     struct{ *core }
@@ -108,10 +110,10 @@ func newDash(c *core) *dash {
 		factors:     factors{c},
 		invitations: invitations{c},
 		keys:        keys{c},
+		members:     members{c},
 		messages:    messages{c},
 		operator:    operator{c},
 		overview:    overview{c},
-		people:      people{c},
 		phones:      phones{c},
 		replays:     replays{c},
 		signIns:     signIns{c},
@@ -124,6 +126,7 @@ func newDash(c *core) *dash {
 // core is what all nouns share.
 type core struct {
 	g         *gateway.Gateway
+	p         *people.People
 	log       *slog.Logger
 	base      string
 	retention gateway.Retention
@@ -143,7 +146,8 @@ type core struct {
 // that are none.
 func Handler(opts Options) http.Handler {
 	c := &core{
-		g: opts.Gateway, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address, saw: opts.Saw,
+		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
+		saw:    opts.Saw,
 		server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
 		later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 	}

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/qrcode"
 )
 
 func (d devices) list(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Devices.List(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Devices.List(r.Context(), v.caller, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (d devices) showAs(
 			return err
 		}
 	}
-	if view.Health, err = d.health(r, v, one.ID, gateway.Page{Limit: healthShown}); err != nil {
+	if view.Health, err = d.health(r, v, one.ID, paging.Page{Limit: healthShown}); err != nil {
 		return err
 	}
 	if view.Health.More != "" {
@@ -111,7 +113,7 @@ func timeOf(t postern.Time) time.Time {
 }
 
 // link is the newest attempt to link a phone, as long as it says something.
-func (d devices) link(ctx context.Context, c gateway.Caller, one postern.Device) (v page.LinkView, err error) {
+func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) (v page.LinkView, err error) {
 	l, err := d.g.Links.Get(ctx, c, one.ID)
 	if postern.ReasonOf(err) == postern.NotFound || err == nil && isPast(l, one) {
 		return v, nil
@@ -236,7 +238,7 @@ const healthShown = 5 // changes on the page of a device
 
 // health is the newest part of what became of a device; nothing for those who may
 // not read events.
-func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p gateway.Page) (h page.Health, err error) {
+func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p paging.Page) (h page.Health, err error) {
 	if !v.may(postern.DevicesRead, postern.EventsRead) {
 		return h, nil
 	}
@@ -283,7 +285,7 @@ func (d devices) showHealth(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	h, err := d.health(r, v, one.ID, gateway.Page{Cursor: r.FormValue("after")})
+	h, err := d.health(r, v, one.ID, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}

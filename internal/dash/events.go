@@ -10,13 +10,14 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
 // eventQuery is what the query of a page asks for.
 func eventQuery(r *http.Request) gateway.EventQuery {
 	q := gateway.EventQuery{
-		DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")},
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
 	if t := r.FormValue("type"); t != "" {
 		q.Types = []string{t}

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/qrcode"
 )
 
 // factorWords says what a user proves beside the password; "" when it is nothing.
-func factorWords(f gateway.Factors) string {
+func factorWords(f people.Factors) string {
 	var list []string
 	if f.App {
 		list = append(list, "an authenticator app")
@@ -30,7 +30,7 @@ func factorWords(f gateway.Factors) string {
 // enterAgain takes the password of a user who is about to change the factors.
 func (d factors) enterAgain(w http.ResponseWriter, r *http.Request, v visit) error {
 	next := cmp.Or(r.PostFormValue("next"), "/account/second")
-	err := d.g.SecondFactors.Reenter(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
+	err := d.p.SecondFactors.Reenter(r.Context(), v.self, r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.askAgain(w, r, v, http.StatusUnprocessableEntity, page.SureView{
 			Next: next, Password: page.Field{Error: wrong["password"]},
@@ -51,7 +51,7 @@ func (d factors) show(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d factors) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.FactorsView) error {
-	factors, err := d.g.SecondFactors.List(r.Context(), v.user())
+	factors, err := d.p.SecondFactors.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -63,16 +63,16 @@ func (d factors) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 		}
 		view.Passkeys = append(view.Passkeys, p)
 	}
-	if off := d.g.SecondFactors.PasskeysOff(); off != nil {
+	if off := d.p.SecondFactors.PasskeysOff(); off != nil {
 		view.Off = word(off.Error()) + "."
-	} else if view.Offer, err = d.ask(r, v.user(), true); err != nil {
+	} else if view.Offer, err = d.askNew(r, v); err != nil {
 		return err
 	}
 	return d.write(w, r, status, page.Factors(d.frame(r, v, "Two-step authentication", "/account"), view))
 }
 
 func (d factors) beginApp(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.SecondFactors.BeginApp(r.Context(), v.user()); err != nil {
+	if err := d.p.SecondFactors.BeginApp(r.Context(), v.self); err != nil {
 		return err
 	}
 	return seeOther(w, r, "/account/second/app")
@@ -83,7 +83,7 @@ func (d factors) showApp(w http.ResponseWriter, r *http.Request, v visit) error 
 }
 
 func (d factors) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status int, code page.Field) error {
-	app, err := d.g.SecondFactors.AppSecret(r.Context(), v.user())
+	app, err := d.p.SecondFactors.AppSecret(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (d factors) showAppAs(w http.ResponseWriter, r *http.Request, v visit, stat
 }
 
 func (d factors) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error {
-	codes, err := d.g.SecondFactors.ConfirmApp(r.Context(), d.self(r, v), r.PostFormValue("code"))
+	codes, err := d.p.SecondFactors.ConfirmApp(r.Context(), v.self, r.PostFormValue("code"))
 	if wrong, ok := faults(err); ok {
 		return d.showAppAs(w, r, v, http.StatusUnprocessableEntity, page.Field{Error: wrong["code"]})
 	}
@@ -112,8 +112,8 @@ func (d factors) confirmApp(w http.ResponseWriter, r *http.Request, v visit) err
 
 func (d factors) addPasskey(w http.ResponseWriter, r *http.Request, v visit) error {
 	asked, name := d.sessions.PopString(r.Context(), keyCeremony), r.PostFormValue("name")
-	codes, err := d.g.SecondFactors.AddPasskey(
-		r.Context(), d.self(r, v), name, []byte(asked), []byte(r.PostFormValue("passkey")),
+	codes, err := d.p.SecondFactors.AddPasskey(
+		r.Context(), v.self, name, []byte(asked), []byte(r.PostFormValue("passkey")),
 	)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{
@@ -146,7 +146,7 @@ func (d factors) showRecovery(w http.ResponseWriter, r *http.Request, v visit, c
 }
 
 func (d factors) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visit) error {
-	codes, err := d.g.SecondFactors.NewRecoveryCodes(r.Context(), v.actor.Address, v.user())
+	codes, err := d.p.SecondFactors.NewRecoveryCodes(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d factors) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visi
 // remove removes a passkey, or the app where the path names none.
 func (d factors) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := r.PathValue("id")
-	if err := d.g.SecondFactors.Remove(r.Context(), v.actor.Address, v.user(), id); err != nil {
+	if err := d.p.SecondFactors.Remove(r.Context(), v.self, id); err != nil {
 		return err
 	}
 	what := "The passkey was removed."

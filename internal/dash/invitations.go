@@ -8,21 +8,21 @@ import (
 	"strings"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
 	"postern/internal/mail"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
 func (d invitations) create(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewInvitation{
+	in := people.NewInvitation{
 		Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil,
 	}
-	i, token, err := d.g.Invitations.Create(r.Context(), v.actor, v.workspace(), in)
+	i, token, err := d.p.Invitations.Create(r.Context(), v.actor, v.workspace(), in)
 	if err == nil && in.ByMail {
 		err = d.sendMail(r, v, i, token)
 	}
 	if wrong, ok := faults(err); ok {
-		return people{d.core}.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
+		return members{d.core}.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
 			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"],
 			Problem: "The invitation was not created.",
 		})
@@ -41,7 +41,7 @@ func (d invitations) create(w http.ResponseWriter, r *http.Request, v visit) err
 }
 
 func (d invitations) revoke(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.Invitations.Revoke(
+	if err := d.p.Invitations.Revoke(
 		r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id")),
 	); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, to
 	}
 	d.log.WarnContext(ctx, "an invitation was not mailed", "error", err)
 	// It may be revoked already, by a newer one or with its inviter.
-	if err := d.g.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil &&
+	if err := d.p.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil &&
 		postern.ReasonOf(err) != postern.NotFound {
 		return err
 	}
@@ -81,14 +81,14 @@ func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, to
 
 // show shows what a link at /join opens.
 func (d invitations) show(w http.ResponseWriter, r *http.Request) error {
-	l, err := d.g.Invitations.Get(r.Context(), r.PathValue("token"))
+	l, err := d.p.Invitations.Get(r.Context(), r.PathValue("token"))
 	if err != nil {
 		return err
 	}
 	return d.showAs(w, r, l)
 }
 
-func (d invitations) showAs(w http.ResponseWriter, r *http.Request, l gateway.JoinLink) error {
+func (d invitations) showAs(w http.ResponseWriter, r *http.Request, l people.JoinLink) error {
 	present, err := d.present(r)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (d invitations) showAs(w http.ResponseWriter, r *http.Request, l gateway.Jo
 	return d.write(w, r, status, page.Join(view))
 }
 
-func (d invitations) joinView(r *http.Request, l gateway.JoinLink) page.JoinView {
+func (d invitations) joinView(r *http.Request, l people.JoinLink) page.JoinView {
 	v := page.JoinView{
 		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email,
 		PasswordHint: passwordHint,
@@ -124,14 +124,14 @@ func (d invitations) present(r *http.Request) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	return d.g.Users.Email(r.Context(), id)
+	return d.p.Users.Email(r.Context(), d.self(r, id))
 }
 
 // join uses a link: by the account that is signed in, or with a password for the
 // link's address. Of the form only the password counts; the rest is the link's.
 func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 	token := r.PathValue("token")
-	l, err := d.g.Invitations.Get(r.Context(), token)
+	l, err := d.p.Invitations.Get(r.Context(), token)
 	if err != nil {
 		return err
 	}
@@ -144,13 +144,13 @@ func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !l.ChoosesPassword() {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
-		ws, err := d.g.Invitations.JoinAs(r.Context(), token, d.address(r), user)
+		ws, err := d.p.Invitations.JoinAs(r.Context(), d.self(r, user), token)
 		if err != nil {
 			return err
 		}
 		return d.joined(w, r, ws)
 	}
-	u, ws, err := d.g.Invitations.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
+	u, ws, err := d.p.Invitations.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		view := d.joinView(r, l)
 		view.Step, view.Password = "password", page.Field{Error: wrong["password"]}

@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -75,7 +76,7 @@ func (d messages) showList(
 // search reads what is looked for; an unknown state or direction asks for all.
 func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	q = gateway.MessageSearch{
-		DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")},
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
 	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read,

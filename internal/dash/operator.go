@@ -9,6 +9,8 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -22,7 +24,7 @@ type Server struct {
 
 // show is how the whole server is doing.
 func (d operator) show(w http.ResponseWriter, r *http.Request, v visit) error {
-	s, err := d.g.Operators.System(r.Context(), v.actor)
+	s, err := d.g.Statistics.System(r.Context(), v.actor)
 	if err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func userIn(r *http.Request) postern.UserID { return postern.UserID(r.PathValue(
 // users lists the users of the server.
 func (d operator) users(w http.ResponseWriter, r *http.Request, v visit) error {
 	search := r.FormValue("q")
-	list, err := d.g.Operators.Users(r.Context(), v.actor, search, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.p.Operators.Users(r.Context(), v.actor, search, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func (d operator) users(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Accounts(d.frame(r, v, "Users", "/operator"), view))
 }
 
-func belongsWords(u gateway.Person) string {
+func belongsWords(u people.Person) string {
 	words := strings.Join(u.Names, ", ")
 	switch more := u.Workspaces - len(u.Names); {
 	case u.Workspaces == 0:
@@ -150,26 +152,19 @@ func (d operator) askPasswordLink(w http.ResponseWriter, r *http.Request, v visi
 }
 
 func (d operator) showPasswordLink(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
-	email, err := d.g.Users.Email(r.Context(), userIn(r))
-	if err == nil && email == "" {
-		err = postern.Errorf(postern.NotFound, "this user does not exist")
-	}
-	if err != nil {
-		return err
-	}
-	factors, err := d.g.SecondFactors.List(r.Context(), userIn(r))
+	u, factors, err := d.p.Operators.User(r.Context(), v.actor, userIn(r))
 	if err != nil {
 		return err
 	}
 	view := page.NewPasswordView{
-		ID: string(userIn(r)), Email: email, Second: factors.Any(), Password: page.Field{Error: wrong},
+		ID: string(userIn(r)), Email: u.Email, Second: factors.Any(), Password: page.Field{Error: wrong},
 	}
 	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Reset your password", "/operator"), view))
 }
 
 // createPasswordLink makes a link for somebody's new password, and shows it once.
 func (d operator) createPasswordLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, token, err := d.g.PasswordLinks.ResetByPassword(
+	u, token, err := d.p.PasswordLinks.ResetByPassword(
 		r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"),
 	)
 	if wrong, ok := faults(err); ok {

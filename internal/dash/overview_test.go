@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -106,7 +107,9 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	s.attempted(e, 503, "status", "no")
 	s.attempted(e, 200, "", "ok")
 	s.attempted(e, 200, "", "ok")
-	other, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+	other, err := s.g.Workspaces.Create(
+		t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +151,8 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 			postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed,
 		},
 	} {
-		caller := gateway.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
+		tt.key.WorkspaceID = s.workspace()
+		caller := access.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
 		_, err1 := s.g.Statistics.MessageSpans(t.Context(), caller, gateway.LastDay())
 		_, err2 := s.g.Statistics.AttemptSpans(t.Context(), caller, gateway.LastDay())
 		_, err3 := s.g.Statistics.Endpoints(t.Context(), caller)
@@ -159,7 +163,7 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		}
 	}
 	v := visit{
-		caller: gateway.Caller{
+		caller: access.Caller{
 			Plan: postern.Plan{API: true},
 			Key:  postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}},
 		},
@@ -180,7 +184,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	seven, hundred := 7, 4
-	if _, err := s.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{
+	if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), s.workspace(), postern.Limits{
 		EventDays: &seven, Messages: &hundred,
 	}); err != nil {
 		t.Fatal(err)
@@ -195,7 +199,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 		s.sent(d, postern.Sent)
 	}
 	c.says("/usage", "4 of 4", "Limit reached.", `value="4"`)
-	if err := s.g.Operators.SetPlan(t.Context(), gateway.Operator(), s.workspace(), "free"); err != nil {
+	if err := s.g.Workspaces.SetPlan(t.Context(), access.Operator(), s.workspace(), "free"); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.says("/usage", "Free", "Not included"); strings.Contains(p.body, "Requests per minute") {

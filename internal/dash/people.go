@@ -8,20 +8,21 @@ import (
 	"strings"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
-func (d people) show(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d members) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showAs(w, r, v, http.StatusOK, page.PeopleView{Role: string(postern.Viewer)})
 }
 
-func (d people) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
-	members, err := d.g.Members.List(r.Context(), v.actor, v.workspace())
+func (d members) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
+	members, err := d.p.Members.List(r.Context(), v.actor, v.workspace())
 	if err != nil {
 		return err
 	}
-	invitations, err := d.g.Invitations.List(r.Context(), v.actor, v.workspace())
+	invitations, err := d.p.Invitations.List(r.Context(), v.actor, v.workspace())
 	if err != nil {
 		return err
 	}
@@ -58,21 +59,21 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 	return list
 }
 
-func (d people) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d members) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
-	err := d.g.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
+	err := d.p.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
 	return d.changed(w, r, v, id, err, "The role was changed.")
 }
 
-func (d people) remove(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d members) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
-	err := d.g.Members.Remove(r.Context(), v.actor, v.workspace(), id)
+	err := d.p.Members.Remove(r.Context(), v.actor, v.workspace(), id)
 	return d.changed(w, r, v, id, err, "The member was removed.")
 }
 
 // changed follows a change of a member. Who has changed the own role may not be
 // allowed to see the people any more.
-func (d people) changed(
+func (d members) changed(
 	w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string,
 ) error {
 	if wrong, ok := faults(err); ok {
@@ -90,16 +91,16 @@ func (d people) changed(
 }
 
 // audit shows what was done; an unknown kind asks for all.
-func (d people) audit(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.AuditView{Who: page.Field{Value: r.FormValue("who")}}
-	for _, kind := range gateway.ActKinds() {
+	for _, kind := range people.ActKinds() {
 		view.Kinds = append(view.Kinds, page.Choice{Value: kind, Label: kindWords(kind)})
 	}
-	if kind := r.FormValue("kind"); slices.Contains(gateway.ActKinds(), kind) {
+	if kind := r.FormValue("kind"); slices.Contains(people.ActKinds(), kind) {
 		view.Kind = kind
 	}
-	q := gateway.ActQuery{Page: gateway.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
-	list, err := d.g.Audit.List(r.Context(), v.actor, v.workspace(), q)
+	q := people.ActQuery{Page: paging.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
+	list, err := d.p.Audit.List(r.Context(), v.actor, v.workspace(), q)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (d people) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
 }
 
-func actOf(a gateway.Act) page.Act {
+func actOf(a people.Act) page.Act {
 	who := cmp.Or(a.Email, string(a.UserID), "The operator")
 	return page.Act{
 		At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address,

@@ -12,8 +12,9 @@ import (
 	"strconv"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
@@ -40,7 +41,7 @@ const (
 // which only the hash is kept.
 func newSessions(opts Options) *scs.SessionManager {
 	m := scs.New()
-	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.Gateway}, codec{}, true
+	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.People}, codec{}, true
 	m.IdleTimeout, m.Lifetime = idleTime, sessionTime
 	m.Cookie.Name, m.Cookie.HttpOnly = "postern", true
 	m.Cookie.SameSite, m.Cookie.Secure = http.SameSiteLaxMode, opts.Secure
@@ -88,14 +89,14 @@ func decode(b []byte) (s session, err error) {
 	return s, err
 }
 
-// sessionStore keeps sessions through the gateway.
-type sessionStore struct{ g *gateway.Gateway }
+// sessionStore keeps sessions through package people.
+type sessionStore struct{ p *people.People }
 
 // known is the session as the database has it, if it goes on. scs writes a session
 // with every request: one that was ended while the request was under way must not
 // begin anew, and one that stays as it is need not be written.
 type known struct {
-	gateway.SignIn
+	people.SignIn
 	poll bool // the page asked, not the person: it does not prolong the session
 }
 
@@ -121,7 +122,7 @@ func knownIn(ctx context.Context) *known {
 }
 
 // keeps tells whether the database has the session well enough.
-func (k *known) keeps(s gateway.SignIn) bool {
+func (k *known) keeps(s people.SignIn) bool {
 	return bytes.Equal(k.Data, s.Data) && (k.poll || s.ExpiresAt < k.ExpiresAt.Add(rewriting))
 }
 
@@ -133,12 +134,12 @@ func (sessionStore) Commit(string, []byte, time.Time) error { return errNoContex
 
 // DeleteCtx ends a session.
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.g.SignIns.End(ctx, token)
+	return s.p.SignIns.End(ctx, token)
 }
 
 // FindCtx finds a session.
 func (s sessionStore) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
-	in, found, err := s.g.SignIns.Get(ctx, token)
+	in, found, err := s.p.SignIns.Get(ctx, token)
 	if found {
 		knownIn(ctx).SignIn = in
 	}
@@ -152,16 +153,16 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		return err
 	}
 	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
-	in := gateway.SignIn{
+	in := people.SignIn{
 		TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b,
 		ExpiresAt: postern.TimeOf(expiry),
 	}
 	k := knownIn(ctx)
 	switch {
 	case k.TokenHash != token:
-		err = s.g.SignIns.Create(ctx, in)
+		err = s.p.SignIns.Create(ctx, in)
 	case !k.keeps(in):
-		err = s.g.SignIns.Update(ctx, in)
+		err = s.p.SignIns.Update(ctx, in)
 	default:
 		return nil
 	}
@@ -214,7 +215,7 @@ func (d *core) isSure(r *http.Request) bool {
 
 // pass lets a user in whose password was right, by a second step if there is one.
 func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
-	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	factors, err := d.p.SecondFactors.Asked(r.Context(), access.Pending{ID: u.ID, Address: d.address(r)})
 	if err != nil {
 		return err
 	}
@@ -233,15 +234,25 @@ func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next s
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
-	if err := d.g.Users.SignedIn(r.Context(), d.address(r), u); err != nil {
+	if err := d.p.Users.SignedIn(r.Context(), d.self(r, u.ID)); err != nil {
 		return err
 	}
 	return seeOther(w, r, next)
 }
 
-// ask begins a ceremony with a passkey, and keeps in the session what was asked.
-func (d *core) ask(r *http.Request, id postern.UserID, add bool) (options string, err error) {
-	c, err := d.g.SecondFactors.BeginPasskey(r.Context(), id, add)
+// ask begins a ceremony with one of the passkeys, and keeps in the session what was asked.
+func (d *core) ask(r *http.Request, who access.Pending) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginUsePasskey(r.Context(), who)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askNew is ask for a new passkey.
+func (d *core) askNew(r *http.Request, v visit) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginAddPasskey(r.Context(), v.self)
 	if err != nil {
 		return "", err
 	}
@@ -257,10 +268,6 @@ func (d *core) askAgain(w http.ResponseWriter, r *http.Request, v visit, status 
 	return d.write(w, r, status, page.Sure(d.frame(r, v, "Confirm that it is you", "/account"), view))
 }
 
-func (d *core) self(r *http.Request, v visit) gateway.Self {
-	return gateway.Self{ID: v.user(), Address: v.actor.Address, Token: d.tokenHash(r)}
-}
-
 // tokenHash is the name of this browser's session in the store, as scs makes it.
 func (d *core) tokenHash(r *http.Request) string {
 	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
@@ -269,7 +276,7 @@ func (d *core) tokenHash(r *http.Request) string {
 
 // again is how a person shows again who it is, before the next page.
 func (d *core) again(r *http.Request, v visit, next string) (page.Again, error) {
-	has, err := d.g.Users.HasPassword(r.Context(), v.user())
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil || has {
 		return page.Again{}, err
 	}

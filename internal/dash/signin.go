@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"strconv"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
 	"postern/internal/mail"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -17,7 +18,7 @@ const passwordHint = "Use at least 10 characters. A phrase of several words work
 
 // showSetUp is the form for the first user.
 func (d signIns) showSetUp(w http.ResponseWriter, r *http.Request) error {
-	if err := d.g.Users.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
+	if err := d.p.Users.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
 		return err
 	}
 	return d.write(
@@ -27,10 +28,10 @@ func (d signIns) showSetUp(w http.ResponseWriter, r *http.Request) error {
 
 // setUp makes the first user and signs the browser in.
 func (d signIns) setUp(w http.ResponseWriter, r *http.Request) error {
-	in := gateway.SetUp{
+	in := people.SetUp{
 		Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password"),
 	}
-	u, err := d.g.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
+	u, err := d.p.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
 	if wrong, ok := faults(err); ok {
 		return d.write(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
 			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "The workspace was not created.",
@@ -62,7 +63,7 @@ func (d signIns) showAs(w http.ResponseWriter, r *http.Request, status int, v pa
 
 func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
-	u, err := d.g.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
+	u, err := d.p.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
 		return d.showAs(w, r, http.StatusUnauthorized, page.SignInView{
 			Next: next, Email: email, Problem: "The email address or password is incorrect.",
@@ -99,13 +100,14 @@ func (d signIns) askSecond(w http.ResponseWriter, r *http.Request, status int, v
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
-	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	who := access.Pending{ID: u.ID, Address: d.address(r)}
+	factors, err := d.p.SecondFactors.Asked(r.Context(), who)
 	if err != nil {
 		return err
 	}
 	view.App, view.Recovery = factors.App, factors.Recovery
-	if len(factors.Passkeys) > 0 && d.g.SecondFactors.PasskeysOff() == nil {
-		if view.Passkey, err = d.ask(r, u.ID, false); err != nil {
+	if len(factors.Passkeys) > 0 && d.p.SecondFactors.PasskeysOff() == nil {
+		if view.Passkey, err = d.ask(r, who); err != nil {
 			return err
 		}
 	}
@@ -118,12 +120,13 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
+	who := access.Pending{ID: u.ID, Address: d.address(r)}
 	var err error
 	if answer := r.PostFormValue("passkey"); answer != "" {
 		asked := d.sessions.PopString(r.Context(), keyCeremony) // once
-		err = d.g.SecondFactors.UsePasskey(r.Context(), d.address(r), u.ID, []byte(asked), []byte(answer))
+		err = d.p.SecondFactors.UsePasskey(r.Context(), who, []byte(asked), []byte(answer))
 	} else {
-		err = d.g.SecondFactors.UseCode(r.Context(), d.address(r), u.ID, r.PostFormValue("code"))
+		err = d.p.SecondFactors.UseCode(r.Context(), who, r.PostFormValue("code"))
 	}
 	next := local(r.PostFormValue("next"))
 	if wrong, ok := faults(err); ok {
@@ -150,7 +153,7 @@ func (d signIns) showForgotten(w http.ResponseWriter, r *http.Request) error {
 // says, and when, is the same if none has.
 func (d signIns) forgotten(w http.ResponseWriter, r *http.Request) error {
 	entered := r.PostFormValue("email")
-	email, err := d.g.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
+	email, err := d.p.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
 	if wrong, ok := faults(err); ok {
 		return d.write(
 			w, r, http.StatusUnprocessableEntity,
@@ -185,7 +188,7 @@ func (d signIns) mailLater(r *http.Request, email string) {
 }
 
 func (d signIns) mailPassword(ctx context.Context, address, email string) error {
-	token, err := d.g.PasswordLinks.ByMail(ctx, address, email)
+	token, err := d.p.PasswordLinks.ByMail(ctx, address, email)
 	if err != nil || token == "" {
 		return err
 	}

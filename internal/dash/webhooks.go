@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -23,7 +25,7 @@ const (
 )
 
 func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Webhooks.List(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
+	list, err := d.g.Webhooks.List(r.Context(), v.caller, paging.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
 	if err != nil {
 		return err
 	}
@@ -234,7 +236,7 @@ func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error 
 // command does one thing to an endpoint, and shows it.
 func (d webhooks) command(
 	w http.ResponseWriter, r *http.Request, v visit,
-	do func(context.Context, gateway.Caller, postern.EndpointID) (postern.Endpoint, error), said string,
+	do func(context.Context, access.Caller, postern.EndpointID) (postern.Endpoint, error), said string,
 ) error {
 	e, err := do(r.Context(), v.caller, hookID(r))
 	if err != nil {

@@ -2,13 +2,17 @@ package dash
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -19,7 +23,7 @@ func (d workspaces) choose(w http.ResponseWriter, r *http.Request, user postern.
 func (d workspaces) showChoice(
 	w http.ResponseWriter, r *http.Request, user postern.UserID, status int, view page.WorkspacesView,
 ) error {
-	list, err := d.g.Members.AllMemberships(r.Context(), user, gateway.Page{Cursor: r.URL.Query().Get("after")})
+	list, err := d.p.Members.AllMemberships(r.Context(), d.self(r, user), paging.Page{Cursor: r.URL.Query().Get("after")})
 	if err != nil {
 		return err
 	}
@@ -58,9 +62,7 @@ func tenantPath(id postern.WorkspaceID) string {
 // list lists the workspaces of the server.
 func (d workspaces) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	search := r.FormValue("q")
-	list, err := d.g.Operators.WorkspacesWithUsage(
-		r.Context(), v.actor, search, gateway.Page{Cursor: r.FormValue("after")},
-	)
+	list, err := d.g.Workspaces.ListWithUsage(r.Context(), v.actor, search, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -107,13 +109,12 @@ func (d workspaces) showForm(
 }
 
 func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewWorkspace{
-		Name: r.PostFormValue("name"), Plan: r.PostFormValue("plan"), Owner: strings.TrimSpace(r.PostFormValue("owner")),
-	}
-	ws, token, err := d.g.Operators.OpenWorkspace(r.Context(), v.actor, in)
+	in := gateway.NewWorkspace{Name: r.PostFormValue("name"), Plan: r.PostFormValue("plan")}
+	owner := strings.TrimSpace(r.PostFormValue("owner"))
+	ws, token, err := d.make(r.Context(), v.actor, in, owner)
 	if wrong, ok := faults(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.NewWorkspaceView{
-			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: in.Owner, Error: wrong["email"]},
+			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: owner, Error: wrong["email"]},
 			Plan: in.Plan, PlanError: wrong["plan"],
 			Problem: "The workspace was not created.",
 		})
@@ -127,10 +128,27 @@ func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) erro
 	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(
 		r, v, "Workspace created", "/operator",
 	), page.LinkShownView{
-		Title: "Workspace “" + ws.Name + "” created", Email: in.Owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
+		Title: "Workspace “" + ws.Name + "” created", Email: owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
 		Text: "Copy the link and send it to the owner. The first person to use it owns the workspace. The link works once, " +
 			"expires in 72 hours, and is shown only now.",
 	}))
+}
+
+// make makes a workspace, and an invitation to own it when an address is given.
+// The token of the invitation is in the answer and nowhere else.
+func (d workspaces) make(
+	ctx context.Context, by access.Actor, in gateway.NewWorkspace, owner string,
+) (ws postern.Workspace, token string, err error) {
+	if owner != "" {
+		if _, err := people.CheckEmail(owner); err != nil {
+			return ws, "", err
+		}
+	}
+	if ws, err = d.g.Workspaces.Create(ctx, by, in); err != nil || owner == "" {
+		return ws, "", err
+	}
+	_, token, err = d.p.Invitations.Create(ctx, by, ws.ID, people.NewInvitation{Email: owner, Role: postern.Owner})
+	return ws, token, err
 }
 
 func (d workspaces) show(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -141,7 +159,7 @@ func (d workspaces) show(w http.ResponseWriter, r *http.Request, v visit) error 
 func (d workspaces) showAs(
 	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.WorkspaceView),
 ) error {
-	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
+	u, err := d.g.Workspaces.GetWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
@@ -164,7 +182,7 @@ func (d workspaces) showAs(
 }
 
 func (d workspaces) addMembers(r *http.Request, v visit, view *page.WorkspaceView) error {
-	list, err := d.g.Members.List(r.Context(), v.actor, workspaceIn(r))
+	list, err := d.p.Members.List(r.Context(), v.actor, workspaceIn(r))
 	if n := len(list) - membersShown; n > 0 {
 		view.Others, list = "And "+many(int64(n), "other", "others")+".", list[:membersShown]
 	}
@@ -177,8 +195,8 @@ func (d workspaces) addMembers(r *http.Request, v visit, view *page.WorkspaceVie
 }
 
 func (d workspaces) addDevices(r *http.Request, v visit, view *page.WorkspaceView) error {
-	list, err := d.g.Operators.Devices(
-		r.Context(), v.actor, workspaceIn(r), gateway.Page{Cursor: r.URL.Query().Get("devices")},
+	list, err := d.g.Workspaces.Devices(
+		r.Context(), v.actor, workspaceIn(r), paging.Page{Cursor: r.URL.Query().Get("devices")},
 	)
 	for _, one := range list.Data {
 		view.Devices = append(view.Devices, page.DeviceState{
@@ -192,8 +210,8 @@ func (d workspaces) addDevices(r *http.Request, v visit, view *page.WorkspaceVie
 }
 
 func (d workspaces) addActs(r *http.Request, v visit, view *page.WorkspaceView) error {
-	q := gateway.ActQuery{Page: gateway.Page{Cursor: r.URL.Query().Get("acts"), Limit: 20}, Kind: "workspace"}
-	list, err := d.g.Audit.List(r.Context(), v.actor, workspaceIn(r), q)
+	q := people.ActQuery{Page: paging.Page{Cursor: r.URL.Query().Get("acts"), Limit: 20}, Kind: "workspace"}
+	list, err := d.p.Audit.List(r.Context(), v.actor, workspaceIn(r), q)
 	for _, a := range list.Data {
 		view.Acts = append(view.Acts, actOf(a))
 	}
@@ -272,7 +290,7 @@ func (d workspaces) effect(r *http.Request, v visit, from, to postern.Workspace)
 	if !ok {
 		return e, nil // it will be refused
 	}
-	list, err := d.g.Operators.Beyond(r.Context(), v.actor, from.ID, after.Devices)
+	list, err := d.g.Workspaces.Beyond(r.Context(), v.actor, from.ID, after.Devices)
 	for _, one := range list {
 		e.devices = append(e.devices, one.Name)
 	}
@@ -291,7 +309,7 @@ func (d workspaces) confirm(w http.ResponseWriter, r *http.Request, v visit, e e
 }
 
 func (d workspaces) changePlan(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
+	u, err := d.g.Workspaces.GetWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
@@ -308,7 +326,7 @@ func (d workspaces) changePlan(w http.ResponseWriter, r *http.Request, v visit) 
 			Values: []page.Choice{{Label: "plan", Value: to.Plan}},
 		})
 	}
-	err = d.g.Operators.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
+	err = d.g.Workspaces.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, func(p *page.WorkspaceView) { p.PlanError = wrong["plan"] })
 	}
@@ -319,7 +337,7 @@ func (d workspaces) changePlan(w http.ResponseWriter, r *http.Request, v visit) 
 }
 
 func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
+	u, err := d.g.Workspaces.GetWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
@@ -343,7 +361,7 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 		}
 		return d.confirm(w, r, v, e, view)
 	}
-	if _, err = d.g.Operators.ChangeLimits(r.Context(), v.actor, u.ID, change); err != nil {
+	if _, err = d.g.Workspaces.ChangeLimits(r.Context(), v.actor, u.ID, change); err != nil {
 		return d.limitsRefused(w, r, v, err)
 	}
 	return d.done(w, r, "The overrides were saved.", tenantPath(u.ID))

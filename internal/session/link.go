@@ -15,7 +15,7 @@ import (
 
 // link serves the open link attempt of a device until it ends.
 func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
-	l, open, err := e.g.Links.OpenOf(ctx, d)
+	l, open, err := e.g.Sessions.OpenLink(ctx, d)
 	if err != nil {
 		e.log.WarnContext(ctx, "read a link attempt", "device", d.ID, "error", err)
 		return storeRetryWait
@@ -36,7 +36,7 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 			return wait
 		}
 	}
-	proxy, err := e.g.Devices.ProxyOf(d)
+	proxy, err := e.g.Sessions.ProxyOf(d)
 	if err != nil {
 		e.log.ErrorContext(ctx, "link a device", "device", d.ID, "error", err)
 		return storeRetryWait
@@ -72,12 +72,12 @@ func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkR
 // once. One that was linked ends by itself: the network must hear our last word
 // of it.
 func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelCauseFunc) {
-	changes := e.g.Links.Watch(d.ID)
+	changes := e.g.Sessions.WatchLink(d.ID)
 	defer changes.Close()
 	over := time.NewTimer(time.Until(l.ExpiresAt.Std()))
 	defer over.Stop()
 	for {
-		now, open, err := e.g.Links.OpenOf(ctx, d)
+		now, open, err := e.g.Sessions.OpenLink(ctx, d)
 		switch {
 		case err != nil:
 		case now.ID != l.ID || !open && now.Status != postern.LinkLinked:
@@ -106,9 +106,9 @@ func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkR
 	_, err := e.driver.Open(ctx, l.Account)
 	switch {
 	case err == nil:
-		err = e.g.Links.Linked(ctx, d, l, l.Account, l.Number, "")
+		err = e.g.Sessions.Linked(ctx, d, l, l.Account, l.Number, "")
 	case errors.Is(err, network.ErrUnknownAccount):
-		err = e.g.Links.End(ctx, l, postern.LinkFailed, "interrupted")
+		err = e.g.Sessions.EndLink(ctx, l, postern.LinkFailed, "interrupted")
 	}
 	if err != nil {
 		e.log.WarnContext(ctx, "resume a link attempt", "device", d.ID, "link", l.ID, "error", err)
@@ -146,14 +146,14 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 
 // goesOn tells whether an attempt whose codes have run out has time for more.
 func (e *Engine) goesOn(ctx context.Context, d postern.Device, l store.LinkRow) bool {
-	now, open, err := e.g.Links.OpenOf(ctx, d)
+	now, open, err := e.g.Sessions.OpenLink(ctx, d)
 	return err == nil && open && now.ID == l.ID && time.Until(now.ExpiresAt.Std()) >= codesAgain
 }
 
 // endLink ends an attempt without a link.
 func (e *Engine) endLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) time.Duration {
 	e.log.InfoContext(ctx, "link attempt ended", "device", l.DeviceID, "link", l.ID, "reason", reason)
-	if err := e.g.Links.End(context.WithoutCancel(ctx), l, status, reason); err != nil { // its deadline may be over
+	if err := e.g.Sessions.EndLink(context.WithoutCancel(ctx), l, status, reason); err != nil { // its deadline may be over
 		e.log.WarnContext(ctx, "end a link attempt", "device", l.DeviceID, "error", err)
 		return storeRetryWait
 	}
@@ -174,18 +174,18 @@ type linkHost struct {
 func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	switch u := u.(type) {
 	case network.Code:
-		h.e.g.Links.ShowCode(h.link, u.Text, postern.TimeOf(u.Expires))
+		h.e.g.Sessions.ShowCode(h.link, u.Text, postern.TimeOf(u.Expires))
 		return nil
 	case network.PasskeyWanted:
 		return h.e.db.Links.SetPasskey(ctx, h.link.ID, h.link.DeviceID)
 	case network.Scanned:
-		err := h.e.g.Links.Scanned(ctx, h.d, h.link, u.Account, u.Number)
+		err := h.e.g.Sessions.Scanned(ctx, h.d, h.link, u.Account, u.Number)
 		if refused, ok := errors.AsType[gateway.RefusedError](err); ok {
 			h.refused = string(refused)
 		}
 		return err
 	case network.Paired:
-		return h.e.g.Links.Linked(ctx, h.d, h.link, u.Account, u.Number, u.DisplayName)
+		return h.e.g.Sessions.Linked(ctx, h.d, h.link, u.Account, u.Number, u.DisplayName)
 	case network.Live, network.Inbound, network.Echo, network.Undecryptable, network.Receipt:
 	}
 	return fmt.Errorf("a link attempt reported %T", u)

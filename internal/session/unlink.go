@@ -84,7 +84,7 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if err != nil {
 		return err
 	}
-	proxy, err := e.g.Devices.ProxyOf(d)
+	proxy, err := e.g.Sessions.ProxyOf(d)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -24,14 +25,14 @@ type Act struct {
 	Email string // of the user, when it was read
 }
 
-func (a Act) record(t *tx) error {
+func (a Act) record(t *db.Tx) error {
 	kind, _, _ := strings.Cut(a.Act, ".")
-	return t.exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, name, kind) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, name, kind) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		a.At, a.WorkspaceID, a.UserID, a.Act, a.Subject, a.Address, a.Name, kind)
 }
 
 // recordActs writes the acts that go with a change; a change by a key has none.
-func (t *tx) recordActs(acts []Act) (err error) {
+func recordActs(t *db.Tx, acts []Act) (err error) {
 	for _, a := range acts {
 		err = errors.Join(err, a.record(t))
 	}
@@ -39,7 +40,7 @@ func (t *tx) recordActs(acts []Act) (err error) {
 }
 
 // Record writes an act into the audit log.
-func (s Audit) Record(ctx context.Context, a Act) error { return s.db.do(ctx, opFunc(a.record)) }
+func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.record)) }
 
 // ActFilter narrows the audit log; empty members ask for nothing.
 type ActFilter struct {
@@ -75,7 +76,7 @@ const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.act, a.subject
 // List lists the acts in a workspace, the newest first.
 func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
 	condition, args := f.where(ws)
-	err = s.db.rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args, func(r *sql.Rows) error {
 		var a Act
 		err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
 		list = append(list, a)
@@ -88,8 +89,8 @@ func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (l
 // more says that there may be others. The log is in the order of time, but for
 // steps of the clock: only its first acts are looked at.
 func (s Audit) Remove(ctx context.Context, before postern.Time) (more bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM audit WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before, purgeChunk)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`DELETE FROM audit WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before, purgeChunk)
 		more = n == purgeChunk
 		return err
 	}))

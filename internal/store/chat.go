@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"math"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -14,22 +15,40 @@ type chatKey struct {
 	chat   string
 }
 
-// writeChats notes the newest message of each chat that this transaction has added
-// one to. PostgreSQL does it by itself, in a trigger for each statement.
-func (t *tx) writeChats() error {
-	if t.w.dialect.remote {
-		clear(t.chats)
+var summarizeChats = db.NewStatement("device, chat",
+	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
+	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
+	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
+
+// chatSummaries keep the newest message of each chat, once for all new messages of a chat
+// in a group. With PostgreSQL a trigger for each statement does this.
+type chatSummaries map[chatKey]struct{}
+
+func newChatSummaries() chatSummaries { return chatSummaries{} }
+
+// Note takes a new message.
+func (s chatSummaries) Note(change any) {
+	if c, is := change.(MessageMoved); is && c.From == "" {
+		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
 	}
-	for k := range t.chats {
-		err := t.exec(`INSERT INTO chat (device_id, chat_id, newest) SELECT $1, $2, n FROM message WHERE device_id = $1 AND chat_id = $2 ORDER BY n DESC LIMIT 1
-			ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`, k.device, k.chat)
-		if err != nil {
-			return err
-		}
-	}
-	clear(t.chats)
-	return nil
 }
+
+// Write writes the newest message of each chat that got one.
+func (s chatSummaries) Write(t *db.Tx) error {
+	rows := make([][]any, 0, len(s))
+	for k := range s {
+		rows = append(rows, []any{k.device, k.chat})
+	}
+	clear(s)
+	if t.Postgres() {
+		return nil
+	}
+	_, err := t.Each(summarizeChats, rows)
+	return err
+}
+
+// Discard forgets the messages.
+func (s chatSummaries) Discard() { clear(s) }
 
 // Chat is what a device and somebody write to each other.
 type Chat struct {
@@ -52,7 +71,7 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	err = s.db.rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
 		var c Chat
 		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
 		c.Newest = m

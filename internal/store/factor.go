@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -18,7 +19,7 @@ type TOTP struct {
 // TOTP finds the authenticator app of a user; ok is false when there is none.
 func (s Factors) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, err error) {
 	var at postern.Time
-	err = s.db.row(ctx, `SELECT secret, confirmed_at, used FROM totp WHERE user_id = $1`, []any{id}, &o.Secret, &at, &o.Used)
+	err = s.db.Row(ctx, `SELECT secret, confirmed_at, used FROM totp WHERE user_id = $1`, []any{id}, &o.Secret, &at, &o.Used)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, false, nil
 	}
@@ -29,8 +30,8 @@ func (s Factors) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, 
 // BeginTOTP keeps the secret of an app that is not confirmed yet, in place of an
 // earlier one of that kind.
 func (s Factors) BeginTOTP(ctx context.Context, id postern.UserID, secret []byte) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`INSERT INTO totp (user_id, secret) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret WHERE totp.confirmed_at = 0`, id, secret)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`INSERT INTO totp (user_id, secret) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret WHERE totp.confirmed_at = 0`, id, secret)
 		if err == nil && n == 0 {
 			err = postern.Invalid("/code", "there is an authenticator app already; remove it first")
 		}
@@ -47,20 +48,20 @@ type NewFactor struct {
 	Act      Act
 }
 
-func (o NewFactor) apply(t *tx) (recovery bool, err error) {
+func (o NewFactor) apply(t *db.Tx) (recovery bool, err error) {
 	n := 0
-	err = t.row(`SELECT (SELECT count(*) FROM passkey WHERE user_id = $1) + (SELECT count(*) FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, []any{o.UserID}, &n)
+	err = t.Row(`SELECT (SELECT count(*) FROM passkey WHERE user_id = $1) + (SELECT count(*) FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, []any{o.UserID}, &n)
 	if err == nil && n == 1 { // the new one
-		recovery, err = true, t.setRecoveryCodes(o.UserID, o.Recovery)
+		recovery, err = true, setRecoveryCodes(t, o.UserID, o.Recovery)
 	}
-	return recovery, errors.Join(err, t.endSignIns(o.UserID, o.But), o.Act.record(t))
+	return recovery, errors.Join(err, endSignIns(t, o.UserID, o.But), o.Act.record(t))
 }
 
 // ConfirmTOTP makes an app count, by the step of time of its first code. Recovery
 // tells whether the recovery codes are kept.
 func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (recovery bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE totp SET confirmed_at = $2, used = $3 WHERE user_id = $1 AND confirmed_at = 0`, o.UserID, o.Act.At, step)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE totp SET confirmed_at = $2, used = $3 WHERE user_id = $1 AND confirmed_at = 0`, o.UserID, o.Act.At, step)
 		if err != nil {
 			return err
 		}
@@ -76,8 +77,8 @@ func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (reco
 // UseTOTP notes the step of time of a code; ok is false when one of that step, or
 // of a later one, was used already.
 func (s Factors) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE totp SET used = $2 WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE totp SET used = $2 WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
 		ok = n > 0
 		return err
 	}))
@@ -96,7 +97,7 @@ type Passkey struct {
 
 // Passkeys lists the passkeys of a user, at most limit.
 func (s Factors) Passkeys(ctx context.Context, id postern.UserID, limit int) (list []Passkey, err error) {
-	err = s.db.rows(ctx, `SELECT id, user_id, name, kept, created_at, used_at FROM passkey WHERE user_id = $1 ORDER BY id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT id, user_id, name, kept, created_at, used_at FROM passkey WHERE user_id = $1 ORDER BY id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
 		var p Passkey
 		err := r.Scan(&p.ID, &p.UserID, &p.Name, &p.Kept, &p.CreatedAt, &p.UsedAt)
 		list = append(list, p)
@@ -108,8 +109,8 @@ func (s Factors) Passkeys(ctx context.Context, id postern.UserID, limit int) (li
 // AddPasskey adds a passkey; a user has at most limit. Recovery tells whether the
 // recovery codes are kept.
 func (s Factors) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit int) (recovery bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`INSERT INTO passkey (id, user_id, name, kept, created_at) SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), $4, CAST($5 AS BIGINT)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`INSERT INTO passkey (id, user_id, name, kept, created_at) SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), $4, CAST($5 AS BIGINT)
 			WHERE (SELECT count(*) FROM passkey WHERE user_id = $2) < $6 ON CONFLICT (id) DO NOTHING`, p.ID, p.UserID, p.Name, p.Kept, p.CreatedAt, limit)
 		if err != nil {
 			return err
@@ -125,8 +126,8 @@ func (s Factors) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit i
 
 // UsePasskey keeps what a passkey has counted; ok is false when it is gone.
 func (s Factors) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE passkey SET kept = $3, used_at = $4 WHERE user_id = $1 AND id = $2`, p.UserID, p.ID, p.Kept, p.UsedAt)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE passkey SET kept = $3, used_at = $4 WHERE user_id = $1 AND id = $2`, p.UserID, p.ID, p.Kept, p.UsedAt)
 		ok = n > 0
 		return err
 	}))
@@ -135,57 +136,57 @@ func (s Factors) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error)
 
 // Remove removes a passkey of a user, or the app when passkey is "".
 func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, act Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		query, args := `DELETE FROM totp WHERE user_id = $1`, []any{id}
 		if passkey != "" {
 			query, args = `DELETE FROM passkey WHERE user_id = $1 AND id = $2`, []any{id, passkey}
 		}
-		n, err := t.changed(query, args...)
+		n, err := t.Changed(query, args...)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return postern.Errorf(postern.NotFound, "it was removed already")
 		}
-		return errors.Join(t.forgetRecovery(id), act.record(t))
+		return errors.Join(removeRecovery(t, id), act.record(t))
 	}))
 }
 
 // forgetRecovery removes the recovery codes of a user without a factor.
-func (t *tx) forgetRecovery(id postern.UserID) error {
-	return t.exec(`DELETE FROM recovery_code WHERE user_id = $1 AND NOT EXISTS (SELECT 1 FROM passkey WHERE user_id = $1) AND NOT EXISTS (SELECT 1 FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, id)
+func removeRecovery(t *db.Tx, id postern.UserID) error {
+	return t.Exec(`DELETE FROM recovery_code WHERE user_id = $1 AND NOT EXISTS (SELECT 1 FROM passkey WHERE user_id = $1) AND NOT EXISTS (SELECT 1 FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, id)
 }
 
 // removeFactors leaves a user the password alone.
-func (t *tx) removeFactors(id postern.UserID) error {
-	return errors.Join(t.exec(`DELETE FROM totp WHERE user_id = $1`, id), t.exec(`DELETE FROM passkey WHERE user_id = $1`, id), t.exec(`DELETE FROM recovery_code WHERE user_id = $1`, id))
+func removeFactors(t *db.Tx, id postern.UserID) error {
+	return errors.Join(t.Exec(`DELETE FROM totp WHERE user_id = $1`, id), t.Exec(`DELETE FROM passkey WHERE user_id = $1`, id), t.Exec(`DELETE FROM recovery_code WHERE user_id = $1`, id))
 }
 
 // RecoveryCodes counts the recovery codes of a user.
 func (s Factors) RecoveryCodes(ctx context.Context, id postern.UserID) (n int, err error) {
-	err = s.db.row(ctx, `SELECT count(*) FROM recovery_code WHERE user_id = $1`, []any{id}, &n)
+	err = s.db.Row(ctx, `SELECT count(*) FROM recovery_code WHERE user_id = $1`, []any{id}, &n)
 	return n, err
 }
 
 // SetRecoveryCodes replaces the recovery codes of a user.
 func (s Factors) SetRecoveryCodes(ctx context.Context, id postern.UserID, hashes []string, act Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		return errors.Join(t.setRecoveryCodes(id, hashes), t.forgetRecovery(id), act.record(t))
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return errors.Join(setRecoveryCodes(t, id, hashes), removeRecovery(t, id), act.record(t))
 	}))
 }
 
-func (t *tx) setRecoveryCodes(id postern.UserID, hashes []string) error {
-	err := t.exec(`DELETE FROM recovery_code WHERE user_id = $1`, id)
+func setRecoveryCodes(t *db.Tx, id postern.UserID, hashes []string) error {
+	err := t.Exec(`DELETE FROM recovery_code WHERE user_id = $1`, id)
 	for _, hash := range hashes {
-		err = errors.Join(err, t.exec(`INSERT INTO recovery_code (user_id, hash) VALUES ($1, $2)`, id, hash))
+		err = errors.Join(err, t.Exec(`INSERT INTO recovery_code (user_id, hash) VALUES ($1, $2)`, id, hash))
 	}
 	return err
 }
 
 // UseRecoveryCode uses a recovery code up; ok is false when there is no such one.
 func (s Factors) UseRecoveryCode(ctx context.Context, id postern.UserID, hash string, act Act) (ok bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM recovery_code WHERE user_id = $1 AND hash = $2`, id, hash)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`DELETE FROM recovery_code WHERE user_id = $1 AND hash = $2`, id, hash)
 		if err != nil || n == 0 {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -14,10 +15,10 @@ const PlanLimit = "plan-limit"
 // workspace's number, and resumes those that such a pause holds and the number
 // covers again. An attempt to link is younger than any link. What its owner has
 // paused stays so and is not counted, as when a device is resumed.
-func (t *tx) fitDevices(ws postern.Workspace, at postern.Time) error {
+func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
 	plan, _ := ws.Entitlement()
 	var list []postern.Device
-	err := t.rows(slotHolders, []any{ws.ID}, func(r *sql.Rows) error {
+	err := t.Rows(slotHolders, []any{ws.ID}, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
@@ -25,7 +26,7 @@ func (t *tx) fitDevices(ws postern.Workspace, at postern.Time) error {
 	if err != nil {
 		return err
 	}
-	return eachPlace(list, plan.Devices, func(d postern.Device, within bool) error { return t.fitDevice(d, within, at) })
+	return eachPlace(list, plan.Devices, func(d postern.Device, within bool) error { return enforceOnDevice(t, d, within, at) })
 }
 
 // slotHolders are the devices that hold a slot, linked ones first.
@@ -50,7 +51,7 @@ func eachPlace(list []postern.Device, room int, do func(d postern.Device, within
 // if a workspace had another number of devices.
 func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID, devices int) (beyond []postern.Device, err error) {
 	var list []postern.Device
-	err = s.db.rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
@@ -67,11 +68,11 @@ func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID, device
 	return beyond, err
 }
 
-func (t *tx) fitDevice(d postern.Device, within bool, at postern.Time) error {
+func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) error {
 	switch {
 	case within && d.Status == postern.Paused:
 		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
-		return t.setState(d, "", at)
+		return setDeviceState(t, d, "", at)
 	case within || d.Status == postern.Paused:
 		return nil
 	case d.Status == postern.Linking:
@@ -79,8 +80,8 @@ func (t *tx) fitDevice(d postern.Device, within bool, at postern.Time) error {
 			return err
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Unlinked, PlanLimit, d.WithoutLink()
-		return t.setState(d, "", at)
+		return setDeviceState(t, d, "", at)
 	}
 	d.Status, d.StatusReason, d.Desired = postern.Paused, PlanLimit, postern.WantIdle
-	return t.setState(d, postern.DevicePaused, at)
+	return setDeviceState(t, d, postern.DevicePaused, at)
 }

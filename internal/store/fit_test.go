@@ -9,8 +9,8 @@ import (
 func linkedAt(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status, at int64) postern.Device {
 	t.Helper()
 	d := newDevice(t, db, ws, status)
-	err := db.db.do(t.Context(), opFunc(func(t *tx) error {
-		return t.exec(`UPDATE device SET linked_at = $2 WHERE id = $1`, d.ID, at)
+	err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
+		return t.Exec(`UPDATE device SET linked_at = $2 WHERE id = $1`, d.ID, at)
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -5,11 +5,12 @@ import (
 	"database/sql"
 	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
-// Once makes an operation happen at most once: its row is written in the
-// transaction of the effect. A nil *Once asks for nothing.
+// Once makes an operation happen at most once: its row is written in the transaction of
+// the effect. A nil *Once asks for nothing.
 type Once struct {
 	WorkspaceID postern.WorkspaceID
 	Method      string
@@ -20,62 +21,67 @@ type Once struct {
 	At          postern.Time
 }
 
-// ErrAlreadyDone means that another request with the same idempotency key was
-// committed first; its answer can be read by [DB.Answered].
+// ErrAlreadyDone means that another request with the same idempotency key was committed
+// first. Its response can be read with [Idempotency.Answered].
 var ErrAlreadyDone = errors.New("the idempotency key was used before")
 
 // claim writes the row, replacing one that has expired.
-func (o *Once) claim(t *tx) error {
+func (o *Once) claim(t *db.Tx) error {
 	if o == nil {
 		return nil
 	}
-	n, err := t.changed(`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (workspace_id, method, path, key) DO UPDATE SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
-		WHERE idempotency.created_at <= $8`,
-		o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At, o.At.Add(-IdempotencyKept))
-	if err == nil && n == 0 {
+	return claim(t, []*Once{o})
+}
+
+var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, answer, created_at",
+	`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) @values
+	ON CONFLICT (workspace_id, method, path, key) DO UPDATE
+	SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
+	WHERE idempotency.created_at <= excluded.created_at - CAST($8 AS BIGINT)`)
+
+// claim writes the rows of keys that were not used before. If one of them was, the error is
+// [ErrAlreadyDone], and nothing of the list may be committed.
+func claim(t *db.Tx, list []*Once) error {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At}
+	}
+	n, err := t.Each(claimKeys, rows, IdempotencyKept.Milliseconds())
+	if err == nil && int(n) < len(list) {
 		return ErrAlreadyDone
 	}
 	return err
 }
 
-// claimAll claims for messages, and gives those whose key was not used before.
-// A key that comes twice in the list is an error.
-func claimAll(t *tx, list []pending) (claimed []pending, err error) {
-	var values [][]any
-	for _, p := range list {
-		if o := queueOf(p).Once; o != nil {
-			values = append(values, []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At})
-		}
+// place is what identifies a key in the database.
+func (o *Once) place() [4]string {
+	return [4]string{db.Clean(string(o.WorkspaceID)), db.Clean(o.Method), db.Clean(o.Path), db.Clean(o.Key)}
+}
+
+var readUsedKeys = db.NewStatement("of_workspace, with_method, on_path, named, since",
+	`SELECT workspace_id, method, path, key FROM idempotency [, @rows]
+	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named AND created_at > @since`)
+
+// usedKeys finds those keys that were used before and have not expired.
+func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}
 	}
-	if len(values) == 0 {
-		return list, nil
-	}
-	const columns = `workspace_id, method, path, key, request_hash, answer, created_at`
-	from, args := table(columns, values)
-	ours := map[[4]string]bool{}
-	err = t.rows(`INSERT INTO idempotency (`+columns+`) SELECT `+columns+` FROM `+from+` ORDER BY workspace_id, method, path, key
-		ON CONFLICT (workspace_id, method, path, key) DO UPDATE SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
-		WHERE idempotency.created_at <= excluded.created_at - $8 RETURNING workspace_id, method, path, key`, append(args, IdempotencyKept.Milliseconds()), func(r *sql.Rows) error {
+	used = map[[4]string]bool{}
+	err = t.EachRow(readUsedKeys, rows, func(r *sql.Rows) error {
 		var k [4]string
 		err := r.Scan(&k[0], &k[1], &k[2], &k[3])
-		ours[k] = true
+		used[k] = true
 		return err
 	})
-	for _, p := range list {
-		if o := queueOf(p).Once; o != nil && !ours[[4]string{clean(string(o.WorkspaceID)), clean(o.Method), clean(o.Path), clean(o.Key)}] {
-			*p.outcome = ErrAlreadyDone
-			continue
-		}
-		claimed = append(claimed, p)
-	}
-	return claimed, err
+	return used, err
 }
 
 // Answered finds the answer given to an idempotency key in the last 24 hours.
 func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
 	var h []byte
-	err = s.db.row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
 		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		return hash, nil, false, nil
@@ -86,12 +92,12 @@ func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answe
 
 // Remove deletes up to a chunk of expired answers and says how many.
 func (s Idempotency) Remove(ctx context.Context, before postern.Time) (n int64, err error) {
-	old, err := s.db.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return 0, err // the common case costs no write
 	}
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err = t.changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err = t.Changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
 			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2 + 0)`, before, purgeChunk)
 		return err
 	}))

@@ -3,13 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
-// RecordInbound keeps a message that arrived, once: what the network gives
-// again changes nothing and makes no second event.
+// RecordInbound keeps a message that arrived, once: when the network delivers it again,
+// nothing changes and there is no second event.
 type RecordInbound struct {
 	Message       postern.Message
 	Sender        string // with the network id, what identifies the message
@@ -18,68 +18,82 @@ type RecordInbound struct {
 	Now           postern.Time
 }
 
-func (o RecordInbound) apply(t *tx) error {
-	fresh, err := t.insertMessage(o.Message, o.Sender, o.Undecryptable)
-	if err != nil {
-		return err
-	}
-	m := o.Message
-	if !fresh {
-		if m, err = o.decrypted(t); errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if fresh {
-		t.moved(m, "")
-	}
-	e, err := m.Event(o.Type)
-	if err != nil {
-		return err
-	}
-	return t.record(e, o.Now)
+// RecordInbound keeps a message that arrived, with its event and one delivery for each
+// endpoint that wants it.
+func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
+	return write(ctx, s.core, o)
 }
 
-// applyAll keeps messages that are new, and leaves over what was seen before.
-func (RecordInbound) applyAll(t *tx, list []pending) (rest []pending, err error) {
-	values := make([][]any, len(list))
+// About lets workspaces take turns; the network does not slow down by itself.
+func (o RecordInbound) About() db.About {
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}
+}
+
+// WriteAll keeps the messages that are new, and fills in those that could not be decrypted
+// before.
+func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	rows := make([][]any, len(list))
 	for i, p := range list {
-		o := p.op.(RecordInbound) //nolint:errcheck,forcetypeassert // a list of one kind
-		values[i] = newMessageValues(o.Message, o.Sender, o.Undecryptable)
+		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
 	}
-	fresh, err := t.insertMessages(values)
+	fresh, err := insertMessages(t, rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var events []happening
-	for _, p := range list {
-		o := p.op.(RecordInbound) //nolint:errcheck,forcetypeassert // as above
+	events := make([]eventAt, 0, len(list))
+	var repeated []RecordInbound
+	for i := range list {
+		o := &list[i].Value
 		if !fresh[o.Message.ID] {
-			rest = append(rest, p)
+			repeated = append(repeated, *o)
 			continue
 		}
-		t.moved(o.Message, "")
+		t.Note(MessageMoved{&o.Message, ""})
 		e, err := o.Message.Event(o.Type)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		events = append(events, happening{e, o.Now})
+		events = append(events, eventAt{e, o.Now})
 	}
-	return rest, t.recordAll(events)
+	decrypted, err := fillDecrypted(t, repeated)
+	if err != nil {
+		return err
+	}
+	return recordEvents(t, append(events, decrypted...))
 }
 
-// decrypted fills in a message that could not be read before. It finds no row
-// when the message is a plain repetition.
-func (o RecordInbound) decrypted(t *tx) (postern.Message, error) {
-	if o.Undecryptable {
-		return o.Message, sql.ErrNoRows
-	}
-	return t.updateMessage(`UPDATE message SET type = $4, body = $5, undecryptable = 0 WHERE device_id = $1 AND network_id = $2 AND sender = $3 AND undecryptable = 1 RETURNING `+messageColumns,
-		o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body)
+// arrival identifies a message that arrived.
+type arrival struct {
+	device            postern.DeviceID
+	networkID, sender string
 }
 
-// RecordInbound keeps a message that arrived, with its event and one delivery
-// for each endpoint that wants it.
-func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error { return s.db.do(ctx, o) }
+var fillDecryptedMessages = db.NewStatement("device, network, author, kind, content",
+	`UPDATE message SET type = @kind, body = @content, undecryptable = 0 [FROM @rows]
+	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
+
+// fillDecrypted fills in messages that could not be decrypted before, and returns their
+// events. The others are plain repetitions.
+func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err error) {
+	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
+	for _, o := range repeated {
+		key := arrival{o.Message.DeviceID, db.Clean(o.Message.NetworkID), db.Clean(o.Sender)}
+		if _, twice := ops[key]; twice || o.Undecryptable {
+			continue
+		}
+		ops[key] = o
+		rows = append(rows, []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body})
+	}
+	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
+		var sender string
+		m, err := scanMessage(withTail{r, []any{&sender}})
+		if err != nil {
+			return err
+		}
+		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
+		e, err := m.Event(o.Type)
+		events = append(events, eventAt{e, o.Now})
+		return err
+	})
+	return events, err
+}

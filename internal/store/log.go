@@ -51,7 +51,7 @@ func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64, limit int) (p EventPage, err error) {
 	var first int64
 	var n int
-	err = s.db.row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
+	err = s.db.Row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
 	if err != nil {
 		return p, err
@@ -69,8 +69,8 @@ type span struct {
 // page reads a part of the log in the order of position, or the other way.
 func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string, limit int) (p EventPage, err error) {
 	size := 0
-	err = s.db.rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
-		AND ($4 = 'null' OR type IN `+s.db.dialect.inList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.dialect.inList(5)+`) ORDER BY position`+order+` LIMIT $6 + 0`,
+	err = s.db.Rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
+		AND ($4 = 'null' OR type IN `+s.db.InList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.InList(5)+`) ORDER BY position`+order+` LIMIT $6 + 0`,
 		[]any{ws, in.after, in.last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
@@ -96,7 +96,7 @@ var errPageFull = errors.New("a page of the log is full")
 // scan says how far the part of the log reaches that one page may look at,
 // and how many events are in it.
 func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
-	err = s.db.row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
+	err = s.db.Row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`, []any{ws, after, logScan}, &last, &n)
 	return last, n, err
 }
@@ -104,14 +104,14 @@ func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (
 // Place finds an event of the workspace in the log: its position and its
 // device. It refuses like [DB.Device]; a removed event is not found.
 func (s Events) Place(ctx context.Context, ws postern.WorkspaceID, id postern.EventID) (position int64, device postern.DeviceID, err error) {
-	err = s.db.row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &position, &device)
-	return position, device, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM event WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
+	err = s.db.Row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &position, &device)
+	return position, device, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM event WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
 }
 
 // Floor says how far the log of a workspace was removed, and the latest
 // time of a removed event; zeros when nothing ever was.
 func (s Events) Floor(ctx context.Context, ws postern.WorkspaceID) (position int64, at postern.Time, err error) {
-	err = s.db.row(ctx, `SELECT position, made_at FROM event_floor WHERE workspace_id = $1`, []any{ws}, &position, &at)
+	err = s.db.Row(ctx, `SELECT position, made_at FROM event_floor WHERE workspace_id = $1`, []any{ws}, &position, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}
@@ -120,7 +120,7 @@ func (s Events) Floor(ctx context.Context, ws postern.WorkspaceID) (position int
 
 // End is the position of the newest event of a workspace.
 func (s Events) End(ctx context.Context, ws postern.WorkspaceID) (position int64, err error) {
-	err = s.db.row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event WHERE workspace_id = $1
+	err = s.db.Row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event WHERE workspace_id = $1
 		UNION ALL SELECT position FROM event_floor WHERE workspace_id = $1) ends`, []any{ws}, &position)
 	return position, err
 }
@@ -131,11 +131,11 @@ func (s Events) End(ctx context.Context, ws postern.WorkspaceID) (position int64
 func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID, upTo int64) (id postern.EventID, err error) {
 	query, args := `SELECT id FROM event WHERE workspace_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`, []any{ws, upTo}
 	if devices != nil {
-		query = `WITH named (id) AS ` + s.db.dialect.inList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
+		query = `WITH named (id) AS ` + s.db.InList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
 			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2)) FROM named)`
 		args = append(args, asJSON(devices))
 	}
-	err = s.db.row(ctx, query, args, &id)
+	err = s.db.Row(ctx, query, args, &id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -150,7 +150,7 @@ func (s Events) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id pos
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	err = s.db.rows(ctx, deviceHealth, []any{ws, id, before, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, deviceHealth, []any{ws, id, before, limit}, func(r *sql.Rows) error {
 		e := LogEntry{Event: postern.Event{WorkspaceID: ws, DeviceID: id}}
 		err := r.Scan(&e.Position, &e.ID, &e.Type, &e.At, &e.Body)
 		list = append(list, e)

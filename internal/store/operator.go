@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -11,9 +12,9 @@ import (
 // is so already is left alone, and not recorded. What only an operator could make goes
 // with the right: invitations, and links for the passwords of others.
 func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) (u postern.User, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var ok bool
-		if u, _, ok, err = t.userByEmail(email); err != nil {
+		if u, _, ok, err = userByEmail(t, email); err != nil {
 			return err
 		}
 		if !ok {
@@ -23,9 +24,9 @@ func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) 
 			return nil
 		}
 		u.Operator, act.Subject = on, string(u.ID)
-		err := errors.Join(t.exec(`UPDATE users SET operator = $2 WHERE id = $1`, u.ID, on), act.record(t))
+		err := errors.Join(t.Exec(`UPDATE users SET operator = $2 WHERE id = $1`, u.ID, on), act.record(t))
 		if !on {
-			err = errors.Join(err, t.revokeForeign(u.ID, act.At), t.exec(`DELETE FROM password_link WHERE made_by = $1`, u.ID))
+			err = errors.Join(err, revokeForeign(t, u.ID, act.At), t.Exec(`DELETE FROM password_link WHERE made_by = $1`, u.ID))
 		}
 		return err
 	}))
@@ -34,27 +35,27 @@ func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) 
 
 // revokeForeign revokes the open invitations of a user who has ceased to be an
 // operator, but for those to workspaces that the user owns.
-func (t *tx) revokeForeign(id postern.UserID, at postern.Time) error {
-	return t.exec(`UPDATE invitation SET revoked_at = $2 WHERE invited_by = $1 AND used_at = 0 AND revoked_at = 0
+func revokeForeign(t *db.Tx, id postern.UserID, at postern.Time) error {
+	return t.Exec(`UPDATE invitation SET revoked_at = $2 WHERE invited_by = $1 AND used_at = 0 AND revoked_at = 0
 		AND workspace_id NOT IN (SELECT workspace_id FROM member WHERE user_id = $1 AND role = $3)`, id, at, postern.Owner)
 }
 
-func (t *tx) isOperator(id postern.UserID) (is bool, err error) {
-	err = t.row(`SELECT count(*) > 0 FROM users WHERE id = $1 AND operator = 1`, []any{id}, &is)
+func isOperator(t *db.Tx, id postern.UserID) (is bool, err error) {
+	err = t.Row(`SELECT count(*) > 0 FROM users WHERE id = $1 AND operator = 1`, []any{id}, &is)
 	return is, err
 }
 
 // operatorActs records what an operator does. It is asked in the transaction of the
 // change: whoever has just ceased to be one is refused. Who reaches the server's
 // socket has no user id, and is one always.
-func (t *tx) operatorActs(acts []Act) error {
+func recordOperatorActs(t *db.Tx, acts []Act) error {
 	for _, a := range acts {
 		if a.UserID == "" {
 			continue
 		}
-		if is, err := t.isOperator(a.UserID); err != nil || !is {
+		if is, err := isOperator(t, a.UserID); err != nil || !is {
 			return errors.Join(err, postern.Errorf(postern.NotFound, "there is no such page"))
 		}
 	}
-	return t.recordActs(acts)
+	return recordActs(t, acts)
 }

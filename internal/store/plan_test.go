@@ -11,7 +11,7 @@ func plan(t *testing.T, db *Store, query string) string {
 	t.Helper()
 	var steps []string
 	args := make([]any, strings.Count(query, "$")) // one may be used twice
-	err := db.db.rows(t.Context(), `EXPLAIN QUERY PLAN `+query, args, func(r *sql.Rows) error {
+	err := db.db.Rows(t.Context(), `EXPLAIN QUERY PLAN `+query, args, func(r *sql.Rows) error {
 		var id, parent, x int
 		var detail string
 		err := r.Scan(&id, &parent, &x, &detail)
@@ -55,11 +55,11 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
 	for query, want := range map[string]string{
-		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5 GROUP BY 1`:                                                                         "SEARCH message_hour USING PRIMARY KEY (workspace_id=? AND hour>?)",
-		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = 'w') AND hour >= 5 GROUP BY 1`:                       "SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)",
-		`SELECT hour FROM message_hour WHERE hour < 5 LIMIT 1`:                                                                                                                          "INDEX message_hour_age (hour<?)",
-		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC LIMIT 9`:                                                          "USING COVERING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
-		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5 AND ('x' = 'null' OR type IN ` + db.db.dialect.inList(1) + `) ORDER BY position DESC LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
+		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5 GROUP BY 1`:                                                                 "SEARCH message_hour USING PRIMARY KEY (workspace_id=? AND hour>?)",
+		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = 'w') AND hour >= 5 GROUP BY 1`:               "SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)",
+		`SELECT hour FROM message_hour WHERE hour < 5 LIMIT 1`:                                                                                                                  "INDEX message_hour_age (hour<?)",
+		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC LIMIT 9`:                                                  "USING COVERING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
+		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5 AND ('x' = 'null' OR type IN ` + db.db.InList(1) + `) ORDER BY position DESC LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
 	} {
 		if got := plan(t, db, strings.ReplaceAll(query, "$1", "'[]'")); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
 			t.Errorf("the plan is %s\nwant %s", got, want)

@@ -33,12 +33,12 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	way, first, second := q.way(ws)
 	look := q.look(limit)
 	var newest, n int
-	if err := s.db.row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
 		return p, err
 	}
 	p.More = n == look
 	var places []int64
-	err = s.db.rows(ctx, s.db.dialect.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
 		var place int64
 		m, err := scanMessage(withTail{r, []any{&place}})
 		p.Messages, places = append(p.Messages, m), append(places, place)
@@ -87,8 +87,8 @@ func lookBack(way string) string {
 }
 
 // searched reads what is wanted of such a part.
-func (d dialect) searched(way string) string {
+func (s Messages) searched(way string) string {
 	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
-		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8) AND ($9 = 'null' OR device_id IN ` + d.inList(9) + `)
+		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8) AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
 		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
 }

@@ -2,7 +2,12 @@ package store
 
 import (
 	"context"
+	"embed"
+	"io/fs"
+	"log/slog"
+	"time"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -41,7 +46,14 @@ type Store struct {
 
 // core is what all nouns share.
 type core struct {
-	db *DB
+	db    *db.DB
+	cache *deviceCache
+	log   *slog.Logger
+}
+
+// exists prepares the question whether a query that counts finds anything.
+func (c *core) exists(ctx context.Context, query string, args ...any) func() (bool, error) {
+	return func() (bool, error) { return c.db.Exists(ctx, query, args...) }
 }
 
 // The nouns. Each has the statements of its own tables.
@@ -74,13 +86,37 @@ type (
 	Workspaces    struct{ *core } // tenants
 )
 
-// Open opens the database and brings it up to date; see [openDB].
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// Options configure [Open].
+type Options struct {
+	Dir string       // data directory; created when missing
+	URL string       // of a PostgreSQL database; "": SQLite in the data directory
+	Log *slog.Logger // nil discards
+
+	patience func() time.Duration // how long PostgreSQL may take to respond; nil is the engine's default
+}
+
+// Errors of [Open].
+type (
+	LockedError = db.LockedError // another process holds the data directory
+	InUseError  = db.InUseError  // another server uses the PostgreSQL database
+)
+
+// ErrNewer means that a newer release wrote the database.
+var ErrNewer = db.ErrNewer
+
+// Open opens the database and migrates it; see [db.Open] for its errors.
 func Open(ctx context.Context, opts Options) (*Store, error) {
-	db, err := openDB(ctx, opts)
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	engine, err := db.Open(ctx, engineOptions(opts))
 	if err != nil {
 		return nil, err
 	}
-	c := &core{db}
+	c := &core{db: engine, cache: newDeviceCache(engine), log: opts.Log}
 	return &Store{
 		core: c, Audit: Audit{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c}, Endpoints: Endpoints{c},
 		Events: Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
@@ -91,19 +127,45 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}, nil
 }
 
-// Close writes what waits, closes the database and releases the directory.
-// Closing twice is not an error.
+// engineOptions tell the engine what it does not know by itself: the tables, what follows
+// changes, and our errors.
+func engineOptions(opts Options) db.Options {
+	tables, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return db.Options{
+		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
+		Ledgers: []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}, Unavailable: unavailable,
+		AnswerLimit: opts.patience,
+	}
+}
+
+// retryHint is how long callers are told to wait when the storage fails.
+const retryHint = time.Second
+
+// unavailable is what callers are told when the engine cannot do its work.
+func unavailable(e *db.UnavailableError) error {
+	p := &postern.Error{Reason: postern.Unavailable, Detail: e.Detail}
+	if e.Wait {
+		p.RetryAfter = retryHint
+	}
+	return p
+}
+
+// Close writes what waits, closes the database and releases the directory. Closing twice
+// is not an error.
 func (s *Store) Close() error { return s.db.Close() }
 
 // Listen subscribes to a topic, for one id or, with "", for all of them.
 func (s *Store) Listen(topic Topic, only string) *Listener { return s.db.Listen(topic, only) }
 
 // Now is the time by the database's clock.
-func (s *Store) Now() postern.Time { return s.db.Now() }
+func (s *Store) Now() postern.Time { return postern.TimeOf(s.db.Now()) }
 
 // Version is the number of the newest migration that was applied.
 func (s *Store) Version(ctx context.Context) (int64, error) { return s.db.Version(ctx) }
 
-// Taken is closed when another server has taken the database while this one was
-// cut off from it: this one cannot write any more and should end.
+// Taken is closed when another server has taken the database while this one was cut off
+// from it: this one can no longer write and should end.
 func (s *Store) Taken() <-chan struct{} { return s.db.Taken() }

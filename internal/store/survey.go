@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -38,7 +39,7 @@ const (
 	workspaceUsed  = `SELECT ` + useColumns + ` FROM workspace w WHERE w.id = $2`
 )
 
-func scanUse(s scanner) (u WorkspaceUse, err error) {
+func scanUse(s db.Scanner) (u WorkspaceUse, err error) {
 	u.Workspace, err = scanWorkspace(withTail{s, []any{&u.Messages, &u.Devices, &u.Members}})
 	return u, err
 }
@@ -46,7 +47,7 @@ func scanUse(s scanner) (u WorkspaceUse, err error) {
 // WithUsage lists the workspaces that have a text in their name, or as their
 // id, "" for all, oldest first, with what they use in a month.
 func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (list []WorkspaceUse, err error) {
-	err = s.db.rows(ctx, workspacesUsed, []any{month, p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, workspacesUsed, []any{month, p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		u, err := scanUse(r)
 		list = append(list, u)
 		return err
@@ -56,7 +57,7 @@ func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (
 
 // GetWithUsage is one of WorkspacesUsed.
 func (s Workspaces) GetWithUsage(ctx context.Context, id postern.WorkspaceID, month string) (WorkspaceUse, error) {
-	u, err := scanUse(s.db.one(ctx, workspaceUsed, month, id))
+	u, err := scanUse(s.db.One(ctx, workspaceUsed, month, id))
 	return u, notFoundOr(err, func() (bool, error) { return false, nil }, "workspace")
 }
 
@@ -85,7 +86,7 @@ const (
 // List lists the users that have a text in their address, "" for all, by their
 // addresses, with the names of their first workspaces.
 func (s Users) List(ctx context.Context, text string, names int, p Page) (list []Person, err error) {
-	err = s.db.rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		var u Person
 		err := r.Scan(&u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &u.Chosen, &u.Second, &u.SignedIn, &u.Workspaces)
 		list = append(list, u)
@@ -103,7 +104,7 @@ func (s Users) nameWorkspaces(ctx context.Context, list []Person, names int) err
 	for i, u := range list {
 		at[u.ID], ids[i] = i, u.ID
 	}
-	return s.db.rows(ctx, strings.Replace(namesOf, "%s", s.db.dialect.inList(1), 1), []any{asJSON(ids), names}, func(r *sql.Rows) error {
+	return s.db.Rows(ctx, strings.Replace(namesOf, "%s", s.db.InList(1), 1), []any{asJSON(ids), names}, func(r *sql.Rows) error {
 		var id postern.UserID
 		var name string
 		err := r.Scan(&id, &name)

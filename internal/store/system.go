@@ -41,13 +41,13 @@ const (
 func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err error) {
 	st.Devices = map[postern.Status]int{}
 	err = errors.Join(
-		s.db.row(ctx, s.db.dialect.about, nil, &st.Engine, &st.Size),
-		s.db.row(ctx, messagesQueued, []any{MessagesCounted}, &st.Queued),
-		s.db.row(ctx, messagesLeft, []any{MessagesCounted}, &st.Sending),
-		s.db.row(ctx, deliveriesWait, []any{DeliveriesCounted}, &st.Waiting),
-		s.db.row(ctx, deliveriesDue, []any{DeliveriesCounted, now}, &st.Due),
-		s.db.row(ctx, oldestDue, []any{now}, &st.OldestDue),
-		s.db.rows(ctx, devicesByState, nil, func(r *sql.Rows) error {
+		s.readSize(ctx, &st),
+		s.db.Row(ctx, messagesQueued, []any{MessagesCounted}, &st.Queued),
+		s.db.Row(ctx, messagesLeft, []any{MessagesCounted}, &st.Sending),
+		s.db.Row(ctx, deliveriesWait, []any{DeliveriesCounted}, &st.Waiting),
+		s.db.Row(ctx, deliveriesDue, []any{DeliveriesCounted, now}, &st.Due),
+		s.db.Row(ctx, oldestDue, []any{now}, &st.OldestDue),
+		s.db.Rows(ctx, devicesByState, nil, func(r *sql.Rows) error {
 			var status postern.Status
 			var n int
 			err := r.Scan(&status, &n)
@@ -67,7 +67,7 @@ const (
 
 // AllMessages is MessageSpans by the hour, over all workspaces.
 func (s Hours) AllMessages(ctx context.Context, since postern.Time) (list []postern.MessageSpan, err error) {
-	err = s.db.rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
 		var s postern.MessageSpan
 		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
 		list = append(list, s)
@@ -78,10 +78,15 @@ func (s Hours) AllMessages(ctx context.Context, since postern.Time) (list []post
 
 // AllAttempts is AttemptSpans by the hour, over all workspaces.
 func (s Hours) AllAttempts(ctx context.Context, since postern.Time) (list []postern.EndpointHour, err error) {
-	err = s.db.rows(ctx, allAttemptHours, []any{since}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, allAttemptHours, []any{since}, func(r *sql.Rows) error {
 		h, err := scanEndpointHour(r)
 		list = append(list, h)
 		return err
 	})
 	return list, err
+}
+
+func (s System) readSize(ctx context.Context, st *SystemStatus) (err error) {
+	st.Engine, st.Size, err = s.db.Size(ctx)
+	return err
 }
