@@ -77,17 +77,17 @@ func (v ReplayFormView) chosen() bool {
 func (v ReplayView) text() string {
 	s := fmt.Sprintf("%d of %s delivered", v.Delivered, count(v.Matched, "event", "events"))
 	if v.running() {
-		s = fmt.Sprintf("%d of %s found so far delivered", v.Delivered, count(v.Matched, "event", "events"))
+		s = fmt.Sprintf("%d of %s delivered so far", v.Delivered, count(v.Matched, "event", "events"))
 	}
 	if v.Failed > 0 {
-		s += fmt.Sprintf(", %d given up", v.Failed)
+		s += fmt.Sprintf(", %d failed", v.Failed)
 	}
 	return s
 }
 
 func (v ReplayView) types() string {
 	if v.Types == nil {
-		return "All that the webhook asks for"
+		return "All subscribed events"
 	}
 	return strings.Join(v.Types, ", ")
 }

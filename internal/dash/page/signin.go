@@ -13,7 +13,9 @@ type SetUpView struct {
 }
 
 func (v SetUpView) faults() []fault {
-	return faults(fault{"workspace", v.Workspace.Error}, fault{"email", v.Email.Error}, fault{"password", v.Password.Error})
+	return faults(
+		fault{"workspace", v.Workspace.Error}, fault{"email", v.Email.Error}, fault{"password", v.Password.Error},
+	)
 }
 
 // SignInView is the form to sign in.
@@ -34,9 +36,9 @@ type ForgottenView struct {
 // title is the first that a screen reader says: it tells the answer from the form.
 func (v ForgottenView) title() string {
 	if v.Sent != "" {
-		return "Look into your mailbox"
+		return "Check your email"
 	}
-	return "A new password"
+	return "Reset your password"
 }
 
 func (v SignInView) signOn() string { return "/signin/oidc?next=" + url.QueryEscape(v.Next) }
@@ -47,6 +49,6 @@ type ProblemView struct {
 	Title  string
 	Text   string // what to do
 	Home   string // where the way out leads; "": "/"
-	Go     string // its text; "": "Go to the overview"
+	Go     string // its text; "": "Go to Overview"
 	Ref    string // the request's id, for those who look into the log; "": none
 }

@@ -14,21 +14,23 @@ import (
 // formTime is how a field of a form writes a time.
 const formTime = "2006-01-02T15:04"
 
-func (d *dash) newReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d replays) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	yesterday := time.Now().UTC().Add(-healthTime).Format(formTime)
-	return d.showReplayForm(w, r, v, http.StatusOK, page.ReplayFormView{Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:]})
+	return d.showForm(w, r, v, http.StatusOK, page.ReplayFormView{
+		Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:],
+	})
 }
 
-func (d *dash) showReplayForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
+func (d replays) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
 	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
 	view.ID, view.URL = string(e.ID), e.URL
-	return d.show(w, r, status, page.ReplayForm(d.frame(r, v, "Replay events", "/webhooks"), view))
+	return d.write(w, r, status, page.ReplayForm(d.frame(r, v, "Replay events", "/webhooks"), view))
 }
 
-func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d replays) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	in, err := replayForm(r)
 	var made gateway.Created[postern.Replay]
 	if err == nil {
@@ -37,13 +39,15 @@ func (d *dash) createReplay(w http.ResponseWriter, r *http.Request, v visit) err
 	wrong, ok := faults(err)
 	if reason := postern.ReasonOf(err); ok || reason == postern.ReplayLimit || reason == postern.EndpointNotActive {
 		view := page.ReplayFormView{
-			Since: page.Field{Value: r.PostFormValue("since"), Error: wrong["since"]}, Until: page.Field{Value: r.PostFormValue("until"), Error: wrong["until"]},
-			Types: eventChoices(r.PostForm["type"])[1:], TypesError: wrong["types"], OnlyFailed: in.OnlyFailed, Problem: "The replay was not started.",
+			Since: page.Field{Value: r.PostFormValue("since"), Error: wrong["since"]},
+			Until: page.Field{Value: r.PostFormValue("until"), Error: wrong["until"]},
+			Types: eventChoices(r.PostForm["type"])[1:], TypesError: wrong["types"], OnlyFailed: in.OnlyFailed,
+			Problem: "The replay was not started.",
 		}
 		if !ok {
 			view.Problem = word(err.Error()) + "."
 		}
-		return d.showReplayForm(w, r, v, http.StatusUnprocessableEntity, view)
+		return d.showForm(w, r, v, http.StatusUnprocessableEntity, view)
 	}
 	if err != nil {
 		return err
@@ -70,24 +74,24 @@ func timeIn(r *http.Request, name string) (postern.Time, error) {
 			return postern.TimeOf(t), nil
 		}
 	}
-	return 0, postern.Invalid("/"+name, "write a time such as 2026-11-21T09:00")
+	return 0, postern.Invalid("/"+name, "enter a time such as 2026-11-21T09:00")
 }
 
 func replayPath(of postern.Replay) string {
 	return hookPath(of.EndpointID) + "/replays/" + string(of.ID)
 }
 
-// theReplay is that of the path, if it is one to the endpoint of the path.
-func (d *dash) theReplay(r *http.Request, v visit) (postern.Replay, error) {
+// get is that of the path, if it is one to the endpoint of the path.
+func (d replays) get(r *http.Request, v visit) (postern.Replay, error) {
 	one, err := d.g.Replays.Get(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
 	if err == nil && one.EndpointID != hookID(r) {
-		err = postern.Errorf(postern.NotFound, "there is no such replay")
+		err = postern.Errorf(postern.NotFound, "this replay does not exist")
 	}
 	return one, err
 }
 
-func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
-	one, err := d.theReplay(r, v)
+func (d replays) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.get(r, v)
 	if err != nil {
 		return err
 	}
@@ -97,17 +101,19 @@ func (d *dash) replay(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := replayOf(one)
 	view.URL, view.Stop = e.URL, v.may(postern.WebhooksWrite)
-	return d.show(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.ReplayPage(d.frame(r, v, "Replay", "/webhooks"), view))
 }
 
 func replayOf(one postern.Replay) page.ReplayView {
 	return page.ReplayView{
-		Webhook: string(one.EndpointID), ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(), Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
-		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(), Ended: one.EndedAt.Std(),
+		Webhook: string(one.EndpointID), ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(),
+		Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
+		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(),
+		Ended: one.EndedAt.Std(),
 	}
 }
 
-func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d replays) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
@@ -116,23 +122,25 @@ func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.ReplaysView{ID: string(e.ID), URL: e.URL, Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead)}
+	view := page.ReplaysView{
+		ID: string(e.ID), URL: e.URL, Replay: v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+	}
 	for _, one := range list.Data {
 		view.Replays = append(view.Replays, replayOf(one))
 	}
 	if list.Next != "" {
 		view.More = hookPath(e.ID) + "/replays?after=" + url.QueryEscape(list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Replays(d.frame(r, v, "Replays", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.Replays(d.frame(r, v, "Replays", "/webhooks"), view))
 }
 
-func (d *dash) stopReplay(w http.ResponseWriter, r *http.Request, v visit) error {
-	one, err := d.theReplay(r, v)
+func (d replays) stop(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.get(r, v)
 	if err != nil {
 		return err
 	}
 	if err := d.g.Replays.Stop(r.Context(), v.caller, one.ID); err != nil {
 		return err
 	}
-	return d.done(w, r, "The replay is stopped. What it has queued is still delivered.", replayPath(one))
+	return d.done(w, r, "The replay was stopped. Deliveries that are already queued continue.", replayPath(one))
 }
