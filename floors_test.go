@@ -60,6 +60,7 @@ var owners = map[string]string{
 	"github.com/a-h/templ":    "internal/dash internal/dash/page",
 	"github.com/coreos/":      "internal/oidc",
 	"github.com/go-webauthn/": "internal/factor",
+	"golang.org/x/oauth2":     "internal/oidc",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/store internal/store/storetest internal/chaos",
 	"modernc.org/sqlite":      "internal/store internal/store/storetest internal/chaos bench/bare",
