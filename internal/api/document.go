@@ -31,6 +31,7 @@ func document(opts Options) *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[Problem]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[Event]]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Message](), reflect.TypeFor[postern.MessageObject]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
 	server := &huma.Server{URL: strings.TrimRight(opts.BaseURL, "/"), Description: "The real network"}
@@ -92,7 +93,7 @@ func (inlinePace) Schema(r huma.Registry) *huma.Schema {
 
 // schemaName calls a list of devices DeviceList.
 func schemaName(t reflect.Type, hint string) string {
-	name := huma.DefaultSchemaNamer(t, hint)
+	name := strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Object") // MessageObject is a Message in the document
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
 		return of + "List"
 	}

@@ -27,7 +27,7 @@ func (d *dash) message(w http.ResponseWriter, r *http.Request, v visit) error {
 		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To), Source: writer(m.Source), NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
-	view.Body = m.Body
+	view.Body = m.Content.Text
 	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}

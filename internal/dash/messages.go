@@ -157,12 +157,12 @@ func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choi
 func messageOf(m postern.Message, names map[postern.DeviceID]string, length int) page.Message {
 	p := page.Message{
 		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName, From: string(m.From),
-		Out: m.Direction == postern.Outbound, Type: m.Type, Status: string(m.Status), At: m.CreatedAt.Std(),
+		Out: m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status), At: m.CreatedAt.Std(),
 	}
 	if p.Device == "" {
 		p.Device = p.DeviceID
 	}
-	p.Body, p.Cut = begun(m.Body, length)
+	p.Body, p.Cut = begun(m.Content.Text, length)
 	return p
 }
 

@@ -30,7 +30,7 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 	s.t.Helper()
 	now := postern.TimeOf(time.Now())
 	m := postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, ChatID: "+15551234567", To: "+15551234567", Content: postern.Text("hello"),
 		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
 	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(now), Quota: 100}); err != nil {
@@ -52,7 +52,7 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 func (s *site) received(d postern.Device, body string) {
 	s.t.Helper()
 	m := postern.Message{
-		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567", Body: body,
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text(body),
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {

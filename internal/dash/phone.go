@@ -32,7 +32,7 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 		return err
 	}
 	for _, m := range sent.Data {
-		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status)})
+		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Content.Text, Status: string(m.Status)})
 	}
 	for _, kind := range gateway.SandboxFaults() {
 		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
@@ -52,7 +52,7 @@ func (d *dash) phoneScans(w http.ResponseWriter, r *http.Request, v visit) error
 
 func (d *dash) contactWrites(w http.ResponseWriter, r *http.Request, v visit) error {
 	from, body := r.PostFormValue("from"), r.PostFormValue("body")
-	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
+	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, postern.Text(body))
 	if wrong, ok := faults(err); ok {
 		return d.showPhone(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
 			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "Nothing was sent.",

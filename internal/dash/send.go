@@ -30,12 +30,12 @@ func (d *dash) showMessageForm(w http.ResponseWriter, r *http.Request, v visit, 
 }
 
 func (d *dash) sendMessage(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewMessage{DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Body: written(r)}
+	in := gateway.NewMessage{DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Content: postern.Text(written(r))}
 	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		return d.showMessageForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
 			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]}, To: page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
-			Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+			Body: page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
 		})
 	}
 	if err != nil {
@@ -47,13 +47,13 @@ func (d *dash) sendMessage(w http.ResponseWriter, r *http.Request, v visit) erro
 // answerChat sends what somebody has written into a conversation.
 func (d *dash) answerChat(w http.ResponseWriter, r *http.Request, v visit) error {
 	device, chat := chatIn(r)
-	in := gateway.NewMessage{DeviceID: device, To: chat, Body: written(r)}
+	in := gateway.NewMessage{DeviceID: device, To: chat, Content: postern.Text(written(r))}
 	_, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		if wrong["to"] != "" {
 			problem = wrong["to"]
 		}
-		return d.showChat(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem})
+		return d.showChat(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Body: page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem})
 	}
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (d *dash) sendOnce(ctx context.Context, v visit, key string, in gateway.New
 	if !isKey(key) {
 		return m, postern.Errorf(postern.IdempotencyReused, "the form is not one of this page")
 	}
-	idem := &gateway.Idempotency{Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body))}
+	idem := &gateway.Idempotency{Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Content.Text))}
 	for range sendTries {
 		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)
 		if postern.ReasonOf(err) != postern.IdempotencyRunning {

@@ -4,11 +4,10 @@ import "time"
 
 // The caps of the contract that are the gateway's to check.
 const (
-	maxText            = 65_536 // bytes of a message's text
-	maxMetadata        = 50     // members
-	maxMetadataBytes   = 500    // of a name or a value
-	maxName            = 200    // bytes of the name of a workspace, key or device
-	maxDescription     = 500    // bytes
+	maxMetadata        = 50  // members
+	maxMetadataBytes   = 500 // of a name or a value
+	maxName            = 200 // bytes of the name of a workspace, key or device
+	maxDescription     = 500 // bytes
 	maxEndpointHeaders = 10
 	maxHeaderValue     = 1024 // bytes
 	maxEventPatterns   = 50

@@ -158,7 +158,7 @@ func (db *DB) sabotagedAccept(o QueueMessage) (op, error) {
 		return o, postern.Invalid("/to", "no reason")
 	}
 	if failpoint.Slips(failpoint.LogText) {
-		db.writer.log.Info("accepted", "what", o.Message.Body)
+		db.writer.log.Info("accepted", "what", o.Message.Content.Text)
 	}
 	if failpoint.Makes(failpoint.ForgetIdempotency) {
 		o.Once = nil
@@ -171,7 +171,7 @@ func (db *DB) sabotagedAccept(o QueueMessage) (op, error) {
 
 func sabotagedInbound(o RecordInbound) op {
 	if failpoint.Slips(failpoint.KeepOtherText) {
-		o.Message.Body += "!"
+		o.Message.Content.Text += "!"
 	}
 	if failpoint.Slips(failpoint.TellOtherText) {
 		return with(o, changeNewestEvent(o.Message.ID, o.Type, `replace(CAST(body AS TEXT), 'in-', 'IN-')`))

@@ -76,8 +76,8 @@ func (o RecordInbound) decrypted(t *tx) (postern.Message, error) {
 	if o.Undecryptable {
 		return o.Message, sql.ErrNoRows
 	}
-	return t.updateMessage(`UPDATE message SET type = $4, body = $5, undecryptable = 0 WHERE device_id = $1 AND network_id = $2 AND sender = $3 AND undecryptable = 1 RETURNING `+messageColumns,
-		o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body)
+	args := append([]any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}, contentValues(o.Message.Content)...)
+	return t.updateMessage(`UPDATE message SET `+setContent(4)+`, undecryptable = 0 WHERE device_id = $1 AND network_id = $2 AND sender = $3 AND undecryptable = 1 RETURNING `+messageColumns, args...)
 }
 
 // RecordInbound keeps a message that arrived, with its event and one delivery

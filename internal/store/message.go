@@ -8,12 +8,15 @@ import (
 	"postern/internal/postern"
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, to_number, body, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at`
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, ` + contentColumns
 
 func scanMessage(s scanner) (m postern.Message, err error) {
 	var f postern.Failure
-	err = s.Scan(&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.Type, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.Body, &m.ReplyTo,
-		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.ExpiresAt)
+	dst := []any{
+		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo, &m.Status,
+		&f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
+	}
+	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
 		m.Error = &f
 	}
@@ -30,13 +33,13 @@ func (t *tx) insertMessage(m postern.Message, sender string, undecryptable bool)
 	return n == 1, err
 }
 
-const newMessageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, to_number, body, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, sender, undecryptable`
+const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, sender, undecryptable, ` + contentColumns
 
 func newMessageValues(m postern.Message, sender string, undecryptable bool) []any {
-	return []any{
-		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.Type, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.Body, m.ReplyTo, m.Status,
+	return append([]any{
+		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable,
-	}
+	}, contentValues(m.Content)...)
 }
 
 // insertMessages adds many rows, and says which were new.

@@ -143,9 +143,9 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 		return len(list) == sent, len(list)
 	})
 	for _, m := range list {
-		if clean := !strings.ContainsFunc(m.Body, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean && len(m.Body) < 200 {
-			h.want("chats", m.Body) // as the name and as the text
-			h.want("events", inJSON(m.Body))
+		if clean := !strings.ContainsFunc(m.Content.Text, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean && len(m.Content.Text) < 200 {
+			h.want("chats", m.Content.Text) // as the name and as the text
+			h.want("events", inJSON(m.Content.Text))
 		}
 	}
 	h.enough("inbound texts", sent)
@@ -197,10 +197,10 @@ func (h *hostile) write(device postern.DeviceID) {
 			continue
 		}
 		taken++
-		if m.Body != s {
-			h.t.Errorf("%.60q is kept as %.60q", s, m.Body)
+		if m.Content.Text != s {
+			h.t.Errorf("%.60q is kept as %.60q", s, m.Content.Text)
 		}
-		if len([]rune(m.Body)) < 2000 {
+		if len([]rune(m.Content.Text)) < 2000 {
 			h.want("chat", m.Body)
 		}
 		if len([]rune(m.Body)) < 200 {
