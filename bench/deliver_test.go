@@ -88,8 +88,8 @@ func (b *backlog) receiveAs(ctx context.Context, begin func(postern.MessageID)) 
 	begin(id)
 	chat := cmp.Or(b.chat, "+15551234567")
 	return id, b.db.Messages.RecordInbound(ctx, store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now, Message: postern.Message{
-		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: chat, From: postern.Maybe(chat),
-		Body: "A message of ordinary length, as people write them.", Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
+		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, ChatID: chat, From: postern.Maybe(chat),
+		Content: postern.Text("A message of ordinary length, as people write them."), Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
 	}})
 }
 

@@ -6,10 +6,9 @@ import (
 
 // The caps of the contract that are the gateway's to check.
 const (
-	maxText            = 65_536 // bytes of a message's text
-	maxMetadata        = 50     // members
-	maxMetadataBytes   = 500    // of a name or a value
-	maxDescription     = 500    // bytes
+	maxMetadata        = 50  // members
+	maxMetadataBytes   = 500 // of a name or a value
+	maxDescription     = 500 // bytes
 	maxEndpointHeaders = 10
 	maxHeaderValue     = 1024 // bytes
 	maxEventPatterns   = 50

@@ -52,32 +52,30 @@ type Failure struct {
 	Detail string      `json:"detail" example:"the number is not on the network"`
 }
 
-// Message is one message, inbound or outbound.
+// Message is one message, inbound or outbound. Its JSON form is [MessageObject].
 type Message struct {
-	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	DeviceID    DeviceID          `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Direction   string            `json:"direction" enum:"inbound,outbound" example:"outbound"`
-	Type        string            `json:"type" enum:"text,unsupported" example:"text"`
-	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
-	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
-	Body        string            `json:"body" doc:"The text." example:"Hello"`
-	ReplyTo     Maybe             `json:"replyTo" nullable:"true"`
-	Status      MessageStatus     `json:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" example:"queued"`
-	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed."`
-	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
-	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
-	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
-	CreatedAt   Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
-	DeliveredAt Time              `json:"deliveredAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message is given up." example:"2026-11-22T09:00:00.000Z"`
-
-	WorkspaceID WorkspaceID `json:"-"`
-	FromLID     string      `json:"-"`
-	FromName    string      `json:"-"`
+	ID          MessageID
+	WorkspaceID WorkspaceID
+	DeviceID    DeviceID
+	Direction   string // Inbound or Outbound
+	ChatID      string
+	From        Maybe  // "+" and digits; null while the network hides the number
+	FromLID     string // digits; "" if there is none
+	FromName    string // the sender's own name on the network
+	To          Maybe  // "+" and digits
+	Content     Content
+	ReplyTo     Maybe
+	Status      MessageStatus
+	Error       *Failure // why the message failed; nil unless it did
+	NetworkID   string   // the id on the network, chosen before the first attempt
+	Source      string   // FromAPI, FromPhone, "companion" or FromContact
+	Metadata    map[string]string
+	CreatedAt   Time
+	SentAt      Time // the network's time
+	DeliveredAt Time
+	ReadAt      Time
+	PlayedAt    Time
+	ExpiresAt   Time // when sending an outbound message is given up
 }
 
 // Directions and sources of a message.
@@ -88,9 +86,6 @@ const (
 	FromAPI     = "api"
 	FromPhone   = "phone"
 	FromContact = "contact"
-
-	TypeText        = "text"
-	TypeUnsupported = "unsupported"
 )
 
 // Usage is what a workspace used of its plan in a UTC calendar month.

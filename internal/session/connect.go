@@ -146,9 +146,5 @@ func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound
 	if err != nil || !ok {
 		return network.Outbound{}, false
 	}
-	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: contentOf(m)}, true
-}
-
-func contentOf(m postern.Message) postern.Content {
-	return postern.Content{Kind: postern.Kind(m.Type), Text: m.Body}
+	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}, true
 }

@@ -11,28 +11,34 @@ import (
 	"postern/internal/postern"
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, to_number, body, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at`
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +
+	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
-	err = s.Scan(&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.Type, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.Body, &m.ReplyTo,
-		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.ExpiresAt)
+	dst := []any{
+		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo, &m.Status,
+		&f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt,
+		&m.ExpiresAt,
+	}
+	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
 		m.Error = &f
 	}
 	return m, err
 }
 
-const newMessageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, ` +
-	`to_number, body, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable`
+const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +
+	`reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, sender, ` +
+	`undecryptable, ` + contentColumns
 
 // newMessage is the row of a message that is not in the table yet.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
-	return []any{
-		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.Type, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.Body, m.ReplyTo, m.Status,
+	return append([]any{
+		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable,
-	}
+	}, contentValues(m.Content)...)
 }
 
 // addMessages adds messages that are new: a device has one message of a network id and
@@ -148,8 +154,8 @@ type arrival struct {
 	networkID, sender string
 }
 
-var fillDecryptedMessages = db.NewStatement("device, network, author, kind, content",
-	`UPDATE message SET type = @kind, body = @content, undecryptable = 0 [FROM @rows]
+var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContent(),
+	`UPDATE message SET `+setContent()+`, undecryptable = 0 [FROM @rows]
 	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
 
 // fillDecrypted fills in messages that could not be decrypted before, and returns their
@@ -162,7 +168,7 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 			continue
 		}
 		ops[key] = o
-		rows = append(rows, []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body})
+		rows = append(rows, append([]any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}, contentValues(o.Message.Content)...))
 	}
 	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
 		var sender string
@@ -332,4 +338,26 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 		return err
 	})
 	return list, err
+}
+
+// contentColumns are the columns of table message that hold a message's content. Only this
+// file knows how content is stored.
+const contentColumns = `type, body`
+
+// contentValues returns the values of contentColumns.
+func contentValues(c postern.Content) []any { return []any{string(c.Kind), c.Text} }
+
+// contentInto returns where a row's contentColumns are scanned to.
+func contentInto(c *postern.Content) []any { return []any{(*string)(&c.Kind), &c.Text} }
+
+// newContent names the columns of a statement's rows that set contentColumns, and setContent
+// is the part of an UPDATE that does it.
+func newContent() string { return "new_" + strings.ReplaceAll(contentColumns, ", ", ", new_") }
+
+func setContent() string {
+	columns := strings.Split(contentColumns, ", ")
+	for i, column := range columns {
+		columns[i] = column + " = @new_" + column
+	}
+	return strings.Join(columns, ", ")
 }

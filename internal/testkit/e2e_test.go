@@ -93,7 +93,7 @@ func TestTheWholeLoop(t *testing.T) {
 			want := []postern.EventType{postern.MessageSent, postern.MessageDelivered, postern.MessageRead}[i]
 			checkEnvelope(t, del, d.ID)
 			message, _ := del.Event["message"].(map[string]any)
-			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Body || "message."+message["status"].(string) != string(want) {
+			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Content.Text || "message."+message["status"].(string) != string(want) {
 				t.Errorf("event %d = %s, want %s of message %s", i, del.Body, want, m.ID)
 			}
 		}
@@ -101,7 +101,7 @@ func TestTheWholeLoop(t *testing.T) {
 		if m.SentAt == 0 || m.DeliveredAt == 0 || m.ReadAt == 0 {
 			t.Errorf("a read message lacks a time: %+v", m)
 		}
-		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Body || shown[0].From != phone || shown[0].ID != m.NetworkID {
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Content.Text || shown[0].From != phone || shown[0].ID != m.NetworkID {
 			t.Errorf("the recipient's phone shows %+v", shown)
 		}
 
@@ -115,7 +115,7 @@ func TestTheWholeLoop(t *testing.T) {
 		}
 		var stored postern.Message
 		c.Call("GET", "/v1/messages/"+id, nil, 200, &stored)
-		if stored.Direction != "inbound" || stored.Body != "Is anybody there?" || string(stored.From) != customer {
+		if stored.Direction != "inbound" || stored.Content.Text != "Is anybody there?" || string(stored.From) != customer {
 			t.Errorf("stored message = %+v", stored)
 		}
 		var usage struct{ Data []postern.Message }

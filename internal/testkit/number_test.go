@@ -13,7 +13,7 @@ func bodies(c *testkit.Client, query string) (list []string) {
 	var page struct{ Data []postern.Message }
 	c.Call("GET", "/v1/messages?"+query, nil, 200, &page)
 	for _, m := range page.Data {
-		list = append(list, m.Body)
+		list = append(list, m.Content.Text)
 	}
 	slices.Reverse(list)
 	return list

@@ -90,6 +90,7 @@ Lists are pages: give ` + "`nextCursor`" + ` back as ` + "`cursor`" + `. A POST 
 func schemas() huma.Registry {
 	r := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	r.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
+	r.RegisterTypeAlias(reflect.TypeFor[postern.Message](), reflect.TypeFor[postern.MessageObject]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
 	return r
@@ -117,7 +118,7 @@ func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[problem.Document]() {
 		return "Problem"
 	}
-	name := huma.DefaultSchemaNamer(t, hint)
+	name := strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Object") // a MessageObject is a Message
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
 		return of + "List"
 	}
