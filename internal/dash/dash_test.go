@@ -426,7 +426,7 @@ func TestWrongPasswordChangesNothing(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	p := c.post("/account/password", url.Values{"current": {"not this one"}, "password": {"five plain words are here"}})
-	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "This is not your password") {
+	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "This password is not correct") {
 		t.Errorf("status %d", p.status)
 	}
 	s.signIn()

@@ -222,7 +222,7 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	c.says(talk, "Delivered")
 	c.says("/messages/chats", "You:", "Yes.", "Delivered")
 	if p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {""}}); p.status != http.StatusUnprocessableEntity ||
-		!strings.Contains(p.body, "needs a text") {
+		!strings.Contains(p.body, "needs a body") {
 		t.Errorf("an empty answer is answered %d", p.status)
 	}
 	c.says("/messages/chats/"+string(d.ID)+"/+15559999999", "No messages yet") // one may begin
@@ -285,7 +285,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		say      string
 	}{
 		"number":    {d.ID, "12", "hello <b>", "Enter a phone number with +"},
-		"text":      {d.ID, contact, "", "needs a text"},
+		"text":      {d.ID, contact, "", "needs a body"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
 		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
 	} {

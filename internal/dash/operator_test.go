@@ -201,7 +201,7 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 	}
 	c.says(
 		path, `value="1234"`, "0 of 1,234", "1 of 3",
-		"messages 1234, devices 3, days of events 7, days of messages given back",
+		"messages 1234, devices 3, days of events 7, days of messages reset",
 	)
 	for name, form := range map[string]url.Values{
 		"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}},

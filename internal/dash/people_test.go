@@ -173,8 +173,8 @@ func TestWhatIsWrongWithAChangeOfPeopleIsSaid(t *testing.T) {
 	for _, tt := range []struct {
 		path, email, role, says string
 	}{
-		{"/people/invitations", "bob", "viewer", "Write an e-mail address"},
-		{"/people/invitations", guest, "", "A role is one of"},
+		{"/people/invitations", "bob", "viewer", "Enter an email address"},
+		{"/people/invitations", guest, "", "The role must be one of"},
 		{"/people/invitations", email, "viewer", "Belongs to a member"},
 		{"/people/" + string(s.member(email)) + "/role", "", "viewer", "at least one owner"},
 		{"/people/" + string(s.member(email)) + "/remove", "", "", "at least one owner"},

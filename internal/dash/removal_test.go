@@ -18,7 +18,7 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	c.says(path+"/delete", "Delete “Support”?", "all messages", `autocomplete="current-password"`)
 	p := c.post(path+"/delete", url.Values{"password": {"not this one"}})
 	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="password-error"`) ||
-		!strings.Contains(p.body, "This is not your password.") {
+		!strings.Contains(p.body, "This password is not correct.") {
 		t.Errorf("a wrong password: status %d", p.status)
 	}
 	c.want(c.get(path), http.StatusOK, "")

@@ -321,7 +321,7 @@ func TestInvitationIsAcceptedByTheProvidersWord(t *testing.T) {
 		{Subject: "subject-of-bob", Email: guest + ".evil.example", Verified: true},
 	} {
 		p.SignIn(who)
-		b.asked(b.through(path), http.StatusForbidden, "does not vouch")
+		b.asked(b.through(path), http.StatusForbidden, "does not confirm")
 		b.want(b.get("/account"), http.StatusSeeOther, "/signin?next=%2Faccount")
 	}
 	p.SignIn(oidctest.Person{Subject: "subject-of-bob", Email: "Bob@Example.COM", Verified: true})
@@ -350,7 +350,7 @@ func TestAddressesThatLookAlikeAreOthers(t *testing.T) {
 	link := s.setUp().invites("mike@example.com", postern.Viewer)
 	p.SignIn(oidctest.Person{Subject: "x", Email: "mi\u212ae@example.com", Verified: true})
 	b := s.browser()
-	b.asked(b.through(link+"/oidc"), http.StatusForbidden, "does not vouch")
+	b.asked(b.through(link+"/oidc"), http.StatusForbidden, "does not confirm")
 }
 
 // An identity that has an account joins with that, and an account that is there by
@@ -417,7 +417,7 @@ func TestSigningInAgainStandsForThePassword(t *testing.T) {
 	bob.asked(bob.through(again), http.StatusForbidden, "did not ask you")
 	p.Fail("")
 	p.SignIn(oidctest.Person{Subject: "subject-of-ada", Email: guest, Verified: true})
-	bob.asked(bob.through(again), http.StatusForbidden, "somebody else")
+	bob.asked(bob.through(again), http.StatusForbidden, "a different person")
 	if p := bob.post(page, nil); strings.Contains(p.body, "whsec_") {
 		t.Error("the secret is shown before the sign-in")
 	}

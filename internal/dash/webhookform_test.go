@@ -77,12 +77,12 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		eleven += fmt.Sprintf("X-%d: x\n", i)
 	}
 	for _, tt := range []struct{ field, value, says string }{
-		{"headers", eleven, "At most 10 headers"},
+		{"headers", eleven, "Add at most 10 headers"},
 		{"headers", "Webhook-Id: mine", "cannot be replaced"},
 		{"headers", "content-type: text/plain", "cannot be replaced"},
 		{"headers", "no colon", "on its own line"},
 		{"headers", "X-A: 1\nX-A: 2", "on its own line"},
-		{"headers", "X-A: 1\nx-a: 2", "named twice"},
+		{"headers", "X-A: 1\nx-a: 2", "given twice"},
 		{"headers", "X A: 1", "letters, digits and hyphens"},
 		{"headers", ": empty", "letters, digits and hyphens"},
 		{"headers", "X-A: \x1b[31m", "visible ASCII"},

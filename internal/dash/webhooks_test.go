@@ -185,7 +185,7 @@ func TestSecretIsRevealedToThoseWhoKnowTheirPassword(t *testing.T) {
 		}
 	}
 	if p := c.post(own+"/secret", url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity ||
-		shows(p) || !strings.Contains(p.body, "not your password") {
+		shows(p) || !strings.Contains(p.body, "password is not correct") {
 		t.Errorf("a wrong password is answered %d", p.status)
 	}
 	if p := c.post(own+"/secret", url.Values{"password": {password}}); p.status != http.StatusOK || !shows(p) {

@@ -35,24 +35,12 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	}
 }
 
-// addMessages numbers messages with n in the order of their rows; see the end of store.go.
+// addMessages adds messages that are new: a device has one message of a network id and
+// sender. It numbers them with n in the order of their rows; see the end of store.go.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
-	ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`)
-
-// insertMessages adds rows and returns which were new: a device has one message of a
-// network id and sender.
-func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, err error) {
-	fresh = make(map[postern.MessageID]bool, len(rows))
-	err = t.EachRow(addMessages, rows, func(r *sql.Rows) error {
-		var id postern.MessageID
-		err := r.Scan(&id)
-		fresh[id] = true
-		return err
-	})
-	return fresh, err
-}
+	ON CONFLICT (device_id, network_id, sender) DO NOTHING [RETURNING id]`)
 
 // MessageMoved is the change of a message from one status to the one it has now; From is
 // "" for a new message. The ledgers of hours and chats follow it.
@@ -128,7 +116,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	for i, p := range list {
 		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
 	}
-	fresh, err := insertMessages(t, rows)
+	fresh, err := t.Inserted(addMessages, rows)
 	if err != nil {
 		return err
 	}
@@ -136,7 +124,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	var repeated []RecordInbound
 	for i := range list {
 		o := &list[i].Value
-		if !fresh[o.Message.ID] {
+		if !fresh[i] {
 			repeated = append(repeated, *o)
 			continue
 		}

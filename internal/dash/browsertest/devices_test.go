@@ -43,7 +43,7 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	b.focuses("password")
 	b.fill("#password", "not this one")
 	b.enter()
-	b.sees("This is not your password.")
+	b.sees("This password is not correct.")
 	b.picture("device-removal-refused")
 	b.usable()
 	b.fill("#password", password)

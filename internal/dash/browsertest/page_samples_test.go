@@ -59,7 +59,7 @@ func samples() []sample {
 		{"signin-mail", SignIn(SignInView{Mail: true, SignOn: "Example"})},
 		{"forgotten", Forgotten(ForgottenView{})},
 		{
-			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada", "Write an e-mail address such as ada@example.com."}}),
+			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada", "Enter an email address such as ada@example.com."}}),
 		},
 		{"forgotten-sent", Forgotten(ForgottenView{Sent: "ada@example.com"})},
 		{"signin-refused", SignIn(SignInView{Email: "ada@example.com", Problem: "The e-mail or the password is wrong."})},
@@ -131,7 +131,7 @@ func samples() []sample {
 			"device-removal",
 			Removal(f("Delete a device", "/devices"), RemovalView{
 				Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111"}, Linked: true,
-				Password: Field{"", "This is not your password."},
+				Password: Field{"", "This password is not correct."},
 			}),
 		},
 		{"devices-none", Devices(alone, DevicesView{})},
@@ -188,7 +188,7 @@ func samples() []sample {
 		{"second-app", Second(SecondView{App: true, Code: Field{Error: "This code is wrong."}})},
 		{
 			"sure",
-			Sure(f("Two-step authentication", "/account"), SureView{Password: Field{Error: "This is not your password."}}),
+			Sure(f("Two-step authentication", "/account"), SureView{Password: Field{Error: "This password is not correct."}}),
 		},
 		{
 			"factors",

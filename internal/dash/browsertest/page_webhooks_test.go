@@ -100,7 +100,7 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		},
 		{
 			"webhook-reveal",
-			WebhookReveal(f, WebhookRevealView{ID: "whk_1", Password: Field{"", "This is not your password."}}),
+			WebhookReveal(f, WebhookRevealView{ID: "whk_1", Password: Field{"", "This password is not correct."}}),
 		},
 		{"webhook-active", WebhookPage(f, active)},
 		{"webhook-failed", WebhookPage(f, failed)},
