@@ -66,7 +66,7 @@ func Account(f Frame, v AccountView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Role != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<dt class=\"soft\">Role in this workspace</dt><dd class=\"few\"><bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<dt class=\"soft\">Role</dt><dd class=\"few\"><bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
