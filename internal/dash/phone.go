@@ -10,7 +10,7 @@ import (
 	"postern/internal/postern"
 )
 
-// show is the simulated phone of a device.
+// show shows the simulated phone of a device.
 func (d phones) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showAs(w, r, v, http.StatusOK, page.PhoneView{From: page.Field{Value: "+15551234567"}})
 }
@@ -46,7 +46,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 }
 
 const (
-	phoneMessages = 50 // that the phone shows
+	phoneMessages = 50 // shown by the phone
 	sentMessages  = 10
 )
 
@@ -82,7 +82,7 @@ func (d phones) read(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.confirm(w, r, v, postern.Read, "The contact read the message.")
 }
 
-// confirm lets the recipient of a message confirm it.
+// confirm simulates a receipt for a message.
 func (d phones) confirm(
 	w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string,
 ) error {
