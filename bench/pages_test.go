@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
 	"postern/internal/store/storetest"
@@ -102,21 +104,22 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 		return nil
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
-	h = dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
+	p := people.New(people.Options{DB: b.db, Box: b.box})
+	h = dash.Handler(dash.Options{Gateway: g, People: p, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
 	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0, 1)
 	if err != nil || len(deliveries.List) == 0 {
 		t.Fatalf("there are %d deliveries, %v", len(deliveries.List), err)
 	}
-	return h, signedIn(t, g, h), strings.NewReplacer(
+	return h, signedIn(t, p, h), strings.NewReplacer(
 		"{device}", string(b.device.ID), "{workspace}", string(b.device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0)),
 		"{endpoint}", string(b.endpoint.ID), "{delivery}", string(deliveries.List[0].ID),
 	)
 }
 
 // signedIn makes the first user, who owns the workspace.
-func signedIn(t *testing.T, g *gateway.Gateway, h http.Handler) *http.Cookie {
+func signedIn(t *testing.T, p *people.People, h http.Handler) *http.Cookie {
 	t.Helper()
-	token, err := g.Users.OpenSetUp(t.Context())
+	token, err := p.Users.OpenSetUp(t.Context(), access.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}

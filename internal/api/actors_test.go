@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -40,9 +41,9 @@ func linking(t *tenant) string {
 
 func (t *tenant) showCode(id postern.DeviceID, text string, until time.Time) {
 	t.t.Helper()
-	changes := t.g.Links.Watch(id)
+	changes := t.g.Sessions.WatchLink(id)
 	defer changes.Close()
-	t.g.Links.ShowCode(t.openLink(id), text, postern.TimeOf(until))
+	t.g.Sessions.ShowCode(t.openLink(id), text, postern.TimeOf(until))
 	select {
 	case <-changes.C():
 	case <-time.After(10 * time.Second):
@@ -242,7 +243,7 @@ func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, targe
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, caller.Key.ID); err != nil {
+	if err := s.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, caller.Key.ID); err != nil {
 		t.Fatal(err)
 	}
 	sep := "?"

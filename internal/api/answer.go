@@ -2,6 +2,7 @@ package api
 
 import (
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,7 +20,7 @@ type Paging struct {
 	Cursor string `query:"cursor" doc:"The nextCursor of the part before."`
 }
 
-func (p Paging) page() gateway.Page { return gateway.Page{Cursor: p.Cursor, Limit: p.Limit} }
+func (p Paging) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit: p.Limit} }
 
 type output[T any] struct{ Body T }
 
@@ -57,7 +58,7 @@ func answerCreated[T any](c gateway.Created[T], err error) (*created[T], error) 
 	return out, nil
 }
 
-func answerList[T any](l gateway.List[T], err error) (*output[List[T]], error) {
+func answerList[T any](l paging.List[T], err error) (*output[List[T]], error) {
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 )
@@ -216,7 +217,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	t.Run("revoked", func(t *testing.T) {
 		t.Parallel()
 		mine, other, r := open(t)
-		if err := mine.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
+		if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
 		r.endsWithin(time.Second, time.Now())
@@ -224,7 +225,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	t.Run("another key revoked", func(t *testing.T) {
 		t.Parallel()
 		mine, _, r := open(t)
-		if err := mine.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, mine.caller().Key.ID); err != nil {
+		if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, mine.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
 		mine.key = mine.newKey(gateway.NewKey{})
@@ -235,7 +236,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 		t.Parallel()
 		mine, other, r := open(t)
 		const overlap = 300 * time.Millisecond // beside its successor
-		if _, _, err := mine.g.Keys.Rotate(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID, gateway.Rotation{Overlap: overlap}); err != nil {
+		if _, _, err := mine.g.Keys.Rotate(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID, gateway.Rotation{Overlap: overlap}); err != nil {
 			t.Fatal(err)
 		}
 		r.endsWithin(time.Second, time.Now().Add(overlap))
@@ -243,7 +244,7 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 	t.Run("plan without the API", func(t *testing.T) {
 		t.Parallel()
 		mine, _, r := open(t)
-		if err := mine.g.Operators.SetPlan(t.Context(), gateway.Operator(), mine.ws, "free"); err != nil {
+		if err := mine.g.Workspaces.SetPlan(t.Context(), access.Operator(), mine.ws, "free"); err != nil {
 			t.Fatal(err)
 		}
 		r.endsWithin(time.Second, time.Now())
@@ -259,7 +260,7 @@ func TestLinkStreamEndsWithItsKeyAtOnce(t *testing.T) {
 	f := follow(t, other, srv, id)
 	mine.showCode(id, "2@a", time.Now().Add(time.Minute))
 	f.wants("code", "2@a", postern.LinkPending, "")
-	if err := mine.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
+	if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()

@@ -19,7 +19,7 @@ import (
 	"postern/internal/testkit"
 )
 
-const exampleFile = "examples/operations.json"
+const exampleFile = "spec/examples/operations.json"
 
 // example is a request of the document's and its answer.
 type example struct {

@@ -17,13 +17,16 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/problem"
 	"postern/internal/seal"
 	"postern/internal/store"
 	"postern/internal/store/storetest"
+	"postern/internal/web"
 
 	"go.uber.org/goleak"
 )
@@ -92,7 +95,7 @@ func (fakeSandbox) Phone(string) []gateway.PhoneMessage { return nil }
 type server struct {
 	t       testing.TB
 	api     *api.API
-	handler http.Handler
+	handler *web.Door
 	db      *store.Store
 	dir     string // of the database
 	g       *gateway.Gateway
@@ -144,12 +147,22 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 		}
 		return nil
 	}})
-	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Sandbox: sandbox != nil})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s.handler = s.api.Handler()
+	s.open(web.Transport{}, sandbox != nil)
 	return s
+}
+
+// open makes the API and the front door before it.
+func (s *server) open(transport web.Transport, sandbox bool) {
+	s.t.Helper()
+	log := slog.New(slog.NewJSONHandler(s.log, nil))
+	var err error
+	if s.api, err = api.New(api.Options{Gateway: s.g, Log: log, BaseURL: baseURL, Sandbox: sandbox}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.handler, err = web.New(web.Options{Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(), Announce: s.api.TellRate})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // tenant is a workspace with a key.
@@ -161,7 +174,7 @@ type tenant struct {
 
 func (s *server) tenant(plan string) *tenant {
 	s.t.Helper()
-	ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), "test", plan)
+	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: "test", Plan: plan})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -174,7 +187,7 @@ func (s *server) tenant(plan string) *tenant {
 func (t *tenant) newKey(k gateway.NewKey) string {
 	t.t.Helper()
 	k.Name = "test"
-	_, secret, err := t.g.Keys.Create(t.t.Context(), gateway.Operator(), t.ws, k)
+	_, secret, err := t.g.Keys.Create(t.t.Context(), access.Operator(), t.ws, k)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -209,7 +222,7 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	}
 }
 
-func (t *tenant) caller() gateway.Caller {
+func (t *tenant) caller() access.Caller {
 	t.t.Helper()
 	c, err := t.g.Keys.Authenticate(t.t.Context(), "Bearer "+t.key)
 	if err != nil {
@@ -226,7 +239,7 @@ func (t *tenant) link(d postern.Device) {
 		t.t.Fatal(err)
 	}
 	row := t.openLink(d.ID)
-	if err := t.g.Links.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := t.g.Sessions.Linked(ctx, d, row, "15550001111:1@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -238,7 +251,7 @@ func (t *tenant) openLink(id postern.DeviceID) store.LinkRow {
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	row, ok, err := t.g.Links.OpenOf(t.t.Context(), d)
+	row, ok, err := t.g.Sessions.OpenLink(t.t.Context(), d)
 	if err != nil || !ok {
 		t.t.Fatalf("open link of %s: %v %v", id, ok, err)
 	}
@@ -300,7 +313,7 @@ func (s *server) send(req *http.Request) *answerT {
 	return a
 }
 
-type problem struct {
+type refusal struct {
 	Type      string          `json:"type"`
 	Title     string          `json:"title"`
 	Detail    string          `json:"detail"`
@@ -312,22 +325,22 @@ type problem struct {
 
 // want checks the status and, of a problem, all members that follow from its
 // reason.
-func (a *answerT) want(status int, reason postern.Reason) problem {
+func (a *answerT) want(status int, reason postern.Reason) refusal {
 	a.t.Helper()
 	if a.Code != status {
 		a.t.Fatalf("%s: got %d, want %d %s\n%s", a.what, a.Code, status, reason, a.Body)
 	}
 	if reason == "" {
-		return problem{}
+		return refusal{}
 	}
-	var p problem
+	var p refusal
 	if err := json.Unmarshal(a.Body.Bytes(), &p); err != nil {
 		a.t.Fatalf("%s: %v in %s", a.what, err, a.Body)
 	}
-	wantStatus, code, ok := api.StatusOf(reason)
-	if !ok || wantStatus != status || p.Status != status || p.Code != code || p.Type != baseURL+"/problems/"+string(reason) ||
+	k := problem.Of(reason)
+	if k.Status != status || p.Status != status || p.Code != k.Code || p.Type != baseURL+"/problems/"+string(reason) ||
 		p.Title == "" || p.Detail == "" || p.RequestID != a.Header().Get("Request-Id") || a.Header().Get("Content-Type") != "application/problem+json" {
-		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, wantStatus, code, a.Body, a.Header().Get("Content-Type"))
+		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, k.Status, k.Code, a.Body, a.Header().Get("Content-Type"))
 	}
 	return p
 }

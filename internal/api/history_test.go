@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 
@@ -222,7 +222,7 @@ type mix struct{ sends, refunds, readings, left int }
 func (s *spender) round(m mix) {
 	s.t.Helper()
 	q := quota{len(s.sent) + m.left, len(s.sent)}
-	if _, err := s.g.Operators.ChangeLimits(s.t.Context(), gateway.Operator(), s.ws, postern.Limits{Messages: &q.limit}); err != nil {
+	if _, err := s.g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws, postern.Limits{Messages: &q.limit}); err != nil {
 		s.t.Fatal(err)
 	}
 	h := s.play(m)

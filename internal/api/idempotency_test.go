@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -102,7 +103,7 @@ func TestManyPostsWithOneKeyMakeOneMessage(t *testing.T) {
 		a.want(http.StatusAccepted, "")
 		ids[a.member("id")] = true
 	}
-	rows, err := s.g.Messages.List(t.Context(), mine.caller(), gateway.MessageQuery{Page: gateway.Page{Limit: 200}})
+	rows, err := s.g.Messages.List(t.Context(), mine.caller(), gateway.MessageQuery{Page: paging.Page{Limit: 200}})
 	if err != nil || len(rows.Data) != 1 || len(ids) != 1 || fresh != 1 {
 		t.Errorf("100 posts made %d messages with %d ids, %d answers were first; %v", len(rows.Data), len(ids), fresh, err)
 	}
@@ -131,7 +132,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	if a.Header().Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a quoted and a bare key differ: %d %s", a.Code, a.Body)
 	}
-	list, err := s.g.Devices.List(t.Context(), mine.caller(), gateway.Page{})
+	list, err := s.g.Devices.List(t.Context(), mine.caller(), paging.Page{})
 	if err != nil || len(list.Data) != 5 {
 		t.Errorf("%d devices, want 5: %v", len(list.Data), err)
 	}

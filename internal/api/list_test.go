@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 )
@@ -136,7 +137,7 @@ func TestQuota(t *testing.T) {
 	}
 	// What is wrong with a request is told before the quota.
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"x","body":"x"}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
-	if err := s.g.Operators.SetPlan(t.Context(), gateway.Operator(), mine.ws, "growth"); err != nil {
+	if err := s.g.Workspaces.SetPlan(t.Context(), access.Operator(), mine.ws, "growth"); err != nil {
 		t.Fatal(err)
 	}
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key", "k").want(http.StatusAccepted, "")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 )
@@ -99,7 +100,7 @@ func TestStreamOfCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mine.g.Links.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := mine.g.Sessions.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []*follower{f, late} {
@@ -150,7 +151,7 @@ func TestStreamEnds(t *testing.T) {
 		srv, mine, id := serveTest(t)
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		f := follow(t, other, srv, id)
-		if err := mine.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, other.caller().Key.ID); err != nil {
+		if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID); err != nil {
 			t.Fatal(err)
 		}
 		f.wantsEnd()

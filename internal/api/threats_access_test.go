@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/api"
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
 // everything is what a tenant can see of itself.
@@ -293,7 +294,7 @@ func TestT4RevokedKeysEndAtOnce(t *testing.T) {
 		other := mine.with(mine.newKey(gateway.NewKey{}))
 		id := other.caller().Key.ID
 		other.do("GET", "/v1/usage", "").want(http.StatusOK, "")
-		if err := s.g.Keys.Revoke(t.Context(), gateway.Operator(), mine.ws, id); err != nil {
+		if err := s.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, id); err != nil {
 			t.Fatal(err)
 		}
 		other.do("GET", "/v1/usage", "").want(http.StatusUnauthorized, postern.Unauthorized)
@@ -365,7 +366,7 @@ func TestT6PlainTextIsRefused(t *testing.T) {
 			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
 			req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"}}
 			req.RemoteAddr = "203.0.113.5:1"
-			a := s.behind(api.Transport{}).send(req)
+			a := s.behind(web.Transport{}).send(req)
 			a.what = id
 			if a.want(http.StatusForbidden, postern.InsecureTransport); a.Header().Get("Location") != "" {
 				t.Errorf("%s redirects", id)

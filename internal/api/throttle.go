@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"sync"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
@@ -67,7 +68,7 @@ func (t *throttle) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
 // take counts a request, writes the headers that tell the rate, and refuses
 // what is too much. The key comes first: a key that is refused costs its
 // workspace nothing.
-func (t *throttle) take(ctx context.Context, c gateway.Caller, h http.Header) error {
+func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) error {
 	perMinute := c.Plan.RequestsPerMinute
 	limiter, err := t.rate(perMinute)
 	if err != nil {
@@ -104,7 +105,7 @@ const (
 func tellRate(h http.Header, policy string, perMinute int, state throttled.RateLimitResult) {
 	wait := 0 // all is left
 	if state.ResetAfter > 0 {
-		wait = seconds(state.ResetAfter)
+		wait = problem.Seconds(state.ResetAfter)
 	}
 	h.Set("RateLimit-Policy", `"`+policy+`";q=`+strconv.Itoa(perMinute)+`;w=60`)
 	h.Set("RateLimit", `"`+policy+`";r=`+strconv.Itoa(state.Remaining)+`;t=`+strconv.Itoa(wait))

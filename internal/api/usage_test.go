@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -57,14 +58,14 @@ func TestUsage(t *testing.T) {
 	ofB := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{b}}))
 	want(ofB, 1, 30_000, 1, 5)
 	n := func(i int) *int { return &i }
-	if _, err := mine.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), mine.ws, postern.Limits{Messages: n(2), Devices: n(2)}); err != nil {
+	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, postern.Limits{Messages: n(2), Devices: n(2)}); err != nil {
 		t.Fatal(err)
 	}
 	want(mine, 2, 2, 2, 2)
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+string(a)+`","to":"+15551234567","body":"x"}`).want(http.StatusForbidden, postern.QuotaExhausted)
 	third := mine.device("third", postern.Unlinked)
 	mine.do("POST", "/v1/devices/"+string(third)+"/link", "").want(http.StatusForbidden, postern.DeviceLimit)
-	if _, err := mine.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), mine.ws, postern.Limits{Messages: n(3), Devices: n(3)}); err != nil {
+	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, postern.Limits{Messages: n(3), Devices: n(3)}); err != nil {
 		t.Fatal(err)
 	}
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+string(a)+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted, "")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -125,7 +126,7 @@ func actorsAt(owner, stranger *tenant, id string, want statuses) []actor {
 	limited := owner.newKey(gateway.NewKey{Devices: []postern.DeviceID{owner.device("another", postern.Unlinked)}})
 	caller, err := owner.g.Keys.Authenticate(owner.t.Context(), "Bearer "+revoked)
 	if err == nil {
-		err = owner.g.Keys.Revoke(owner.t.Context(), gateway.Operator(), owner.ws, caller.Key.ID)
+		err = owner.g.Keys.Revoke(owner.t.Context(), access.Operator(), owner.ws, caller.Key.ID)
 	}
 	if err != nil {
 		owner.t.Fatal(err)

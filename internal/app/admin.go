@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"os"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -42,64 +45,64 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 
 // adminHandler serves the commands. The base is where browsers reach the server,
 // "" when none runs.
-func adminHandler(g *gateway.Gateway, base string) http.Handler {
+func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handler {
 	mux := http.NewServeMux()
-	userCommands(mux, g, base)
+	userCommands(mux, p, base)
 	mux.HandleFunc("POST /workspaces", admin(func(r *http.Request, in newWorkspace) (any, error) {
-		return g.Operators.CreateWorkspace(r.Context(), in.Name, in.Plan)
+		return g.Workspaces.Create(r.Context(), access.Operator(), gateway.NewWorkspace{Name: in.Name, Plan: in.Plan})
 	}))
 	mux.HandleFunc("GET /workspaces", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Operators.Workspaces(r.Context())
+		return g.Workspaces.List(r.Context(), access.Operator())
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/plan", admin(func(r *http.Request, in newPlan) (any, error) {
-		return none{}, g.Operators.SetPlan(r.Context(), gateway.Operator(), workspaceOf(r), in.Plan)
+		return none{}, g.Workspaces.SetPlan(r.Context(), access.Operator(), workspaceOf(r), in.Plan)
 	}))
 	mux.HandleFunc("PUT /workspaces/{ws}/limits", admin(func(r *http.Request, in postern.Limits) (any, error) {
-		return g.Operators.ChangeLimits(r.Context(), gateway.Operator(), workspaceOf(r), in)
+		return g.Workspaces.ChangeLimits(r.Context(), access.Operator(), workspaceOf(r), in)
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(func(r *http.Request, in gateway.Rotation) (any, error) {
-		key, secret, err := g.Keys.Rotate(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
+		key, secret, err := g.Keys.Rotate(r.Context(), access.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
-		key, secret, err := g.Keys.Create(r.Context(), gateway.Operator(), workspaceOf(r), in)
+		key, secret, err := g.Keys.Create(r.Context(), access.Operator(), workspaceOf(r), in)
 		return NewKey{Key: key, Secret: secret}, err
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/keys", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Keys.ListForOperator(r.Context(), workspaceOf(r))
+		return g.Keys.ListForOperator(r.Context(), access.Operator(), workspaceOf(r))
 	}))
 	mux.HandleFunc("DELETE /workspaces/{ws}/keys/{key}", admin(func(r *http.Request, _ none) (any, error) {
-		return none{}, g.Keys.Revoke(r.Context(), gateway.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
+		return none{}, g.Keys.Revoke(r.Context(), access.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Devices.ListForOperator(r.Context(), workspaceOf(r))
+		return g.Devices.ListForOperator(r.Context(), access.Operator(), workspaceOf(r))
 	}))
-	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, func(r *http.Request, c gateway.Caller, in newDevice) (any, error) {
+	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, func(r *http.Request, c access.Caller, in newDevice) (any, error) {
 		made, err := g.Devices.Create(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
 		return made.Value, err
 	})))
-	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
+	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, func(r *http.Request, c access.Caller, _ none) (any, error) {
 		return g.Devices.Get(r.Context(), c, deviceOf(r))
 	})))
-	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, in gateway.NewLink) (any, error) {
+	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c access.Caller, in gateway.NewLink) (any, error) {
 		made, err := g.Links.Open(r.Context(), c, deviceOf(r), in, nil)
 		return made.Value, err
 	})))
-	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
+	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c access.Caller, _ none) (any, error) {
 		return g.Links.Get(r.Context(), c, deviceOf(r))
 	})))
-	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c gateway.Caller, in gateway.NewEndpoint) (any, error) {
+	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c access.Caller, in gateway.NewEndpoint) (any, error) {
 		made, err := g.Webhooks.Create(r.Context(), c, in, nil)
 		return made.Value, err
 	})))
-	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c gateway.Caller, _ none) (any, error) {
-		list, err := g.Webhooks.List(r.Context(), c, gateway.Page{Limit: maxEndpointsShown})
+	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c access.Caller, _ none) (any, error) {
+		list, err := g.Webhooks.List(r.Context(), c, paging.Page{Limit: maxEndpointsShown})
 		return list.Data, err
 	})))
 	return mux
 }
 
-func userCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
+func userCommands(mux *http.ServeMux, p *people.People, base string) {
 	answer := func(u postern.User, token string, err error) (any, error) {
 		made := NewUser{ID: u.ID, Email: u.Email}
 		if token != "" {
@@ -107,24 +110,24 @@ func userCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
 		}
 		return made, err
 	}
-	mux.HandleFunc("POST /workspaces/{ws}/users", admin(func(r *http.Request, in gateway.NewUser) (any, error) {
-		return answer(g.Users.Create(r.Context(), workspaceOf(r), in))
+	mux.HandleFunc("POST /workspaces/{ws}/users", admin(func(r *http.Request, in people.NewUser) (any, error) {
+		return answer(p.Users.Create(r.Context(), access.Operator(), workspaceOf(r), in))
 	}))
 	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
-		return g.Members.List(r.Context(), gateway.Operator(), workspaceOf(r))
+		return p.Members.List(r.Context(), access.Operator(), workspaceOf(r))
 	}))
-	mux.HandleFunc("PUT /users/operator", admin(func(r *http.Request, in gateway.OperatorChange) (any, error) {
-		return g.Operators.Set(r.Context(), in)
+	mux.HandleFunc("PUT /users/operator", admin(func(r *http.Request, in people.OperatorChange) (any, error) {
+		return p.Operators.Set(r.Context(), access.Operator(), in)
 	}))
-	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in gateway.Reset) (any, error) {
-		return answer(g.PasswordLinks.Reset(r.Context(), gateway.Operator(), in))
+	mux.HandleFunc("POST /users/reset-password", admin(func(r *http.Request, in people.Reset) (any, error) {
+		return answer(p.PasswordLinks.Reset(r.Context(), access.Operator(), in))
 	}))
 }
 
 // operator acts in the workspace of the path with every right.
-func operator[In any](g *gateway.Gateway, do func(*http.Request, gateway.Caller, In) (any, error)) func(*http.Request, In) (any, error) {
+func operator[In any](g *gateway.Gateway, do func(*http.Request, access.Caller, In) (any, error)) func(*http.Request, In) (any, error) {
 	return func(r *http.Request, in In) (any, error) {
-		c, err := g.Operator(r.Context(), workspaceOf(r))
+		c, err := g.Workspaces.Caller(r.Context(), access.Operator(), workspaceOf(r))
 		if err != nil {
 			return nil, err
 		}

@@ -14,8 +14,10 @@ import (
 	"postern/internal/config"
 	"postern/internal/egress"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/web"
 )
 
 // Commands is the operator's side: it talks to the server that holds the data
@@ -60,7 +62,8 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 	// The server that delivers checks the URL against its own settings again.
 	client := egress.NewClient(egress.Options{})
 	g := gateway.New(gateway.Options{DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy})
-	srv := &http.Server{Handler: adminHandler(g, ""), ReadHeaderTimeout: readHeaderTimeout}
+	p := people.New(people.Options{DB: core.db, Box: core.box})
+	srv := web.NewServer(context.WithoutCancel(ctx), adminHandler(g, p, ""), slog.New(slog.DiscardHandler))
 	go srv.Serve(l) //nolint:errcheck // it ends with stop
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }
@@ -120,7 +123,7 @@ func (c *Commands) RevokeKey(ctx context.Context, ws, id string) error {
 }
 
 // CreateUser adds a user to a workspace.
-func (c *Commands) CreateUser(ctx context.Context, ws string, in gateway.NewUser) (u NewUser, err error) {
+func (c *Commands) CreateUser(ctx context.Context, ws string, in people.NewUser) (u NewUser, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/users", in, &u)
 	return u, err
 }
@@ -132,13 +135,13 @@ func (c *Commands) Members(ctx context.Context, ws string) (list []postern.Membe
 }
 
 // ResetPassword makes a link by which a user chooses a new password.
-func (c *Commands) ResetPassword(ctx context.Context, in gateway.Reset) (u NewUser, err error) {
+func (c *Commands) ResetPassword(ctx context.Context, in people.Reset) (u NewUser, err error) {
 	err = c.call(ctx, http.MethodPost, "/users/reset-password", in, &u)
 	return u, err
 }
 
 // SetOperator makes a user an operator, or takes that back.
-func (c *Commands) SetOperator(ctx context.Context, in gateway.OperatorChange) (u postern.User, err error) {
+func (c *Commands) SetOperator(ctx context.Context, in people.OperatorChange) (u postern.User, err error) {
 	err = c.call(ctx, http.MethodPut, "/users/operator", in, &u)
 	return u, err
 }

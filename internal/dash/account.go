@@ -16,7 +16,7 @@ func (d *dash) account(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
-	list, err := d.g.SignIns.List(r.Context(), v.user())
+	list, err := d.p.SignIns.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -31,11 +31,11 @@ func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, stat
 			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen, Current: s.TokenHash == mine,
 		})
 	}
-	factors, err := d.g.SecondFactors.List(r.Context(), v.user())
+	factors, err := d.p.SecondFactors.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
-	identities, err := d.g.Identities.List(r.Context(), v.user())
+	identities, err := d.p.Identities.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -90,26 +90,25 @@ func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) e
 // newPassword takes the present password, or that a person who has none has just
 // signed in again.
 func (d *dash) newPassword(r *http.Request, v visit) (postern.User, error) {
-	has, err := d.g.Users.HasPassword(r.Context(), v.user())
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil {
 		return postern.User{}, err
 	}
 	if !has && v.caller.Sure {
-		return d.g.Users.ChoosePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
+		return d.p.Users.ChoosePassword(r.Context(), v.self, r.PostFormValue("password"))
 	}
-	return d.g.Users.ChangePassword(r.Context(), v.actor.Address, v.user(), r.PostFormValue("current"), r.PostFormValue("password"))
+	return d.p.Users.ChangePassword(r.Context(), v.self, r.PostFormValue("current"), r.PostFormValue("password"))
 }
 
 func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {
-	but := ""
-	if r.PostFormValue("end") == "others" {
-		but = d.tokenHash(r)
-	}
-	if err := d.g.SignIns.EndAll(r.Context(), v.actor.Address, v.user(), but); err != nil {
-		return err
-	}
-	if but == "" {
+	if r.PostFormValue("end") != "others" {
+		if err := d.p.SignIns.EndAll(r.Context(), v.self); err != nil {
+			return err
+		}
 		return d.signOut(w, r)
+	}
+	if err := d.p.SignIns.EndOthers(r.Context(), v.self); err != nil {
+		return err
 	}
 	return d.done(w, r, "All other browsers are signed out.", "/account")
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -15,7 +16,7 @@ func userIn(r *http.Request) postern.UserID { return postern.UserID(r.PathValue(
 // accounts lists the users of the server.
 func (d *dash) accounts(w http.ResponseWriter, r *http.Request, v visit) error {
 	search := r.FormValue("q")
-	list, err := d.g.Operators.Users(r.Context(), v.actor, search, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.p.Operators.Users(r.Context(), v.actor, search, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (d *dash) accounts(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.show(w, r, http.StatusOK, page.Accounts(d.frame(r, v, "Users", "/operator"), view))
 }
 
-func belongsWords(u gateway.Person) string {
+func belongsWords(u people.Person) string {
 	words := strings.Join(u.Names, ", ")
 	switch more := u.Workspaces - len(u.Names); {
 	case u.Workspaces == 0:
@@ -47,24 +48,17 @@ func (d *dash) askPasswordLink(w http.ResponseWriter, r *http.Request, v visit) 
 }
 
 func (d *dash) showPasswordLink(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
-	email, err := d.g.Users.Email(r.Context(), userIn(r))
-	if err == nil && email == "" {
-		err = postern.Errorf(postern.NotFound, "there is no such user")
-	}
+	u, factors, err := d.p.Operators.User(r.Context(), v.actor, userIn(r))
 	if err != nil {
 		return err
 	}
-	factors, err := d.g.SecondFactors.List(r.Context(), userIn(r))
-	if err != nil {
-		return err
-	}
-	view := page.NewPasswordView{ID: string(userIn(r)), Email: email, Second: factors.Any(), Password: page.Field{Error: wrong}}
+	view := page.NewPasswordView{ID: string(userIn(r)), Email: u.Email, Second: factors.Any(), Password: page.Field{Error: wrong}}
 	return d.show(w, r, status, page.NewPassword(d.frame(r, v, "A new password", "/operator"), view))
 }
 
 // passwordLink makes a link for somebody's new password, and shows it once.
 func (d *dash) passwordLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, token, err := d.g.PasswordLinks.ResetByPassword(r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"))
+	u, token, err := d.p.PasswordLinks.ResetByPassword(r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.showPasswordLink(w, r, v, http.StatusUnprocessableEntity, wrong["password"])
 	}

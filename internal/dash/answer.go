@@ -10,17 +10,20 @@ import (
 	"strconv"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/a-h/templ"
 )
 
 // visit is a request of a member for a page of a workspace.
 type visit struct {
-	caller gateway.Caller
-	actor  gateway.Actor
+	caller access.Caller
+	actor  access.Actor
+	self   access.Self
 	list   []postern.Member // the first workspaces of the user
 }
 
@@ -56,7 +59,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		switch {
 		case errors.Is(err, errNoWorkspace):
 			return d.sendAway(w, r, user)
-		case errors.Is(err, gateway.ErrUnknownPlan):
+		case errors.Is(err, people.ErrUnknownPlan):
 			return d.showStopped(w, r, v)
 		}
 		if err == nil {
@@ -77,7 +80,7 @@ var errNoWorkspace = errors.New("the user belongs to no workspace")
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
 // need none: they are led to their pages.
 func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-	switch _, err := d.g.Operators.Actor(r.Context(), user, d.address(r)); {
+	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
 	case postern.ReasonOf(err) != postern.NotFound:
@@ -100,20 +103,25 @@ func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) er
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
 func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
-	if v.list, err = d.g.Members.Memberships(r.Context(), user); err != nil {
+	v.self = d.self(r, user)
+	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
 		return v, err
 	}
 	if len(v.list) == 0 {
 		return v, errNoWorkspace
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
-	v.caller, err = d.g.Members.Caller(r.Context(), user, chosen)
+	v.caller, err = d.p.Members.Caller(r.Context(), v.self, chosen)
 	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
-		v.caller, err = d.g.Members.Caller(r.Context(), user, v.list[0].WorkspaceID)
+		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
-	v.caller.Address, v.caller.Sure = d.address(r), d.isSure(r)
-	v.actor = gateway.Actor{Member: v.caller.Member, Address: v.caller.Address}
+	v.actor = v.caller.Actor()
 	return v, err
+}
+
+// self is the person who is signed in, in this browser.
+func (d *dash) self(r *http.Request, user postern.UserID) access.Self {
+	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
 // toSignIn sends a browser to the sign-in, and from there back.
@@ -146,7 +154,7 @@ func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame
 	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
 		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
-	f.More = len(v.list) == gateway.MenuSize
+	f.More = len(v.list) == people.MenuSize
 	for _, m := range v.list {
 		f.Workspaces = append(f.Workspaces, page.Workspace{ID: string(m.WorkspaceID), Name: m.Workspace})
 	}
@@ -189,7 +197,8 @@ func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) e
 func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something failed here", Text: "It is written in the server's log. Try again in a moment."}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
-		v.Status, v.Title = problemOf(e.Reason)
+		k := problem.Of(e.Reason)
+		v.Status, v.Title = k.Status, k.Page
 		v.Text = word(e.Error()) + "."
 		if e.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
@@ -200,26 +209,6 @@ func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err := d.show(w, r, v.Status, page.Problem(v)); err != nil {
 		http.Error(w, v.Title, v.Status)
 	}
-}
-
-func problemOf(reason postern.Reason) (status int, title string) {
-	kinds := map[postern.Reason]struct {
-		status int
-		title  string
-	}{
-		postern.NotFound:           {http.StatusNotFound, "Not found"},
-		postern.MissingScope:       {http.StatusForbidden, "Not allowed"},
-		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
-		postern.RateLimited:        {http.StatusTooManyRequests, "Too many requests"},
-		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
-		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
-		postern.SandboxOff:         {http.StatusNotFound, "Not found"},
-	}
-	k, ok := kinds[reason]
-	if !ok {
-		return http.StatusUnprocessableEntity, "That cannot be done"
-	}
-	return k.status, k.title
 }
 
 // faults are what is wrong with the fields of a form; ok is false when the error

@@ -8,20 +8,21 @@ import (
 	"strings"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 )
 
 // audit shows what was done; an unknown kind asks for all.
 func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.AuditView{Who: page.Field{Value: r.FormValue("who")}}
-	for _, kind := range gateway.ActKinds() {
+	for _, kind := range people.ActKinds() {
 		view.Kinds = append(view.Kinds, page.Choice{Value: kind, Label: kindWords(kind)})
 	}
-	if kind := r.FormValue("kind"); slices.Contains(gateway.ActKinds(), kind) {
+	if kind := r.FormValue("kind"); slices.Contains(people.ActKinds(), kind) {
 		view.Kind = kind
 	}
-	q := gateway.ActQuery{Page: gateway.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
-	list, err := d.g.Audit.List(r.Context(), v.actor, v.workspace(), q)
+	q := people.ActQuery{Page: paging.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
+	list, err := d.p.Audit.List(r.Context(), v.actor, v.workspace(), q)
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (d *dash) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.show(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
 }
 
-func actOf(a gateway.Act) page.Act {
+func actOf(a people.Act) page.Act {
 	who := cmp.Or(a.Email, string(a.UserID), "The operator")
 	return page.Act{At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address}
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -15,7 +17,7 @@ import (
 // acts are what the log holds of a kind, the oldest first: what and to what.
 func (s *site) acts(kind string) (list []string) {
 	s.t.Helper()
-	found, err := s.g.Audit.List(s.t.Context(), gateway.Operator(), s.workspace(), gateway.ActQuery{Kind: kind})
+	found, err := s.p.Audit.List(s.t.Context(), access.Operator(), s.workspace(), people.ActQuery{Kind: kind})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -43,7 +45,7 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	for _, act := range []string{"/link", "/link/page"} {
 		c.post(path+act, nil)
 	}
-	c.want(c.post(path+"/link", nil), http.StatusUnprocessableEntity, "") // refused: no act
+	c.want(c.post(path+"/link", nil), http.StatusConflict, "") // refused: no act
 	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
 	s.link(path)
 	for _, act := range []string{"/pause", "/pause", "/resume", "/resume", "/unlink"} { // the second of each changes nothing
@@ -52,7 +54,7 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
 	s.recorded("device", "device.created Support", "device.link-opened Support", "device.link-shared Support", "device.link-canceled Support", "device.paused Support", "device.resumed Support", "device.unlinked Support", "device.deleted Support")
 
-	key, err := s.g.Operator(t.Context(), s.workspace())
+	key, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), s.workspace())
 	if err == nil {
 		_, err = s.g.Devices.Create(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
 	}
@@ -138,7 +140,7 @@ func TestKeysComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for range 51 {
-		if _, _, err := s.g.Keys.Create(t.Context(), gateway.Operator(), s.workspace(), gateway.NewKey{Name: "ci"}); err != nil {
+		if _, _, err := s.g.Keys.Create(t.Context(), access.Operator(), s.workspace(), gateway.NewKey{Name: "ci"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -31,7 +32,7 @@ func (d *dash) chats(w http.ResponseWriter, r *http.Request, v visit) error {
 // listChats adds the chats of the chosen device.
 func (d *dash) listChats(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), gateway.Page{Cursor: after})
+	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), paging.Page{Cursor: after})
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (d *dash) showChat(w http.ResponseWriter, r *http.Request, v visit, status 
 		return err
 	}
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{DeviceID: device, ChatID: chat, Page: gateway.Page{Cursor: after}})
+	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{DeviceID: device, ChatID: chat, Page: paging.Page{Cursor: after}})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/mail"
 	"postern/internal/oidc"
+	"postern/internal/people"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
@@ -29,6 +30,7 @@ const (
 // Options configure the dashboard.
 type Options struct {
 	Gateway *gateway.Gateway
+	People  *people.People
 	Log     *slog.Logger
 	BaseURL string                     // where callers reach the API
 	Secure  bool                       // browsers come by HTTPS
@@ -51,6 +53,7 @@ type Options struct {
 // dash is the dashboard.
 type dash struct {
 	g        *gateway.Gateway
+	p        *people.People
 	log      *slog.Logger
 	base     string
 	kept     gateway.Retention
@@ -69,7 +72,7 @@ type dash struct {
 // Handler serves every path of the dashboard, and a page that says so for those
 // that are none.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce)}
+	d := &dash{g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce)}
 	if d.saw == nil {
 		d.saw = func(context.Context, string, postern.Member) {}
 	}

@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -31,6 +33,7 @@ const (
 type site struct {
 	t   *testing.T
 	g   *gateway.Gateway
+	p   *people.People
 	db  *store.Store
 	url string
 
@@ -53,9 +56,12 @@ func newSiteWith(t *testing.T, set func(*Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, db: db, g: gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, PasswordMemory: 64})}
+	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
+	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
+		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
+	})}
 	opts := Options{
-		Gateway: s.g, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
+		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
 	}
 	set(&opts)
 	srv := httptest.NewServer(Handler(opts))
@@ -140,7 +146,7 @@ func (c *client) token() string {
 // setUp makes the first user in a browser.
 func (s *site) setUp() *client {
 	s.t.Helper()
-	token, err := s.g.Users.OpenSetUp(s.t.Context())
+	token, err := s.p.Users.OpenSetUp(s.t.Context(), access.Operator())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -278,7 +284,7 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 // device makes a device of another workspace, and gives the path of its page.
 func (s *site) device() string {
 	s.t.Helper()
-	ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), "other", "growth")
+	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -345,18 +351,18 @@ func TestPollsDoNotProlongASession(t *testing.T) {
 	sum := sha256.Sum256([]byte(c.token()))
 	hash := base64.RawURLEncoding.EncodeToString(sum[:])
 	ends := func() postern.Time {
-		in, ok, err := s.g.SignIns.Get(t.Context(), hash)
+		in, ok, err := s.p.SignIns.Get(t.Context(), hash)
 		if err != nil || !ok {
 			t.Fatalf("there is no session: %v", err)
 		}
 		return in.ExpiresAt
 	}
-	in, _, err := s.g.SignIns.Get(t.Context(), hash)
+	in, _, err := s.p.SignIns.Get(t.Context(), hash)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.ExpiresAt = in.ExpiresAt.Add(-time.Hour)
-	if err := s.g.SignIns.Update(t.Context(), in); err != nil {
+	if err := s.p.SignIns.Update(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")

@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -23,7 +24,7 @@ func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error
 		return err
 	}
 	view := page.DeliveriesView{ID: string(e.ID), URL: e.URL, Type: r.FormValue("type"), Types: append(eventPatterns()[1:], string(postern.WebhookTest))}
-	q := gateway.DeliveryQuery{Page: gateway.Page{Cursor: r.FormValue("after")}}
+	q := gateway.DeliveryQuery{Page: paging.Page{Cursor: r.FormValue("after")}}
 	switch s := postern.DeliveryStatus(r.FormValue("status")); s {
 	case postern.DeliveryPending, postern.DeliverySucceeded, postern.DeliveryExhausted: // an unknown one asks for all
 		q.Status, view.Status = string(s), string(s)

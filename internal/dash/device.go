@@ -6,8 +6,10 @@ import (
 	"net/url"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/qrcode"
 )
@@ -53,7 +55,7 @@ func (d *dash) showDevice(w http.ResponseWriter, r *http.Request, v visit, statu
 			return err
 		}
 	}
-	if view.Health, err = d.health(r, v, one.ID, gateway.Page{Limit: healthShown}); err != nil {
+	if view.Health, err = d.health(r, v, one.ID, paging.Page{Limit: healthShown}); err != nil {
 		return err
 	}
 	if view.Health.More != "" {
@@ -76,7 +78,7 @@ func timeOf(t postern.Time) time.Time {
 }
 
 // link is the newest attempt to link a phone, as long as it says something.
-func (d *dash) link(ctx context.Context, c gateway.Caller, one postern.Device) (v page.LinkView, err error) {
+func (d *dash) link(ctx context.Context, c access.Caller, one postern.Device) (v page.LinkView, err error) {
 	l, err := d.g.Links.Get(ctx, c, one.ID)
 	if postern.ReasonOf(err) == postern.NotFound || err == nil && isPast(l, one) {
 		return v, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -32,7 +32,7 @@ func (d *dash) enterRoutes() {
 
 // showSetUp is the form for the first user.
 func (d *dash) showSetUp(w http.ResponseWriter, r *http.Request) error {
-	if err := d.g.Users.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
+	if err := d.p.Users.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
 		return err
 	}
 	return d.show(w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}))
@@ -40,8 +40,8 @@ func (d *dash) showSetUp(w http.ResponseWriter, r *http.Request) error {
 
 // setUp makes the first user and signs the browser in.
 func (d *dash) setUp(w http.ResponseWriter, r *http.Request) error {
-	in := gateway.SetUp{Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password")}
-	u, err := d.g.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
+	in := people.SetUp{Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password")}
+	u, err := d.p.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
 	if wrong, ok := faults(err); ok {
 		return d.show(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
 			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "Something is missing.",
@@ -72,7 +72,7 @@ func (d *dash) showSignInAs(w http.ResponseWriter, r *http.Request, status int, 
 
 func (d *dash) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
-	u, err := d.g.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
+	u, err := d.p.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
 	if postern.ReasonOf(err) == postern.Unauthorized {
 		return d.showSignInAs(w, r, http.StatusUnauthorized, page.SignInView{Next: next, Email: email, Problem: "The e-mail address or the password is wrong."})
 	}

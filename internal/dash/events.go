@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -20,7 +21,7 @@ func (d *dash) eventRoutes() {
 
 // eventQuery is what the query of a page asks for.
 func eventQuery(r *http.Request) gateway.EventQuery {
-	q := gateway.EventQuery{DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")}}
+	q := gateway.EventQuery{DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")}}
 	if t := r.FormValue("type"); t != "" {
 		q.Types = []string{t}
 	}

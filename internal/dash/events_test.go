@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 )
 
@@ -139,7 +141,7 @@ func TestWhatAsksForNoEventsIsRefused(t *testing.T) {
 		}
 	}
 	next := link(t, c.get("/events"), newer)
-	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}

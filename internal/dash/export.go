@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -70,23 +71,20 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 
 // nextExport reads on, as long as the member may and the browser is signed in: a file
 // that is taken slowly keeps no rights.
-func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (gateway.List[postern.Message], error) {
-	_, signedIn, err := d.g.SignIns.Get(r.Context(), d.tokenHash(r))
+func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (paging.List[postern.Message], error) {
+	_, signedIn, err := d.p.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
 		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
 	}
 	if err != nil {
-		return gateway.List[postern.Message]{}, err
+		return paging.List[postern.Message]{}, err
 	}
-	caller, err := d.g.Members.Caller(r.Context(), v.user(), v.workspace())
-	if err == nil {
-		err = caller.Permit(postern.MessagesRead)
-	}
+	caller, err := d.p.Members.Caller(r.Context(), v.self, v.workspace())
 	if err == nil {
 		err = r.Context().Err()
 	}
 	if err != nil {
-		return gateway.List[postern.Message]{}, err
+		return paging.List[postern.Message]{}, err
 	}
 	return d.g.Messages.Search(r.Context(), caller, q)
 }

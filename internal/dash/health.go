@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -14,7 +15,7 @@ const healthShown = 5 // changes on the page of a device
 
 // health is the newest part of what became of a device; nothing for those who may
 // not read events.
-func (d *dash) health(r *http.Request, v visit, id postern.DeviceID, p gateway.Page) (h page.Health, err error) {
+func (d *dash) health(r *http.Request, v visit, id postern.DeviceID, p paging.Page) (h page.Health, err error) {
 	if !v.may(postern.DevicesRead, postern.EventsRead) {
 		return h, nil
 	}
@@ -59,7 +60,7 @@ func (d *dash) deviceHealth(w http.ResponseWriter, r *http.Request, v visit) err
 	if err != nil {
 		return err
 	}
-	h, err := d.health(r, v, one.ID, gateway.Page{Cursor: r.FormValue("after")})
+	h, err := d.health(r, v, one.ID, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,9 @@ func (s *site) code(path string) {
 	if err != nil || !ok {
 		s.t.Fatal(ok, err)
 	}
-	changes := s.g.Links.Watch(id)
+	changes := s.g.Sessions.WatchLink(id)
 	defer changes.Close()
-	s.g.Links.ShowCode(l, "2@code,of,the,attempt", postern.TimeOf(time.Now().Add(time.Minute)))
+	s.g.Sessions.ShowCode(l, "2@code,of,the,attempt", postern.TimeOf(time.Now().Add(time.Minute)))
 	<-changes.C()
 }
 

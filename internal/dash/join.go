@@ -4,20 +4,20 @@ import (
 	"net/http"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
 // showJoin shows what a link at /join opens.
 func (d *dash) showJoin(w http.ResponseWriter, r *http.Request) error {
-	l, err := d.g.Invitations.Get(r.Context(), r.PathValue("token"))
+	l, err := d.p.Invitations.Get(r.Context(), r.PathValue("token"))
 	if err != nil {
 		return err
 	}
 	return d.showJoinAs(w, r, l)
 }
 
-func (d *dash) showJoinAs(w http.ResponseWriter, r *http.Request, l gateway.JoinLink) error {
+func (d *dash) showJoinAs(w http.ResponseWriter, r *http.Request, l people.JoinLink) error {
 	present, err := d.present(r)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (d *dash) showJoinAs(w http.ResponseWriter, r *http.Request, l gateway.Join
 	return d.show(w, r, status, page.Join(view))
 }
 
-func (d *dash) joinView(r *http.Request, l gateway.JoinLink) page.JoinView {
+func (d *dash) joinView(r *http.Request, l people.JoinLink) page.JoinView {
 	v := page.JoinView{
 		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email, PasswordHint: passwordHint,
 	}
@@ -52,14 +52,14 @@ func (d *dash) present(r *http.Request) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	return d.g.Users.Email(r.Context(), id)
+	return d.p.Users.Email(r.Context(), d.self(r, id))
 }
 
 // join uses a link: by the account that is signed in, or with a password for the
 // link's address. Of the form only the password counts; the rest is the link's.
 func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	token := r.PathValue("token")
-	l, err := d.g.Invitations.Get(r.Context(), token)
+	l, err := d.p.Invitations.Get(r.Context(), token)
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (d *dash) join(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !l.ChoosesPassword() {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
-		ws, err := d.g.Invitations.JoinAs(r.Context(), token, d.address(r), user)
+		ws, err := d.p.Invitations.JoinAs(r.Context(), d.self(r, user), token)
 		if err != nil {
 			return err
 		}
 		return d.joined(w, r, ws)
 	}
-	u, ws, err := d.g.Invitations.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
+	u, ws, err := d.p.Invitations.Join(r.Context(), token, d.address(r), r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		view := d.joinView(r, l)
 		view.Step, view.Password = "password", page.Field{Error: wrong["password"]}

@@ -8,11 +8,12 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
 func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Keys.List(r.Context(), v.actor, v.workspace(), gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Keys.List(r.Context(), v.actor, v.workspace(), paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (d *dash) mailInvitation(r *http.Request, v visit, i postern.Invitation, to
 	}
 	d.log.WarnContext(ctx, "an invitation was not mailed", "error", err)
 	// It may be revoked already, by a newer one or with its inviter.
-	if err := d.g.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil && postern.ReasonOf(err) != postern.NotFound {
+	if err := d.p.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil && postern.ReasonOf(err) != postern.NotFound {
 		return err
 	}
 	if refused, ok := errors.AsType[*mail.RefusedError](err); ok {
@@ -47,7 +47,7 @@ func (d *dash) showForgotten(w http.ResponseWriter, r *http.Request) error {
 // says, and when, is the same if none has.
 func (d *dash) forgotten(w http.ResponseWriter, r *http.Request) error {
 	entered := r.PostFormValue("email")
-	email, err := d.g.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
+	email, err := d.p.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
 	if wrong, ok := faults(err); ok {
 		return d.show(w, r, http.StatusUnprocessableEntity, page.Forgotten(page.ForgottenView{Email: page.Field{Value: entered, Error: wrong["email"]}}))
 	}
@@ -79,7 +79,7 @@ func (d *dash) mailLater(r *http.Request, email string) {
 }
 
 func (d *dash) mailPassword(ctx context.Context, address, email string) error {
-	token, err := d.g.PasswordLinks.ByMail(ctx, address, email)
+	token, err := d.p.PasswordLinks.ByMail(ctx, address, email)
 	if err != nil || token == "" {
 		return err
 	}

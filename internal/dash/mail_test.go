@@ -12,9 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
 	"postern/internal/mail"
 	"postern/internal/mail/mailtest"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
 )
@@ -209,7 +210,7 @@ func TestT16SlowMailServerTellsNobodyWhoHasAnAccount(t *testing.T) {
 	}
 	for i := range mailsAtOnce {
 		one := fmt.Sprintf("known%d@example.com", i)
-		if _, _, err := s.g.Users.Create(t.Context(), ws, gateway.NewUser{Email: one, Role: postern.Viewer}); err != nil {
+		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws, people.NewUser{Email: one, Role: postern.Viewer}); err != nil {
 			t.Fatal(err)
 		}
 		asks(one)
@@ -229,11 +230,11 @@ func TestInvitationThatCannotBeMailedLeavesANewerOne(t *testing.T) {
 	answers := make(chan answer, 1)
 	go func() { answers <- ada.post("/people/invitations", invitation(guest)) }()
 	c := <-came
-	owner, err := s.g.Members.Caller(t.Context(), s.member(email), s.workspace())
+	owner, err := s.p.Members.Caller(t.Context(), access.Self{ID: s.member(email)}, s.workspace())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.g.Invitations.Create(t.Context(), gateway.Actor{Member: owner.Member}, s.workspace(), gateway.NewInvitation{Email: guest, Role: postern.Admin}); err != nil {
+	if _, _, err := s.p.Invitations.Create(t.Context(), access.Actor{Member: owner.Member}, s.workspace(), people.NewInvitation{Email: guest, Role: postern.Admin}); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()

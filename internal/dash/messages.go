@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -95,7 +96,7 @@ func (d *dash) showMessages(w http.ResponseWriter, r *http.Request, v visit, q g
 
 // search reads what is looked for; an unknown state or direction asks for all.
 func search(r *http.Request) (q gateway.MessageSearch, err error) {
-	q = gateway.MessageSearch{DeviceID: postern.DeviceID(r.FormValue("device")), Page: gateway.Page{Cursor: r.FormValue("after")}}
+	q = gateway.MessageSearch{DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")}}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
 	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Failed, postern.Expired, postern.Received:
 		q.Status = string(s)
@@ -135,7 +136,7 @@ func (d *dash) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]s
 	if !v.may(postern.DevicesRead) {
 		return names, nil
 	}
-	list, err := d.g.Devices.List(ctx, v.caller, gateway.Page{Limit: devicesShown})
+	list, err := d.g.Devices.List(ctx, v.caller, paging.Page{Limit: devicesShown})
 	for _, one := range list.Data {
 		names[one.ID] = one.Name
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -129,7 +131,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 		}
 	}
 	c.says("/messages?status=nothing&direction=up", "the inbound one") // asks for all
-	if p := c.get("/messages?after=x"); p.status != http.StatusUnprocessableEntity {
+	if p := c.get("/messages?after=x"); p.status != http.StatusBadRequest {
 		t.Errorf("a cursor that is none is answered %d", p.status)
 	}
 }
@@ -234,7 +236,7 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d messages, %v", len(list), err)
 	}
-	owner, err := s.g.Operator(t.Context(), d.WorkspaceID)
+	owner, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), d.WorkspaceID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +341,7 @@ func TestMessagesOfOthersAreNotThere(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	mine := s.connected(s.workspace(), "Support")
-	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +451,7 @@ func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	for name, end := range map[string]func(*site){
 		"left the workspace": func(s *site) { s.as("") },
 		"signed out everywhere": func(s *site) {
-			if err := s.g.SignIns.EndAll(s.t.Context(), "", s.member(email), ""); err != nil {
+			if err := s.p.SignIns.EndAll(s.t.Context(), access.Self{ID: s.member(email)}); err != nil {
 				s.t.Fatal(err)
 			}
 		},

@@ -8,6 +8,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -37,12 +38,12 @@ func (d *dash) operatorRoutes() {
 // there is no such page.
 func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-		actor, err := d.g.Operators.Actor(r.Context(), user, d.address(r))
+		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
 		if err != nil {
 			return err
 		}
 		v, err := d.visit(r, user)
-		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, gateway.ErrUnknownPlan) {
+		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, people.ErrUnknownPlan) {
 			return err
 		}
 		v.actor, v.caller.Member.UserID, v.caller.Member.Email, v.caller.Member.Operator = actor, user, actor.Member.Email, true
@@ -53,7 +54,7 @@ func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Re
 
 // system is how the whole server is doing.
 func (d *dash) system(w http.ResponseWriter, r *http.Request, v visit) error {
-	s, err := d.g.Operators.System(r.Context(), v.actor)
+	s, err := d.g.Statistics.System(r.Context(), v.actor)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -37,7 +39,7 @@ func (s *site) operatorPages() (list [][2]string) {
 // operates makes the first user an operator, or takes that back.
 func (s *site) operates(is bool) {
 	s.t.Helper()
-	if _, err := s.g.Operators.Set(s.t.Context(), gateway.OperatorChange{Email: email, Remove: !is}); err != nil {
+	if _, err := s.p.Operators.Set(s.t.Context(), access.Operator(), people.OperatorChange{Email: email, Remove: !is}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -72,7 +74,7 @@ func TestOperatorPagesAreForOperatorsAlone(t *testing.T) {
 	ada.saysNot("/", `href="/operator"`)
 	s.as(postern.Viewer)
 	check("a viewer", ada, http.StatusNotFound)
-	list, err := s.g.Operators.Workspaces(t.Context())
+	list, err := s.g.Workspaces.List(t.Context(), access.Operator())
 	if err != nil || len(list) != 1 || list[0].Plan != "enterprise" || list[0].Limits != (postern.Limits{}) {
 		t.Errorf("the workspaces are %+v, %v", list, err)
 	}
@@ -86,7 +88,7 @@ func TestOperatorPagesAreForOperatorsAlone(t *testing.T) {
 			t.Errorf("an operator: %v is answered %d", route, p.status)
 		}
 	}
-	if err := s.g.Members.Remove(t.Context(), gateway.Operator(), list[0].ID, s.member(email)); err != nil {
+	if err := s.p.Members.Remove(t.Context(), access.Operator(), list[0].ID, s.member(email)); err != nil {
 		t.Fatal(err)
 	}
 	ada.want(ada.get("/"), http.StatusSeeOther, "/operator") // and is not signed out for belonging to no workspace
@@ -112,7 +114,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "tenant", "growth")
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "tenant", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	if p := c.post(path+"/plan", url.Values{"plan": {"of-yesterday"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="plan-error"`) {
 		t.Errorf("a plan that is none is answered %d", p.status)
 	}
-	acts, err := s.g.Audit.List(t.Context(), gateway.Operator(), ws.ID, gateway.ActQuery{Kind: "workspace"})
+	acts, err := s.p.Audit.List(t.Context(), access.Operator(), ws.ID, people.ActQuery{Kind: "workspace"})
 	if err != nil || len(acts.Data) != 3 || acts.Data[0].Email != email || acts.Data[0].Address != "192.0.2.1" || acts.Data[0].Name != "pro" || acts.Data[2].UserID != "" {
 		t.Errorf("written down are %+v, %v", acts.Data, err)
 	}
@@ -208,7 +210,7 @@ func TestOperatorMakesAWorkspaceForSomebody(t *testing.T) {
 	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="owner-error"`) {
 		t.Errorf("an address that is none is answered %d", p.status)
 	}
-	if list, err := s.g.Operators.Workspaces(t.Context()); err != nil || len(list) != 1 {
+	if list, err := s.g.Workspaces.List(t.Context(), access.Operator()); err != nil || len(list) != 1 {
 		t.Errorf("a refused form makes a workspace: %v, %v", list, err)
 	}
 	form.Set("owner", guest)
@@ -247,7 +249,7 @@ func TestOperatorMakesAPasswordLinkWithTheOwnPassword(t *testing.T) {
 	bob.want(bob.get("/devices"), http.StatusSeeOther, "/signin?next=%2Fdevices")
 	c.want(c.get("/operator/people/usr_none/password"), http.StatusNotFound, "")
 	c.want(c.post("/operator/people/usr_none/password", url.Values{"password": {password}}), http.StatusNotFound, "")
-	acts, err := s.g.Audit.List(t.Context(), gateway.Operator(), "", gateway.ActQuery{Email: email, Kind: "user"})
+	acts, err := s.p.Audit.List(t.Context(), access.Operator(), "", people.ActQuery{Email: email, Kind: "user"})
 	if err != nil || len(acts.Data) != 1 || acts.Data[0].Act != "user.password-reset" || acts.Data[0].Subject != string(s.member(guest)) {
 		t.Errorf("written down are %+v, %v", acts.Data, err)
 	}
@@ -258,7 +260,7 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for _, ws := range s.belongs(51) {
-		if _, _, err := s.g.Users.Create(t.Context(), ws.ID, gateway.NewUser{Email: ws.Name[5:] + "@example.com", Role: postern.Viewer}); err != nil {
+		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws.ID, people.NewUser{Email: ws.Name[5:] + "@example.com", Role: postern.Viewer}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -94,7 +95,7 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	s.attempted(e, 503, "status", "no")
 	s.attempted(e, 200, "", "ok")
 	s.attempted(e, 200, "", "ok")
-	other, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+	other, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		"no scope":     {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
 		"some devices": {postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed},
 	} {
-		caller := gateway.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
+		tt.key.WorkspaceID = s.workspace()
+		caller := access.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
 		_, err1 := s.g.Statistics.MessageSpans(t.Context(), caller, gateway.LastDay())
 		_, err2 := s.g.Statistics.AttemptSpans(t.Context(), caller, gateway.LastDay())
 		_, err3 := s.g.Statistics.Endpoints(t.Context(), caller)
@@ -140,7 +142,7 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 			}
 		}
 	}
-	v := visit{caller: gateway.Caller{Plan: postern.Plan{API: true}, Key: postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}}}}
+	v := visit{caller: access.Caller{Plan: postern.Plan{API: true}, Key: postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}}}}
 	d := &dash{g: s.g}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	if err != nil {
@@ -157,7 +159,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	seven, hundred := 7, 4
-	if _, err := s.g.Operators.ChangeLimits(t.Context(), gateway.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
+	if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
 		t.Fatal(err)
 	}
 	month := time.Now().UTC()
@@ -167,7 +169,7 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 		s.sent(d, postern.Sent)
 	}
 	c.says("/usage", "4 of 4", "All of it is used.", `value="4"`)
-	if err := s.g.Operators.SetPlan(t.Context(), gateway.Operator(), s.workspace(), "free"); err != nil {
+	if err := s.g.Workspaces.SetPlan(t.Context(), access.Operator(), s.workspace(), "free"); err != nil {
 		t.Fatal(err)
 	}
 	if p := c.says("/usage", "Free", "Not in this plan"); strings.Contains(p.body, "Requests a minute") {

@@ -5,12 +5,12 @@ import (
 	"net/url"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
 func (d *dash) devices(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Devices.List(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Devices.List(r.Context(), v.caller, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -29,11 +29,11 @@ func (d *dash) people(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
-	members, err := d.g.Members.List(r.Context(), v.actor, v.workspace())
+	members, err := d.p.Members.List(r.Context(), v.actor, v.workspace())
 	if err != nil {
 		return err
 	}
-	invitations, err := d.g.Invitations.List(r.Context(), v.actor, v.workspace())
+	invitations, err := d.p.Invitations.List(r.Context(), v.actor, v.workspace())
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 }
 
 func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil}
-	i, token, err := d.g.Invitations.Create(r.Context(), v.actor, v.workspace(), in)
+	in := people.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil}
+	i, token, err := d.p.Invitations.Create(r.Context(), v.actor, v.workspace(), in)
 	if err == nil && in.ByMail {
 		err = d.mailInvitation(r, v, i, token)
 	}
@@ -89,7 +89,7 @@ func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) revokeInvitation(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.Invitations.Revoke(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
+	if err := d.p.Invitations.Revoke(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
 		return err
 	}
 	return d.done(w, r, "The invitation is revoked. Its link lets nobody in.", "/people")
@@ -97,13 +97,13 @@ func (d *dash) revokeInvitation(w http.ResponseWriter, r *http.Request, v visit)
 
 func (d *dash) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
-	err := d.g.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
+	err := d.p.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
 	return d.changed(w, r, v, id, err, "The role is changed.")
 }
 
 func (d *dash) removeMember(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
-	err := d.g.Members.Remove(r.Context(), v.actor, v.workspace(), id)
+	err := d.p.Members.Remove(r.Context(), v.actor, v.workspace(), id)
 	return d.changed(w, r, v, id, err, "They do not belong to this workspace any longer.")
 }
 

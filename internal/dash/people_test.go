@@ -8,7 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -149,7 +150,7 @@ func TestT17TwentyBrowsersWithOneLink(t *testing.T) {
 			t.Errorf("answers by status: %v", by)
 		}
 	}
-	list, err := s.g.Members.Memberships(t.Context(), s.member(guest))
+	list, err := s.p.Members.Memberships(t.Context(), access.Self{ID: s.member(guest)})
 	if err != nil || len(list) != 1 {
 		t.Errorf("memberships = %v, %v", list, err)
 	}
@@ -199,7 +200,7 @@ func TestNewPasswordByTheOperatorsLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ada := s.setUp()
-	_, token, err := s.g.PasswordLinks.Reset(t.Context(), gateway.Operator(), gateway.Reset{Email: email})
+	_, token, err := s.p.PasswordLinks.Reset(t.Context(), access.Operator(), people.Reset{Email: email})
 	if err != nil {
 		t.Fatal(err)
 	}

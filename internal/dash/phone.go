@@ -6,6 +6,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -27,7 +28,7 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
 		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: m.Body, At: m.At.Std()})
 	}
-	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{Page: gateway.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
+	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{Page: paging.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
 	if err != nil {
 		return err
 	}

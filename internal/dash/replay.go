@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -111,7 +112,7 @@ func (d *dash) replays(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	list, err := d.g.Replays.List(r.Context(), v.caller, e.ID, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Replays.List(r.Context(), v.caller, e.ID, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/qrcode"
 )
@@ -53,7 +54,7 @@ func (d *dash) isSure(r *http.Request) bool {
 
 // pass lets a user in whose password was right, by a second step if there is one.
 func (d *dash) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
-	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	factors, err := d.p.SecondFactors.Asked(r.Context(), access.Pending{ID: u.ID, Address: d.address(r)})
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (d *dash) in(w http.ResponseWriter, r *http.Request, u postern.User, next s
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
-	if err := d.g.Users.SignedIn(r.Context(), d.address(r), u); err != nil {
+	if err := d.p.Users.SignedIn(r.Context(), d.self(r, u.ID)); err != nil {
 		return err
 	}
 	return seeOther(w, r, next)
@@ -96,22 +97,33 @@ func (d *dash) askSecond(w http.ResponseWriter, r *http.Request, status int, vie
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
-	factors, err := d.g.SecondFactors.List(r.Context(), u.ID)
+	who := access.Pending{ID: u.ID, Address: d.address(r)}
+	factors, err := d.p.SecondFactors.Asked(r.Context(), who)
 	if err != nil {
 		return err
 	}
 	view.App, view.Recovery = factors.App, factors.Recovery
-	if len(factors.Passkeys) > 0 && d.g.SecondFactors.PasskeysOff() == nil {
-		if view.Passkey, err = d.ask(r, u.ID, false); err != nil {
+	if len(factors.Passkeys) > 0 && d.p.SecondFactors.PasskeysOff() == nil {
+		if view.Passkey, err = d.ask(r, who); err != nil {
 			return err
 		}
 	}
 	return d.show(w, r, status, page.Second(view))
 }
 
-// ask begins a ceremony with a passkey, and keeps in the session what was asked.
-func (d *dash) ask(r *http.Request, id postern.UserID, add bool) (options string, err error) {
-	c, err := d.g.SecondFactors.BeginPasskey(r.Context(), id, add)
+// ask begins a ceremony with one of the passkeys, and keeps in the session what was asked.
+func (d *dash) ask(r *http.Request, who access.Pending) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginUsePasskey(r.Context(), who)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askNew is ask for a new passkey.
+func (d *dash) askNew(r *http.Request, v visit) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginAddPasskey(r.Context(), v.self)
 	if err != nil {
 		return "", err
 	}
@@ -125,12 +137,13 @@ func (d *dash) second(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
+	who := access.Pending{ID: u.ID, Address: d.address(r)}
 	var err error
 	if answer := r.PostFormValue("passkey"); answer != "" {
 		asked := d.sessions.PopString(r.Context(), keyCeremony) // once
-		err = d.g.SecondFactors.UsePasskey(r.Context(), d.address(r), u.ID, []byte(asked), []byte(answer))
+		err = d.p.SecondFactors.UsePasskey(r.Context(), who, []byte(asked), []byte(answer))
 	} else {
-		err = d.g.SecondFactors.UseCode(r.Context(), d.address(r), u.ID, r.PostFormValue("code"))
+		err = d.p.SecondFactors.UseCode(r.Context(), who, r.PostFormValue("code"))
 	}
 	next := local(r.PostFormValue("next"))
 	if wrong, ok := faults(err); ok {
@@ -143,7 +156,7 @@ func (d *dash) second(w http.ResponseWriter, r *http.Request) error {
 }
 
 // factorWords says what a user proves beside the password; "" when it is nothing.
-func factorWords(f gateway.Factors) string {
+func factorWords(f people.Factors) string {
 	var list []string
 	if f.App {
 		list = append(list, "an authenticator app")
@@ -161,7 +174,7 @@ func factorWords(f gateway.Factors) string {
 // enterAgain takes the password of a user who is about to change the factors.
 func (d *dash) enterAgain(w http.ResponseWriter, r *http.Request, v visit) error {
 	next := cmp.Or(r.PostFormValue("next"), "/account/second")
-	err := d.g.SecondFactors.Reenter(r.Context(), v.actor.Address, v.user(), r.PostFormValue("password"))
+	err := d.p.SecondFactors.Reenter(r.Context(), v.self, r.PostFormValue("password"))
 	if wrong, ok := faults(err); ok {
 		return d.askAgain(w, r, v, http.StatusUnprocessableEntity, page.SureView{Next: next, Password: page.Field{Error: wrong["password"]}})
 	}
@@ -188,7 +201,7 @@ func (d *dash) factors(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showFactors(w http.ResponseWriter, r *http.Request, v visit, status int, view page.FactorsView) error {
-	factors, err := d.g.SecondFactors.List(r.Context(), v.user())
+	factors, err := d.p.SecondFactors.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -200,16 +213,16 @@ func (d *dash) showFactors(w http.ResponseWriter, r *http.Request, v visit, stat
 		}
 		view.Passkeys = append(view.Passkeys, p)
 	}
-	if off := d.g.SecondFactors.PasskeysOff(); off != nil {
+	if off := d.p.SecondFactors.PasskeysOff(); off != nil {
 		view.Off = word(off.Error()) + "."
-	} else if view.Offer, err = d.ask(r, v.user(), true); err != nil {
+	} else if view.Offer, err = d.askNew(r, v); err != nil {
 		return err
 	}
 	return d.show(w, r, status, page.Factors(d.frame(r, v, "Second step", "/account"), view))
 }
 
 func (d *dash) beginApp(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.SecondFactors.BeginApp(r.Context(), v.user()); err != nil {
+	if err := d.p.SecondFactors.BeginApp(r.Context(), v.self); err != nil {
 		return err
 	}
 	return seeOther(w, r, "/account/second/app")
@@ -220,7 +233,7 @@ func (d *dash) showApp(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d *dash) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status int, code page.Field) error {
-	app, err := d.g.SecondFactors.AppSecret(r.Context(), v.user())
+	app, err := d.p.SecondFactors.AppSecret(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -234,12 +247,8 @@ func (d *dash) showAppAs(w http.ResponseWriter, r *http.Request, v visit, status
 	return d.show(w, r, status, page.AppSecret(d.frame(r, v, "Set up an app", "/account"), page.AppView{Picture: string(picture), Secret: app.Text, Code: code}))
 }
 
-func (d *dash) self(r *http.Request, v visit) gateway.Self {
-	return gateway.Self{ID: v.user(), Address: v.actor.Address, Token: d.tokenHash(r)}
-}
-
 func (d *dash) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error {
-	codes, err := d.g.SecondFactors.ConfirmApp(r.Context(), d.self(r, v), r.PostFormValue("code"))
+	codes, err := d.p.SecondFactors.ConfirmApp(r.Context(), v.self, r.PostFormValue("code"))
 	if wrong, ok := faults(err); ok {
 		return d.showAppAs(w, r, v, http.StatusUnprocessableEntity, page.Field{Error: wrong["code"]})
 	}
@@ -248,7 +257,7 @@ func (d *dash) confirmApp(w http.ResponseWriter, r *http.Request, v visit) error
 
 func (d *dash) addPasskey(w http.ResponseWriter, r *http.Request, v visit) error {
 	asked, name := d.sessions.PopString(r.Context(), keyCeremony), r.PostFormValue("name")
-	codes, err := d.g.SecondFactors.AddPasskey(r.Context(), d.self(r, v), name, []byte(asked), []byte(r.PostFormValue("passkey")))
+	codes, err := d.p.SecondFactors.AddPasskey(r.Context(), v.self, name, []byte(asked), []byte(r.PostFormValue("passkey")))
 	if wrong, ok := faults(err); ok {
 		return d.showFactors(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{Name: page.Field{Value: name, Error: wrong["name"]}, Problem: wrong["passkey"]})
 	}
@@ -271,7 +280,7 @@ func (d *dash) showRecovery(w http.ResponseWriter, r *http.Request, v visit, cod
 }
 
 func (d *dash) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visit) error {
-	codes, err := d.g.SecondFactors.NewRecoveryCodes(r.Context(), v.actor.Address, v.user())
+	codes, err := d.p.SecondFactors.NewRecoveryCodes(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -281,7 +290,7 @@ func (d *dash) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visit)
 // removeFactor removes a passkey, or the app where the path names none.
 func (d *dash) removeFactor(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := r.PathValue("id")
-	if err := d.g.SecondFactors.Remove(r.Context(), v.actor.Address, v.user(), id); err != nil {
+	if err := d.p.SecondFactors.Remove(r.Context(), v.self, id); err != nil {
 		return err
 	}
 	what := "The passkey is removed."

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
+	"postern/internal/people"
 )
 
 // app is an authenticator app (RFC 6238). Its clock stands where it was set up, or
@@ -138,7 +139,7 @@ func TestResetKeepsTheSecondStep(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		s := newSite(t)
 		s.setUp().withApp()
-		_, token, err := s.g.PasswordLinks.Reset(t.Context(), gateway.Operator(), gateway.Reset{Email: email, Alone: alone})
+		_, token, err := s.p.PasswordLinks.Reset(t.Context(), access.Operator(), people.Reset{Email: email, Alone: alone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestResetKeepsTheSecondStep(t *testing.T) {
 			to = "/"
 		}
 		c.want(c.post("/join/"+token, url.Values{"password": {"five plain words are here"}}), http.StatusSeeOther, to)
-		acts, err := s.g.Audit.List(t.Context(), gateway.Operator(), "", gateway.ActQuery{Kind: "user"})
+		acts, err := s.p.Audit.List(t.Context(), access.Operator(), "", people.ActQuery{Kind: "user"})
 		told := map[string]bool{}
 		for _, a := range acts.Data {
 			told[a.Act] = true

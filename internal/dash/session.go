@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
@@ -36,7 +36,7 @@ const (
 // which only the hash is kept.
 func newSessions(opts Options) *scs.SessionManager {
 	m := scs.New()
-	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.Gateway}, codec{}, true
+	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.People}, codec{}, true
 	m.IdleTimeout, m.Lifetime = idleTime, sessionTime
 	m.Cookie.Name, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Secure = "postern", true, http.SameSiteLaxMode, opts.Secure
 	if opts.Secure {
@@ -83,14 +83,14 @@ func decode(b []byte) (s session, err error) {
 	return s, err
 }
 
-// sessionStore keeps sessions through the gateway.
-type sessionStore struct{ g *gateway.Gateway }
+// sessionStore keeps sessions through package people.
+type sessionStore struct{ p *people.People }
 
 // known is the session as the database has it, if it goes on. scs writes a session
 // with every request: one that was ended while the request was under way must not
 // begin anew, and one that stays as it is need not be written.
 type known struct {
-	gateway.SignIn
+	people.SignIn
 	poll bool // the page asked, not the person: it does not prolong the session
 }
 
@@ -116,7 +116,7 @@ func knownIn(ctx context.Context) *known {
 }
 
 // keeps tells whether the database has the session well enough.
-func (k *known) keeps(s gateway.SignIn) bool {
+func (k *known) keeps(s people.SignIn) bool {
 	return bytes.Equal(k.Data, s.Data) && (k.poll || s.ExpiresAt < k.ExpiresAt.Add(rewriting))
 }
 
@@ -128,12 +128,12 @@ func (sessionStore) Commit(string, []byte, time.Time) error { return errNoContex
 
 // DeleteCtx ends a session.
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.g.SignIns.End(ctx, token)
+	return s.p.SignIns.End(ctx, token)
 }
 
 // FindCtx finds a session.
 func (s sessionStore) FindCtx(ctx context.Context, token string) (b []byte, found bool, err error) {
-	in, found, err := s.g.SignIns.Get(ctx, token)
+	in, found, err := s.p.SignIns.Get(ctx, token)
 	if found {
 		knownIn(ctx).SignIn = in
 	}
@@ -147,13 +147,13 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		return err
 	}
 	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
-	in := gateway.SignIn{TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b, ExpiresAt: postern.TimeOf(expiry)}
+	in := people.SignIn{TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b, ExpiresAt: postern.TimeOf(expiry)}
 	k := knownIn(ctx)
 	switch {
 	case k.TokenHash != token:
-		err = s.g.SignIns.Create(ctx, in)
+		err = s.p.SignIns.Create(ctx, in)
 	case !k.keeps(in):
-		err = s.g.SignIns.Update(ctx, in)
+		err = s.p.SignIns.Update(ctx, in)
 	default:
 		return nil
 	}

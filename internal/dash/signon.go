@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
 	"postern/internal/oidc"
+	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 )
 
 const errandTime = 10 * time.Minute // from here to the provider and back
@@ -101,7 +102,7 @@ func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
 		return seeOther(w, r, next)
 	}
-	if err := d.g.Identities.TakeSignOn(r.Context(), d.address(r)); err != nil {
+	if err := d.p.Identities.TakeSignOn(r.Context(), d.address(r)); err != nil {
 		return err
 	}
 	return d.send(w, r, errand{For: toEnter, Next: next})
@@ -109,14 +110,14 @@ func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 
 func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
 	e := errand{For: toJoin, Token: r.PathValue("token")}
-	l, err := d.g.Invitations.Get(r.Context(), e.Token)
+	l, err := d.p.Invitations.Get(r.Context(), e.Token)
 	if err != nil {
 		return err
 	}
 	if l.Known || d.sessions.GetString(r.Context(), keyUser) != "" || !fromHere(r) {
 		return seeOther(w, r, e.back())
 	}
-	if err := d.g.Identities.TakeSignOn(r.Context(), d.address(r)); err != nil {
+	if err := d.p.Identities.TakeSignOn(r.Context(), d.address(r)); err != nil {
 		return err
 	}
 	return d.send(w, r, e)
@@ -157,10 +158,12 @@ func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.refuse(w, r, e, err)
 	}
-	err = d.finish(w, r, e, gateway.Identity(found))
+	err = d.finish(w, r, e, people.Identity(found))
 	if own, ok := errors.AsType[*postern.Error](err); ok {
-		status, title := problemOf(own.Reason)
-		return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: title, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back"}))
+		k := problem.Of(own.Reason)
+		return d.show(w, r, k.Status, page.Problem(page.ProblemView{
+			Status: k.Status, Title: k.Page, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back",
+		}))
 	}
 	return err
 }
@@ -168,13 +171,13 @@ func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
 var errNoErrand = errors.New("an answer that this browser does not wait for")
 
 // finish does what the browser was sent for.
-func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i gateway.Identity) error {
+func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i people.Identity) error {
 	user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 	switch {
 	case e.For == toJoin:
 		return d.joinBy(w, r, e.Token, i)
 	case e.For == toEnter:
-		u, err := d.g.Identities.SignIn(r.Context(), i)
+		u, err := d.p.Identities.SignIn(r.Context(), i)
 		if err != nil {
 			return err
 		}
@@ -187,8 +190,8 @@ func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i gatewa
 	return d.beSure(w, r, user, e.Next, i)
 }
 
-func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i gateway.Identity) error {
-	u, ws, err := d.g.Invitations.JoinByIdentity(r.Context(), token, d.address(r), i)
+func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i people.Identity) error {
+	u, ws, err := d.p.Invitations.JoinByIdentity(r.Context(), token, d.address(r), i)
 	if err != nil {
 		return err
 	}
@@ -198,15 +201,17 @@ func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i ga
 	return d.joined(w, r, ws)
 }
 
-func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i gateway.Identity) error {
-	if err := d.g.Identities.Connect(r.Context(), gateway.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r)}, i); err != nil {
+func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
+	self := d.self(r, user)
+	self.Sure = true // when the browser was sent to the provider: see beginConnect
+	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
 	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
 }
 
-func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i gateway.Identity) error {
-	if err := d.g.Identities.Reenter(r.Context(), user, i); err != nil {
+func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i people.Identity) error {
+	if err := d.p.Identities.Reenter(r.Context(), d.self(r, user), i); err != nil {
 		return err
 	}
 	d.sessions.Put(r.Context(), keySure, now())
@@ -245,11 +250,11 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 	if !d.isSure(r) {
 		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/identities"})
 	}
-	list, err := d.g.Identities.List(r.Context(), v.user())
+	list, err := d.p.Identities.List(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
-	has, err := d.g.Users.HasPassword(r.Context(), v.user())
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil {
 		return err
 	}
@@ -261,7 +266,7 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 }
 
 func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.g.Identities.Disconnect(r.Context(), d.self(r, v), r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+	if err := d.p.Identities.Disconnect(r.Context(), v.self, r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
 		return err
 	}
 	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
@@ -269,7 +274,7 @@ func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error
 
 // again is how a person shows again who it is, before the next page.
 func (d *dash) again(r *http.Request, v visit, next string) (page.Again, error) {
-	has, err := d.g.Users.HasPassword(r.Context(), v.user())
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil || has {
 		return page.Again{}, err
 	}

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/oidc"
 	"postern/internal/oidc/oidctest"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -265,7 +267,7 @@ func TestSessionThatEndedConnectsNothing(t *testing.T) {
 	t.Parallel()
 	s, p := withProvider(t)
 	s.setUp()
-	err := s.g.Identities.Connect(t.Context(), gateway.Self{ID: s.member(email), Token: "of a session that ended"}, gateway.Identity{Issuer: p.URL, Subject: "x"})
+	err := s.p.Identities.Connect(t.Context(), access.Self{ID: s.member(email), Token: "of a session that ended", Sure: true}, people.Identity{Issuer: p.URL, Subject: "x"})
 	if postern.ReasonOf(err) != postern.Unauthorized {
 		t.Errorf("it is answered %v", err)
 	}
@@ -293,7 +295,7 @@ func TestInvitationIsAcceptedByTheProvidersWord(t *testing.T) {
 	p.SignIn(oidctest.Person{Subject: "subject-of-bob", Email: "Bob@Example.COM", Verified: true})
 	b.want(b.through(path), http.StatusSeeOther, "/")
 	b.asked(b.get("/account"), http.StatusOK, guest)
-	list, err := s.g.Members.Memberships(t.Context(), s.member(guest))
+	list, err := s.p.Members.Memberships(t.Context(), access.Self{ID: s.member(guest)})
 	if err != nil || len(list) != 1 || list[0].Role != postern.Viewer {
 		t.Fatalf("the memberships are %+v, %v", list, err)
 	}
@@ -434,7 +436,7 @@ func TestWhoHasNoPasswordChoosesOneAndDisconnects(t *testing.T) {
 func TestPasswordOfTheOperatorDisconnects(t *testing.T) {
 	t.Parallel()
 	s, _, bob := withoutPassword(t)
-	_, token, err := s.g.PasswordLinks.Reset(t.Context(), gateway.Operator(), gateway.Reset{Email: guest})
+	_, token, err := s.p.PasswordLinks.Reset(t.Context(), access.Operator(), people.Reset{Email: guest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,11 +450,11 @@ func TestPasswordOfTheOperatorDisconnects(t *testing.T) {
 func TestOperatorDoesNotTakeAnAccountWithAnIdentityForAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	s, _, _ := withoutPassword(t)
-	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "second", "free")
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "second", Plan: "free"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, token, err := s.g.Users.Create(t.Context(), ws.ID, gateway.NewUser{Email: guest, Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed || token != "" {
+	if _, token, err := s.p.Users.Create(t.Context(), access.Operator(), ws.ID, people.NewUser{Email: guest, Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed || token != "" {
 		t.Errorf("it is answered %v", err)
 	}
 }

@@ -2,13 +2,17 @@ package dash
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -26,7 +30,7 @@ func tenantPath(id postern.WorkspaceID) string {
 // allWorkspaces lists the workspaces of the server.
 func (d *dash) allWorkspaces(w http.ResponseWriter, r *http.Request, v visit) error {
 	search := r.FormValue("q")
-	list, err := d.g.Operators.WorkspacesWithUsage(r.Context(), v.actor, search, gateway.Page{Cursor: r.FormValue("after")})
+	list, err := d.g.Workspaces.ListWithUsage(r.Context(), v.actor, search, paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
@@ -68,11 +72,12 @@ func (d *dash) showNewWorkspace(w http.ResponseWriter, r *http.Request, v visit,
 }
 
 func (d *dash) createWorkspace(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewWorkspace{Name: r.PostFormValue("name"), Plan: r.PostFormValue("plan"), Owner: strings.TrimSpace(r.PostFormValue("owner"))}
-	ws, token, err := d.g.Operators.OpenWorkspace(r.Context(), v.actor, in)
+	in := gateway.NewWorkspace{Name: r.PostFormValue("name"), Plan: r.PostFormValue("plan")}
+	owner := strings.TrimSpace(r.PostFormValue("owner"))
+	ws, token, err := d.openWorkspace(r.Context(), v.actor, in, owner)
 	if wrong, ok := faults(err); ok {
 		return d.showNewWorkspace(w, r, v, http.StatusUnprocessableEntity, page.NewWorkspaceView{
-			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: in.Owner, Error: wrong["email"]}, Plan: in.Plan, PlanError: wrong["plan"],
+			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: owner, Error: wrong["email"]}, Plan: in.Plan, PlanError: wrong["plan"],
 			Problem: "The workspace was not made.",
 		})
 	}
@@ -83,9 +88,24 @@ func (d *dash) createWorkspace(w http.ResponseWriter, r *http.Request, v visit) 
 		return d.done(w, r, "The workspace is made. Nobody belongs to it yet.", tenantPath(ws.ID))
 	}
 	return d.show(w, r, http.StatusCreated, page.LinkShown(d.frame(r, v, "The workspace is made", "/operator"), page.LinkShownView{
-		Title: "The workspace “" + ws.Name + "” is made", Email: in.Owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
+		Title: "The workspace “" + ws.Name + "” is made", Email: owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
 		Text: "Copy the link and send it to them yourself: whoever uses it first owns the workspace. It works once, for 72 hours, and is shown this once.",
 	}))
+}
+
+// openWorkspace makes a workspace, and an invitation to own it when an address is given.
+// The token of the invitation is in the answer and nowhere else.
+func (d *dash) openWorkspace(ctx context.Context, by access.Actor, in gateway.NewWorkspace, owner string) (ws postern.Workspace, token string, err error) {
+	if owner != "" {
+		if _, err := people.CheckEmail(owner); err != nil {
+			return ws, "", err
+		}
+	}
+	if ws, err = d.g.Workspaces.Create(ctx, by, in); err != nil || owner == "" {
+		return ws, "", err
+	}
+	_, token, err = d.p.Invitations.Create(ctx, by, ws.ID, people.NewInvitation{Email: owner, Role: postern.Owner})
+	return ws, token, err
 }
 
 func (d *dash) joinLink(token string) string {
@@ -98,7 +118,7 @@ func (d *dash) oneWorkspace(w http.ResponseWriter, r *http.Request, v visit) err
 
 // showTenant is the page of a workspace; edit adds what a form has come to.
 func (d *dash) showTenant(w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.WorkspaceView)) error {
-	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
+	u, err := d.g.Workspaces.GetWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
@@ -117,7 +137,7 @@ func (d *dash) showTenant(w http.ResponseWriter, r *http.Request, v visit, statu
 }
 
 func (d *dash) addMembers(r *http.Request, v visit, view *page.WorkspaceView) error {
-	list, err := d.g.Members.List(r.Context(), v.actor, workspaceIn(r))
+	list, err := d.p.Members.List(r.Context(), v.actor, workspaceIn(r))
 	if n := len(list) - membersShown; n > 0 {
 		view.Others, list = "And "+many(int64(n), "other", "others")+".", list[:membersShown]
 	}
@@ -128,7 +148,7 @@ func (d *dash) addMembers(r *http.Request, v visit, view *page.WorkspaceView) er
 }
 
 func (d *dash) addDevices(r *http.Request, v visit, view *page.WorkspaceView) error {
-	list, err := d.g.Operators.Devices(r.Context(), v.actor, workspaceIn(r), gateway.Page{Cursor: r.URL.Query().Get("devices")})
+	list, err := d.g.Workspaces.Devices(r.Context(), v.actor, workspaceIn(r), paging.Page{Cursor: r.URL.Query().Get("devices")})
 	for _, one := range list.Data {
 		view.Devices = append(view.Devices, page.DeviceState{Name: one.Name, Status: string(one.Status), Reason: string(one.StatusReason)})
 	}
@@ -139,8 +159,8 @@ func (d *dash) addDevices(r *http.Request, v visit, view *page.WorkspaceView) er
 }
 
 func (d *dash) addActs(r *http.Request, v visit, view *page.WorkspaceView) error {
-	q := gateway.ActQuery{Page: gateway.Page{Cursor: r.URL.Query().Get("acts"), Limit: 20}, Kind: "workspace"}
-	list, err := d.g.Audit.List(r.Context(), v.actor, workspaceIn(r), q)
+	q := people.ActQuery{Page: paging.Page{Cursor: r.URL.Query().Get("acts"), Limit: 20}, Kind: "workspace"}
+	list, err := d.p.Audit.List(r.Context(), v.actor, workspaceIn(r), q)
 	for _, a := range list.Data {
 		view.Acts = append(view.Acts, actOf(a))
 	}
@@ -203,7 +223,7 @@ func (d *dash) effect(r *http.Request, v visit, from, to postern.Workspace) (e e
 	if !ok {
 		return e, nil // it will be refused
 	}
-	list, err := d.g.Operators.Beyond(r.Context(), v.actor, from.ID, after.Devices)
+	list, err := d.g.Workspaces.Beyond(r.Context(), v.actor, from.ID, after.Devices)
 	for _, one := range list {
 		e.devices = append(e.devices, one.Name)
 	}
@@ -222,7 +242,7 @@ func (d *dash) confirm(w http.ResponseWriter, r *http.Request, v visit, e effect
 }
 
 func (d *dash) changePlan(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
+	u, err := d.g.Workspaces.GetWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
@@ -237,7 +257,7 @@ func (d *dash) changePlan(w http.ResponseWriter, r *http.Request, v visit) error
 			ID: string(u.ID), Name: u.Name, Action: "plan", Change: "Its plan changes from " + word(u.Plan) + " to " + word(to.Plan) + ".", Values: []page.Choice{{Label: "plan", Value: to.Plan}},
 		})
 	}
-	err = d.g.Operators.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
+	err = d.g.Workspaces.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
 	if wrong, ok := faults(err); ok {
 		return d.showTenant(w, r, v, http.StatusUnprocessableEntity, func(p *page.WorkspaceView) { p.PlanError = wrong["plan"] })
 	}
@@ -248,7 +268,7 @@ func (d *dash) changePlan(w http.ResponseWriter, r *http.Request, v visit) error
 }
 
 func (d *dash) changeLimits(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, err := d.g.Operators.WorkspaceWithUsage(r.Context(), v.actor, workspaceIn(r))
+	u, err := d.g.Workspaces.GetWithUsage(r.Context(), v.actor, workspaceIn(r))
 	if err != nil {
 		return err
 	}
@@ -269,7 +289,7 @@ func (d *dash) changeLimits(w http.ResponseWriter, r *http.Request, v visit) err
 		}
 		return d.confirm(w, r, v, e, view)
 	}
-	if _, err = d.g.Operators.ChangeLimits(r.Context(), v.actor, u.ID, change); err != nil {
+	if _, err = d.g.Workspaces.ChangeLimits(r.Context(), v.actor, u.ID, change); err != nil {
 		return d.limitsRefused(w, r, v, err)
 	}
 	return d.done(w, r, "The figures are set.", tenantPath(u.ID))

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -100,7 +101,7 @@ func (d *dash) changeWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 }
 
 // command does one thing to an endpoint, and shows it.
-func (d *dash) command(w http.ResponseWriter, r *http.Request, v visit, do func(context.Context, gateway.Caller, postern.EndpointID) (postern.Endpoint, error), said string) error {
+func (d *dash) command(w http.ResponseWriter, r *http.Request, v visit, do func(context.Context, access.Caller, postern.EndpointID) (postern.Endpoint, error), said string) error {
 	e, err := do(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -59,7 +60,7 @@ func (d *dash) hook(pattern string, serve func(http.ResponseWriter, *http.Reques
 }
 
 func (d *dash) webhooks(w http.ResponseWriter, r *http.Request, v visit) error {
-	list, err := d.g.Webhooks.List(r.Context(), v.caller, gateway.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
+	list, err := d.g.Webhooks.List(r.Context(), v.caller, paging.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
 	if err != nil {
 		return err
 	}

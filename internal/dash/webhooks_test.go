@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -108,7 +109,7 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	own := "/webhooks/" + string(e.ID)
 	c.says("/webhooks", hookURL, "Pending", "Nothing sent today")
 	c.says(own, "A challenge is being sent", `hx-get="`+own+`"`)
-	c.want(c.post(own+"/test", nil), http.StatusUnprocessableEntity, "")
+	c.want(c.post(own+"/test", nil), http.StatusConflict, "")
 	s.activate(e)
 	p := c.post(own+"/test", nil)
 	delivery := s.attempted(e, 503, "status", `</bdi><script>alert(1)</script>`)
@@ -144,7 +145,7 @@ func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
 	}
 	c.want(c.post(own+"/pause", nil), http.StatusSeeOther, own)
 	c.says(own, "It is paused.", "Resume")
-	c.want(c.post(own+"/verify", nil), http.StatusUnprocessableEntity, "")
+	c.want(c.post(own+"/verify", nil), http.StatusConflict, "")
 	c.want(c.post(own+"/resume", nil), http.StatusSeeOther, own)
 	c.says(own, "A challenge is being sent")
 	c.want(c.post(own+"/verify", nil), http.StatusSeeOther, own)
@@ -210,11 +211,11 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	c := s.setUp()
 	mine, _ := c.addWebhook(hookURL)
 	s.activate(mine)
-	ws, err := s.g.Operators.CreateWorkspace(t.Context(), "other", "growth")
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := s.g.Operator(t.Context(), ws.ID)
+	other, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), ws.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,9 +330,9 @@ func TestDeliveriesAreReadPageByPage(t *testing.T) {
 	if len(seen) != 51 || pages != 2 {
 		t.Errorf("%d deliveries on %d pages, want 51 on 2", len(seen), pages)
 	}
-	for _, wrong := range []string{"?after=x", "?type=nothing.*"} {
-		if p := c.get(own + "/deliveries" + wrong); p.status != http.StatusUnprocessableEntity {
-			t.Errorf("%s is answered %d", wrong, p.status)
+	for wrong, want := range map[string]int{"?after=x": http.StatusBadRequest, "?type=nothing.*": http.StatusUnprocessableEntity} {
+		if p := c.get(own + "/deliveries" + wrong); p.status != want {
+			t.Errorf("%s is answered %d, want %d", wrong, p.status, want)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"postern/internal/dash/page"
-	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 )
 
@@ -21,7 +21,7 @@ func (d *dash) workspaces(w http.ResponseWriter, r *http.Request, user postern.U
 }
 
 func (d *dash) showWorkspaces(w http.ResponseWriter, r *http.Request, user postern.UserID, status int, view page.WorkspacesView) error {
-	list, err := d.g.Members.AllMemberships(r.Context(), user, gateway.Page{Cursor: r.URL.Query().Get("after")})
+	list, err := d.p.Members.AllMemberships(r.Context(), d.self(r, user), paging.Page{Cursor: r.URL.Query().Get("after")})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 )
 
@@ -16,11 +18,11 @@ import (
 func (s *site) belongs(n int) (list []postern.Workspace) {
 	s.t.Helper()
 	for i := range n {
-		ws, err := s.g.Operators.CreateWorkspace(s.t.Context(), fmt.Sprintf("team %03d", i), "growth")
+		ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: fmt.Sprintf("team %03d", i), Plan: "growth"})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if _, _, err := s.g.Users.Create(s.t.Context(), ws.ID, gateway.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
+		if _, _, err := s.p.Users.Create(s.t.Context(), access.Operator(), ws.ID, people.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
 			s.t.Fatal(err)
 		}
 		list = append(list, ws)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/app"
 	"postern/internal/config"
 	"postern/internal/gateway"
@@ -111,25 +112,25 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	keys, err := d.gateway.Keys.ListForOperator(ctx, ws.ID)
+	keys, err := d.gateway.Keys.ListForOperator(ctx, access.Operator(), ws.ID)
 	if err != nil {
 		return err
 	}
 	for _, k := range keys { // of earlier showings: their secrets are gone
 		if k.RevokedAt == 0 {
-			if err := d.gateway.Keys.Revoke(ctx, gateway.Operator(), ws.ID, k.ID); err != nil {
+			if err := d.gateway.Keys.Revoke(ctx, access.Operator(), ws.ID, k.ID); err != nil {
 				return err
 			}
 		}
 	}
-	_, secret, err := d.gateway.Keys.Create(ctx, gateway.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
+	_, secret, err := d.gateway.Keys.Create(ctx, access.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
 	d.client = &client{base: a.URL(), key: secret}
 	d.say("\n1. A workspace on the plan %s, and an API key:\n   %s", ws.Plan, secret)
 	return err
 }
 
 func (d *demo) workspace(ctx context.Context) (postern.Workspace, error) {
-	list, err := d.gateway.Operators.Workspaces(ctx)
+	list, err := d.gateway.Workspaces.List(ctx, access.Operator())
 	if err != nil {
 		return postern.Workspace{}, err
 	}
@@ -138,7 +139,7 @@ func (d *demo) workspace(ctx context.Context) (postern.Workspace, error) {
 			return ws, nil
 		}
 	}
-	return d.gateway.Operators.CreateWorkspace(ctx, name, "growth")
+	return d.gateway.Workspaces.Create(ctx, access.Operator(), gateway.NewWorkspace{Name: name, Plan: "growth"})
 }
 
 // listen starts a webhook receiver and registers it.

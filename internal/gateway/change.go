@@ -2,9 +2,9 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
@@ -43,12 +43,15 @@ type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 type ReceiveChange struct{ Direct, Groups, Channels, Status Change[bool] }
 
 // Change changes what was named of a device and nothing else.
-func (g Devices) Change(ctx context.Context, c Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
-	if _, err := g.Get(ctx, c, id); err != nil {
+func (g Devices) Change(ctx context.Context, c access.Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
 		return postern.Device{}, err
 	}
 	if in.Name != "" {
-		if err := checkName("/name", in.Name); err != nil {
+		if err := postern.CheckName("/name", in.Name); err != nil {
 			return postern.Device{}, err
 		}
 	}
@@ -77,20 +80,6 @@ func (g Devices) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byte
 		return Change[[]byte]{}, postern.Invalid("/proxyUrl", "%s", err)
 	}
 	return Change[[]byte]{Given: true, Value: new(g.box.Seal([]byte(*c.Value), id.ProxyPlace()))}, nil
-}
-
-// ProxyOf is the URL of the proxy through which the device's network is
-// dialled; "" dials directly. One that cannot be read is an error: the device
-// must not show its own address instead.
-func (g Devices) ProxyOf(d postern.Device) (string, error) {
-	if len(d.Proxy) == 0 {
-		return "", nil
-	}
-	url, err := g.box.Open(d.Proxy, d.ID.ProxyPlace())
-	if err != nil {
-		return "", fmt.Errorf("read the proxy of a device: %w", err)
-	}
-	return string(url), nil
 }
 
 // mergeLabels applies the changes of single labels; null for all empties them.

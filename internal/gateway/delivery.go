@@ -5,6 +5,8 @@ import (
 	"context"
 	"strconv"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -15,29 +17,32 @@ type DeliveryQuery struct {
 	Types  []string // names and prefixes such as message.*
 	Since  postern.Time
 	Until  postern.Time
-	Page   Page
+	Page   paging.Page
 }
 
 // List lists an endpoint's deliveries, newest first.
-func (g Deliveries) List(ctx context.Context, c Caller, id postern.EndpointID, q DeliveryQuery) (List[postern.Delivery], error) {
+func (g Deliveries) List(ctx context.Context, c access.Caller, id postern.EndpointID, q DeliveryQuery) (paging.List[postern.Delivery], error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.Delivery]{}, err
+	}
 	types, err := deliveryTypes(q.Types)
 	if err != nil {
-		return List[postern.Delivery]{}, err
+		return paging.List[postern.Delivery]{}, err
 	}
-	if _, err := g.webhooks().Get(ctx, c, id); err != nil {
-		return List[postern.Delivery]{}, err
+	if _, err := g.webhooks().get(ctx, c, id); err != nil {
+		return paging.List[postern.Delivery]{}, err
 	}
 	kind := "deliveries " + string(id)
-	before, err := g.openPlace(c.Workspace(), kind, q.Page.Cursor)
+	before, err := g.cursors.Number(c.Workspace(), kind, q.Page.Cursor)
 	if err != nil {
-		return List[postern.Delivery]{}, err
+		return paging.List[postern.Delivery]{}, err
 	}
 	filter := store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}
-	p, err := g.db.Deliveries.List(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, defaultPage))
+	p, err := g.db.Deliveries.List(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, paging.DefaultLimit))
 	if err != nil || !p.More {
-		return List[postern.Delivery]{Data: p.List}, err
+		return paging.List[postern.Delivery]{Data: p.List}, err
 	}
-	return List[postern.Delivery]{p.List, g.cursor(c.Workspace(), kind, strconv.FormatInt(p.Last, 10))}, nil
+	return paging.List[postern.Delivery]{Data: p.List, Next: g.cursors.At(c.Workspace(), kind, strconv.FormatInt(p.Last, 10))}, nil
 }
 
 // deliveryTypes are the kinds that patterns name, beside those of the log also
@@ -63,8 +68,11 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 }
 
 // Test sends a webhook.test to an active endpoint, like any event.
-func (g Webhooks) Test(ctx context.Context, c Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
-	e, err := g.Get(ctx, c, id)
+func (g Webhooks) Test(ctx context.Context, c access.Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return Created[postern.Delivery]{}, err
+	}
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Delivery]{}, err
 	}
@@ -72,7 +80,7 @@ func (g Webhooks) Test(ctx context.Context, c Caller, id postern.EndpointID, ide
 		now := g.time()
 		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
 		return d, func(once *store.Once) error {
-			return g.db.Deliveries.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once, c.did(now, "webhook.tested", string(id), e.URL)...)
+			return g.db.Deliveries.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once, did(c, now, "webhook.tested", string(id), e.URL)...)
 		}, nil
 	})
 }
@@ -85,7 +93,10 @@ type DeliveryLog struct {
 }
 
 // Get finds one delivery.
-func (g Deliveries) Get(ctx context.Context, c Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
+func (g Deliveries) Get(ctx context.Context, c access.Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return l, err
+	}
 	l.Delivery, l.Body, err = g.get(ctx, c, id)
 	if err != nil {
 		return DeliveryLog{}, err
@@ -99,23 +110,26 @@ func (g Deliveries) Get(ctx context.Context, c Caller, id postern.DeliveryID) (l
 
 // get finds a delivery to an endpoint that the caller may use. The endpoint
 // may have had more devices when it was made.
-func (g Deliveries) get(ctx context.Context, c Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
+func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
 	d, body, err := g.db.Deliveries.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Delivery{}, nil, err
 	}
-	if _, err := g.webhooks().Get(ctx, c, d.EndpointID); err != nil {
+	if _, err := g.webhooks().get(ctx, c, d.EndpointID); err != nil {
 		return postern.Delivery{}, nil, err
 	}
 	if d.DeviceID == "" { // a notice
 		return d, body, nil
 	}
-	return d, body, c.allow(d.DeviceID)
+	return d, body, c.Allow(d.DeviceID)
 }
 
 // Retry delivers an event again, with its id and its bytes. One that is
 // on its way already is tried at once.
-func (g Deliveries) Retry(ctx context.Context, c Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
+func (g Deliveries) Retry(ctx context.Context, c access.Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return Created[postern.Delivery]{}, err
+	}
 	if _, _, err := g.get(ctx, c, id); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
@@ -124,7 +138,7 @@ func (g Deliveries) Retry(ctx context.Context, c Caller, id postern.DeliveryID, 
 		d, _, err := g.get(ctx, c, id)
 		d.Status, d.NextAttemptAt, d.CompletedAt = postern.DeliveryPending, now, 0
 		return d, func(once *store.Once) error {
-			_, err := g.db.Deliveries.Retry(ctx, c.Workspace(), id, now, once, c.did(now, "webhook.delivery-retried", string(id), "")...)
+			_, err := g.db.Deliveries.Retry(ctx, c.Workspace(), id, now, once, did(c, now, "webhook.delivery-retried", string(id), "")...)
 			return err
 		}, err
 	})
@@ -132,15 +146,18 @@ func (g Deliveries) Retry(ctx context.Context, c Caller, id postern.DeliveryID, 
 
 // Hours gives what an endpoint's attempts came to, hour by hour: in the
 // hours that begin from since until before until; 0 is a day ago, and now.
-func (g Webhooks) Hours(ctx context.Context, c Caller, id postern.EndpointID, since, until postern.Time) (List[postern.EndpointHour], error) {
-	if _, err := g.Get(ctx, c, id); err != nil {
-		return List[postern.EndpointHour]{}, err
+func (g Webhooks) Hours(ctx context.Context, c access.Caller, id postern.EndpointID, since, until postern.Time) (paging.List[postern.EndpointHour], error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.EndpointHour]{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return paging.List[postern.EndpointHour]{}, err
 	}
 	until = cmp.Or(until, g.time())
 	since = cmp.Or(since, until.Add(-statsTime))
 	if until > since.Add(maxStats) {
-		return List[postern.EndpointHour]{}, postern.Invalid("/query/since", "ask for at most %d days at once", maxStats/day)
+		return paging.List[postern.EndpointHour]{}, postern.Invalid("/query/since", "ask for at most %d days at once", maxStats/day)
 	}
 	list, err := g.db.Hours.OfEndpoint(ctx, c.Workspace(), id, since, until)
-	return List[postern.EndpointHour]{Data: list}, err
+	return paging.List[postern.EndpointHour]{Data: list}, err
 }

@@ -4,22 +4,30 @@ import (
 	"context"
 	"errors"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
 
 // List lists the devices the caller may see, newest first.
-func (g Devices) List(ctx context.Context, c Caller, p Page) (List[postern.Device], error) {
+func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Device], error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return paging.List[postern.Device]{}, err
+	}
 	sp, err := g.open(c.Workspace(), "devices", p)
 	if err != nil {
-		return List[postern.Device]{}, err
+		return paging.List[postern.Device]{}, err
 	}
 	rows, err := g.db.Devices.List(ctx, c.Workspace(), c.Key.Devices, sp)
-	return page(g.core, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+	return paging.Cut(g.cursors, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
 }
 
 // ListForOperator lists a workspace's devices for the operator.
-func (g Devices) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]postern.Device, error) {
+func (g Devices) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Device, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
@@ -34,12 +42,15 @@ type NewDevice struct {
 }
 
 // Create makes a device that waits to be linked. It takes no slot yet.
-func (g Devices) Create(ctx context.Context, c Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+func (g Devices) Create(ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return Created[postern.Device]{}, err
+	}
 	if c.Key.Devices != nil {
 		return Created[postern.Device]{}, postern.Errorf(postern.ResourceNotAllowed, "a key limited to devices cannot create one")
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
-		if err := errors.Join(checkName("/name", in.Name), checkMetadata(in.Metadata)); err != nil {
+		if err := errors.Join(postern.CheckName("/name", in.Name), checkMetadata(in.Metadata)); err != nil {
 			return postern.Device{}, nil, err
 		}
 		d := postern.Device{
@@ -47,25 +58,36 @@ func (g Devices) Create(ctx context.Context, c Caller, in NewDevice, idem *Idemp
 			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
 		}
 		return d, func(once *store.Once) error {
-			return g.db.Devices.Create(ctx, d, once, c.did(d.CreatedAt, "device.created", string(d.ID), d.Name)...)
+			return g.db.Devices.Create(ctx, d, once, did(c, d.CreatedAt, "device.created", string(d.ID), d.Name)...)
 		}, nil
 	})
 }
 
 // Get finds one device.
-func (g Devices) Get(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+func (g Devices) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return postern.Device{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds a device that the caller may use.
+func (g Devices) get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	d, err := g.db.Devices.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Device{}, err
 	}
-	return d, c.allow(id)
+	return d, c.Allow(id)
 }
 
 // Delete hides a device at once; its link, its keys and all it holds are
 // removed by the session engine. It waits a moment for the network's answer to
 // the unlink, which otherwise comes later.
-func (g Devices) Delete(ctx context.Context, c Caller, id postern.DeviceID) error {
-	d, err := g.Get(ctx, c, id)
+func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceID) error {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -80,27 +102,27 @@ func (g Devices) Delete(ctx context.Context, c Caller, id postern.DeviceID) erro
 
 // DeleteByPassword is DeleteDevice for a member who has entered the password
 // again. It does not wait for the network.
-func (g Devices) DeleteByPassword(ctx context.Context, c Caller, id postern.DeviceID, password string) error {
+func (g Devices) DeleteByPassword(ctx context.Context, c access.Caller, id postern.DeviceID, password string) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
 	}
-	d, err := g.Get(ctx, c, id)
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	if err := g.users().confirm(ctx, c, password); err != nil {
+	if err := g.confirm(ctx, c, password); err != nil {
 		return err
 	}
 	return g.requestDelete(ctx, c, d)
 }
 
-func (g Devices) requestDelete(ctx context.Context, c Caller, d postern.Device) error {
+func (g Devices) requestDelete(ctx context.Context, c access.Caller, d postern.Device) error {
 	event, err := deletion(d)
 	if err != nil {
 		return err
 	}
 	now := g.time()
-	return g.db.Devices.RequestDelete(ctx, c.Workspace(), d.ID, event, now, c.did(now, "device.deleted", string(d.ID), d.Name)...)
+	return g.db.Devices.RequestDelete(ctx, c.Workspace(), d.ID, event, now, did(c, now, "device.deleted", string(d.ID), d.Name)...)
 }
 
 // deletion is the event of a link that ends with its device; nil when there is
@@ -134,8 +156,11 @@ func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes 
 
 // Unlink removes a device's link and keeps the device. The vendor is told by
 // the session engine, as soon as it can be.
-func (g Devices) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Get(ctx, c, id)
+func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return d, err
 	}
@@ -150,5 +175,5 @@ func (g Devices) Unlink(ctx context.Context, c Caller, id postern.DeviceID) (pos
 	now := g.time()
 	return d, g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
-	}, c.did(now, "device.unlinked", string(id), d.Name)...)
+	}, did(c, now, "device.unlinked", string(id), d.Name)...)
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
@@ -21,7 +22,10 @@ type EndpointChange struct {
 
 // Change changes an endpoint. A new URL takes the place of the old one
 // once it has answered the handshake.
-func (g Webhooks) Change(ctx context.Context, c Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
+func (g Webhooks) Change(ctx context.Context, c access.Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	if in.URL != "" { // it gives the key's reach to another receiver, like making an endpoint
 		if err := c.Permit(postern.MessagesRead, postern.EventsRead); err != nil {
 			return postern.Endpoint{}, err
@@ -52,17 +56,17 @@ func (g Webhooks) Change(ctx context.Context, c Caller, id postern.EndpointID, i
 
 // change is for an endpoint that the caller may use, also after the change. It is
 // written down as an act.
-func (g Webhooks) change(ctx context.Context, c Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
-	e, err := g.Get(ctx, c, id)
+func (g Webhooks) change(ctx context.Context, c access.Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
 	return g.db.Endpoints.Change(ctx, c.Workspace(), id, nil, func(e *postern.Endpoint) error {
-		if !c.sees(*e) {
+		if !sees(c, *e) {
 			return notThisEndpoint()
 		}
 		return change(e)
-	}, c.did(g.time(), act, string(id), e.URL)...)
+	}, did(c, g.time(), act, string(id), e.URL)...)
 }
 
 func notThisEndpoint() error {
@@ -85,15 +89,15 @@ func (g Webhooks) checkChange(in EndpointChange) error {
 
 // devicesFor are the devices of an endpoint that the caller asks for; each that
 // is named must exist.
-func (g Webhooks) devicesFor(ctx context.Context, c Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
-	ids, err := c.endpointDevices(named)
+func (g Webhooks) devicesFor(ctx context.Context, c access.Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
+	ids, err := endpointDevices(c, named)
 	if err != nil {
 		return nil, err
 	}
 	return ids, g.devicesExist(ctx, c, named)
 }
 
-func (g Webhooks) devicesExist(ctx context.Context, c Caller, ids []postern.DeviceID) error {
+func (g Webhooks) devicesExist(ctx context.Context, c access.Caller, ids []postern.DeviceID) error {
 	for _, id := range ids {
 		if _, err := g.db.Devices.Get(ctx, c.Workspace(), id); err != nil {
 			return err
@@ -148,7 +152,10 @@ func ask(e *postern.Endpoint, now postern.Time) {
 
 // Verify starts the handshake anew: that of the new URL if there is
 // one, and otherwise the endpoint's own, until which it gets nothing.
-func (g Webhooks) Verify(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
@@ -165,7 +172,10 @@ func (g Webhooks) Verify(ctx context.Context, c Caller, id postern.EndpointID) (
 
 // Pause stops deliveries to an endpoint. What is recorded meanwhile it
 // gets when it is resumed.
-func (g Webhooks) Pause(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+func (g Webhooks) Pause(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	return g.change(ctx, c, id, "webhook.paused", func(e *postern.Endpoint) error {
 		switch e.Status {
 		case postern.EndpointPaused:
@@ -180,7 +190,10 @@ func (g Webhooks) Pause(ctx context.Context, c Caller, id postern.EndpointID) (p
 
 // Resume starts deliveries again after a pause or a failure: the
 // endpoint is verified and then catches up.
-func (g Webhooks) Resume(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+func (g Webhooks) Resume(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return postern.Endpoint{}, err
+	}
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.resumed", func(e *postern.Endpoint) error {
 		if e.Status != postern.EndpointActive && e.Status != postern.EndpointPending {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 
@@ -17,7 +19,7 @@ type EventQuery struct {
 	Types    []string // names and prefixes such as message.*
 	DeviceID postern.DeviceID
 	After    postern.EventID // events behind this one
-	Page     Page            // its cursor goes on where a page ended; not beside After
+	Page     paging.Page     // its cursor goes on where a page ended; not beside After
 }
 
 // LoggedEvent is an event as the log shows it.
@@ -29,28 +31,31 @@ type LoggedEvent struct {
 
 // List reads the log of what the caller may see, oldest first. Behind a
 // place whose next event was removed it gives EventsExpired.
-func (g Events) List(ctx context.Context, c Caller, q EventQuery) (List[LoggedEvent], error) {
+func (g Events) List(ctx context.Context, c access.Caller, q EventQuery) (paging.List[LoggedEvent], error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return paging.List[LoggedEvent]{}, err
+	}
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
-		return List[LoggedEvent]{}, err
+		return paging.List[LoggedEvent]{}, err
 	}
 	if err := g.placeOf(ctx, c, q, r); err != nil {
-		return List[LoggedEvent]{}, err
+		return paging.List[LoggedEvent]{}, err
 	}
 	limit := q.Page.Limit
 	if limit == 0 {
-		limit = defaultPage
+		limit = paging.DefaultLimit
 	}
 	list, more, err := r.next(ctx, limit)
 	if err != nil || !more {
-		return List[LoggedEvent]{Data: list}, err
+		return paging.List[LoggedEvent]{Data: list}, err
 	}
-	return List[LoggedEvent]{list, r.cursor("events", r.at)}, nil
+	return paging.List[LoggedEvent]{Data: list, Next: r.cursor("events", r.at)}, nil
 }
 
 // cursor is for a place in the reader's log.
 func (r *LogReader) cursor(kind string, place int64) string {
-	return r.g.cursor(r.ws, kind, strconv.FormatInt(place, 10))
+	return r.g.cursors.At(r.ws, kind, strconv.FormatInt(place, 10))
 }
 
 // LogReader reads a log page by page. It is not for many goroutines at once.
@@ -68,7 +73,10 @@ func (r *LogReader) Start() postern.EventID { return r.start }
 
 // Follow reads the log from behind an event, or, without one, what is
 // recorded from now on.
-func (g Events) Follow(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
+func (g Events) Follow(ctx context.Context, c access.Caller, q EventQuery) (*LogReader, error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return nil, err
+	}
 	r, err := g.openLog(ctx, c, q)
 	if err != nil {
 		return nil, err
@@ -94,18 +102,17 @@ func (r *LogReader) toEnd(ctx context.Context) (err error) {
 
 // Next gives the next events; more tells that others follow at once.
 func (r *LogReader) Next(ctx context.Context) (list []LoggedEvent, more bool, err error) {
-	return r.next(ctx, defaultPage)
+	return r.next(ctx, paging.DefaultLimit)
 }
 
-// Watch tells of every event of the caller's workspace until the
-// listener is closed.
-func (g Events) Watch(c Caller) *store.Listener {
-	return g.db.Listen(store.EventLogged, string(c.Workspace()))
+// Watch tells of every event of the reader's workspace until the listener is closed.
+func (r *LogReader) Watch() *store.Listener {
+	return r.g.db.Listen(store.EventLogged, string(r.ws))
 }
 
 // openLog checks the filters. The device is looked up, so that a wrong one is
 // an error and not an empty list.
-func (g Events) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader, error) {
+func (g Events) openLog(ctx context.Context, c access.Caller, q EventQuery) (*LogReader, error) {
 	types, err := eventTypes("/query/type", q.Types)
 	if err != nil {
 		return nil, err
@@ -113,7 +120,7 @@ func (g Events) openLog(ctx context.Context, c Caller, q EventQuery) (*LogReader
 	r := &LogReader{g: g.core, ws: c.Workspace(), filter: store.EventFilter{Types: types, Devices: c.Key.Devices}}
 	if q.DeviceID != "" {
 		r.filter.Devices = []postern.DeviceID{q.DeviceID}
-		_, err = g.devices().Get(ctx, c, q.DeviceID)
+		_, err = g.devices().get(ctx, c, q.DeviceID)
 	}
 	return r, err
 }
@@ -143,14 +150,14 @@ func eventTypes(place string, patterns []string) (list []postern.EventType, err 
 }
 
 // placeOf finds where a list begins.
-func (g Events) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogReader) (err error) {
+func (g Events) placeOf(ctx context.Context, c access.Caller, q EventQuery, r *LogReader) (err error) {
 	switch {
 	case q.After != "" && q.Page.Cursor != "":
 		return postern.Invalid("/query/after", "give after or cursor, not both")
 	case q.After != "":
 		r.at, err = g.positionOf(ctx, c, q.After)
 	case q.Page.Cursor != "":
-		r.at, err = g.openPlace(c.Workspace(), "events", q.Page.Cursor)
+		r.at, err = g.cursors.Number(c.Workspace(), "events", q.Page.Cursor)
 	default:
 		r.at, _, err = g.db.Events.Floor(ctx, c.Workspace())
 	}
@@ -158,7 +165,7 @@ func (g Events) placeOf(ctx context.Context, c Caller, q EventQuery, r *LogReade
 }
 
 // positionOf is the place of an event that the caller may see.
-func (g Events) positionOf(ctx context.Context, c Caller, id postern.EventID) (int64, error) {
+func (g Events) positionOf(ctx context.Context, c access.Caller, id postern.EventID) (int64, error) {
 	position, device, err := g.db.Events.Place(ctx, c.Workspace(), id)
 	if postern.ReasonOf(err) == postern.NotFound && g.mayBeRemoved(ctx, c, id) {
 		return 0, expired()
@@ -175,7 +182,7 @@ const clockMargin = time.Minute
 // mayBeRemoved tells whether an id that is nowhere may be that of a removed
 // event: ids tell when they were made. In doubt it says yes, since a gap that
 // nobody is told of is worse than a wrong word.
-func (g Events) mayBeRemoved(ctx context.Context, c Caller, id postern.EventID) bool {
+func (g Events) mayBeRemoved(ctx context.Context, c access.Caller, id postern.EventID) bool {
 	floor, newest, err := g.db.Events.Floor(ctx, c.Workspace())
 	if err != nil || floor == 0 {
 		return false

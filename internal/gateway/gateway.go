@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"postern/internal/factor"
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
-
-	"github.com/throttled/throttled/v2"
+	"postern/internal/throttle"
 )
 
 // Gateway applies the rules over one store, one member for each noun. Its
@@ -25,78 +25,61 @@ import (
 type Gateway struct {
 	*core
 
-	Audit         Audit
 	Deliveries    Deliveries
 	Devices       Devices
 	Events        Events
-	Identities    Identities
-	Invitations   Invitations
 	Keys          Keys
 	LinkPages     LinkPages
 	Links         Links
 	Maintenance   Maintenance
-	Members       Members
 	Messages      Messages
-	Operators     Operators
-	PasswordLinks PasswordLinks
 	Replays       Replays
 	SandboxPhones SandboxPhones
-	SecondFactors SecondFactors
 	Sessions      Sessions
-	SignIns       SignIns
 	Statistics    Statistics
-	Users         Users
 	Webhooks      Webhooks
+	Workspaces    Workspaces
 }
 
 // The nouns. Each has the rules for one kind of thing.
 type (
-	Audit         struct{ *core }
 	Deliveries    struct{ *core }
 	Devices       struct{ *core }
 	Events        struct{ *core }
-	Identities    struct{ *core }
-	Invitations   struct{ *core }
 	Keys          struct{ *core }
 	LinkPages     struct{ *core }
 	Links         struct{ *core }
 	Maintenance   struct{ *core }
-	Members       struct{ *core }
 	Messages      struct{ *core }
-	Operators     struct{ *core }
-	PasswordLinks struct{ *core }
 	Replays       struct{ *core }
 	SandboxPhones struct{ *core }
-	SecondFactors struct{ *core }
 	Sessions      struct{ *core }
-	SignIns       struct{ *core }
 	Statistics    struct{ *core }
-	Users         struct{ *core }
 	Webhooks      struct{ *core }
+	Workspaces    struct{ *core }
 )
 
 // core is what all nouns share.
 type core struct {
 	db       *store.Store
 	box      *seal.Box
+	cursors  paging.Cursors
 	log      *slog.Logger
 	sandbox  Sandbox
 	checkURL func(string) error
 	checkVia func(string) error
+	confirm  Confirm
 	now      func() time.Time
 	goodbye  time.Duration
 
 	keys     keyCache
 	running  inProgress
-	hashing  *hashing
-	guesses  *guesses
-	linkRate *throttled.GCRARateLimiterCtx // attempts of each device
-	signOns  *throttled.GCRARateLimiterCtx // of each network
-	mails    mails
-
-	passkeys   *factor.Passkeys // nil on a server that can have none
-	noPasskeys error            // why
+	linkRate *throttle.Limit // link attempts of each device
 }
+
+// Confirm refuses a member who has not entered the password again, or signed in again
+// where the account has no password. Package people provides it.
+type Confirm func(ctx context.Context, c access.Caller, password string) error
 
 // Options configure a Gateway.
 type Options struct {
@@ -108,11 +91,9 @@ type Options struct {
 	// CheckProxy tells whether the network may be dialled through a proxy; its
 	// words reach the caller. Nil refuses every proxy.
 	CheckProxy func(string) error
-	// BaseURL is where browsers reach the dashboard: passkeys are bound to it.
-	BaseURL string
-	// PasswordMemory is what hashing a password takes, in KiB; 0 is 64 MiB. Less is
-	// for tests that are not about it.
-	PasswordMemory uint32
+	// Confirm is asked before a member deletes a device or sees a secret. Nil refuses
+	// both.
+	Confirm Confirm
 	// GoodbyeWait is how long deleting a device waits for the network's answer;
 	// 0 is ten seconds.
 	GoodbyeWait time.Duration
@@ -123,46 +104,41 @@ func New(opts Options) *Gateway {
 	if opts.CheckProxy == nil {
 		opts.CheckProxy = func(string) error { return errors.New("this server takes no proxies") }
 	}
-	passkeys, noPasskeys := factor.NewPasskeys(opts.BaseURL)
+	if opts.Confirm == nil {
+		opts.Confirm = func(context.Context, access.Caller, string) error {
+			return postern.Errorf(postern.Unavailable, "this server cannot check passwords")
+		}
+	}
 	c := &core{
-		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
-		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
-		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), linkRate: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
+		db: opts.DB, box: opts.Box, cursors: paging.Cursors{Box: opts.Box}, log: opts.Log, sandbox: opts.Sandbox,
+		checkURL: opts.CheckURL, checkVia: opts.CheckProxy, confirm: opts.Confirm,
+		now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
+		keys:    newKeyCache(opts.DB),
+		running: inProgress{keys: map[scopedKey]struct{}{}}, linkRate: throttle.PerMinute(linkStarts),
 	}
 	return &Gateway{
 		core:          c,
-		Audit:         Audit{c},
 		Deliveries:    Deliveries{c},
 		Devices:       Devices{c},
 		Events:        Events{c},
-		Identities:    Identities{c},
-		Invitations:   Invitations{c},
 		Keys:          Keys{c},
 		LinkPages:     LinkPages{c},
 		Links:         Links{c},
 		Maintenance:   Maintenance{c},
-		Members:       Members{c},
 		Messages:      Messages{c},
-		Operators:     Operators{c},
-		PasswordLinks: PasswordLinks{c},
 		Replays:       Replays{c},
 		SandboxPhones: SandboxPhones{c},
-		SecondFactors: SecondFactors{c},
 		Sessions:      Sessions{c},
-		SignIns:       SignIns{c},
 		Statistics:    Statistics{c},
-		Users:         Users{c},
 		Webhooks:      Webhooks{c},
+		Workspaces:    Workspaces{c},
 	}
 }
 
-func (g *core) devices() Devices         { return Devices{g} }
-func (g *core) invitations() Invitations { return Invitations{g} }
-func (g *core) links() Links             { return Links{g} }
-func (g *core) messages() Messages       { return Messages{g} }
-func (g *core) users() Users             { return Users{g} }
-func (g *core) webhooks() Webhooks       { return Webhooks{g} }
+func (g *core) devices() Devices   { return Devices{g} }
+func (g *core) links() Links       { return Links{g} }
+func (g *core) messages() Messages { return Messages{g} }
+func (g *core) webhooks() Webhooks { return Webhooks{g} }
 
 func (g *core) time() postern.Time { return postern.TimeOf(g.now()) }
 
@@ -174,23 +150,10 @@ func (g *core) mode() string {
 	return "live"
 }
 
-// CreateWorkspace adds a workspace to which nobody belongs yet. For whoever can reach
-// the server's own socket.
-func (g Operators) CreateWorkspace(ctx context.Context, name, plan string) (postern.Workspace, error) {
-	ws, _, err := g.OpenWorkspace(ctx, Operator(), NewWorkspace{Name: name, Plan: plan})
-	return ws, err
-}
-
-// Workspaces lists all workspaces. For the operator.
-func (g Operators) Workspaces(ctx context.Context) ([]postern.Workspace, error) {
-	return g.db.Workspaces.List(ctx)
-}
-
-func checkPlan(plan string) error {
-	if _, ok := postern.PlanByName(plan); !ok {
-		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())
-	}
-	return nil
+// open turns a page into what the store asks for.
+func (g *core) open(ws postern.WorkspaceID, kind string, p paging.Page) (store.Page, error) {
+	after, rows, err := g.cursors.Open(ws, kind, p)
+	return store.Page{After: after, Limit: rows}, err
 }
 
 // inProgress holds the idempotency keys whose first request is still running

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -19,25 +21,28 @@ type Health struct {
 
 // Health lists what became of a device, the newest first, as far back as
 // events are kept.
-func (g Devices) Health(ctx context.Context, c Caller, id postern.DeviceID, p Page) (List[Health], error) {
-	if _, err := g.Get(ctx, c, id); err != nil {
-		return List[Health]{}, err
+func (g Devices) Health(ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page) (paging.List[Health], error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return paging.List[Health]{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return paging.List[Health]{}, err
 	}
 	kind := "health " + string(id)
 	sp, err := g.open(c.Workspace(), kind, p)
 	if err != nil {
-		return List[Health]{}, err
+		return paging.List[Health]{}, err
 	}
-	before, err := g.openPlace(c.Workspace(), kind, p.Cursor)
+	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
 	if err != nil {
-		return List[Health]{}, err
+		return paging.List[Health]{}, err
 	}
 	rows, err := g.db.Events.DeviceHealth(ctx, c.Workspace(), id, before, sp.Limit)
 	if err != nil {
-		return List[Health]{}, err
+		return paging.List[Health]{}, err
 	}
-	found := page(g.core, c.Workspace(), kind, rows, sp.Limit, func(e store.LogEntry) string { return strconv.FormatInt(e.Position, 10) })
-	list := List[Health]{Next: found.Next}
+	found := paging.Cut(g.cursors, c.Workspace(), kind, rows, sp.Limit, func(e store.LogEntry) string { return strconv.FormatInt(e.Position, 10) })
+	list := paging.List[Health]{Next: found.Next}
 	for _, e := range found.Data {
 		list.Data = append(list.Data, healthIn(e))
 	}

@@ -8,23 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
-
-// Caller is who makes a request: a key and what its workspace is entitled to. A
-// member in the dashboard is one too, with a key that has the scopes of the role
-// and no secret.
-type Caller struct {
-	Key     postern.Key
-	Plan    postern.Plan
-	Member  postern.Member // zero for an API key
-	Address string         // of the member's browser
-	Sure    bool           // the member has just shown again who it is
-}
-
-// Workspace is the tenant the caller belongs to.
-func (c Caller) Workspace() postern.WorkspaceID { return c.Key.WorkspaceID }
 
 // keyCache remembers keys until any key or plan changes. A change empties it
 // before the change is answered, so that a revoked key is refused at once.
@@ -33,12 +21,19 @@ type keyCache struct {
 
 	mu      sync.Mutex
 	version int // grows with every change
-	byHash  map[[32]byte]Caller
+	byHash  map[[32]byte]access.Caller
 	used    map[postern.KeyID]time.Time
 }
 
+func newKeyCache(db *store.Store) keyCache {
+	return keyCache{
+		changed: db.Listen(store.KeyChanged, ""),
+		byHash:  map[[32]byte]access.Caller{}, used: map[postern.KeyID]time.Time{},
+	}
+}
+
 // find looks a key up. The version is for put.
-func (k *keyCache) find(hash [32]byte) (c Caller, version int, ok bool) {
+func (k *keyCache) find(hash [32]byte) (c access.Caller, version int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refresh()
@@ -48,7 +43,7 @@ func (k *keyCache) find(hash [32]byte) (c Caller, version int, ok bool) {
 
 // put remembers what was read since find gave the version, unless a key or a
 // plan has changed in between: then it may be out of date already.
-func (k *keyCache) put(hash [32]byte, c Caller, version int) {
+func (k *keyCache) put(hash [32]byte, c access.Caller, version int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.refresh()
@@ -86,11 +81,14 @@ func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
 	return true
 }
 
-// Watch tells of every change of the workspace's keys and of its plan
-// until the listener is closed. Authenticate knows of a change before it is
-// told here.
-func (g Keys) Watch(c Caller) *store.Listener {
-	return g.db.Listen(store.KeyChanged, string(c.Workspace()))
+// Watch tells of every change of the workspace's keys and of its plan until the
+// listener is closed. Authenticate knows of a change before it is told here. Every
+// caller may watch: what is told is that something has changed, not what.
+func (g Keys) Watch(c access.Caller) (*store.Listener, error) {
+	if err := c.Permit(); err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.KeyChanged, string(c.Workspace())), nil
 }
 
 func unauthorized() error {
@@ -100,22 +98,22 @@ func unauthorized() error {
 // Authenticate finds the caller behind the value of an Authorization header. A
 // missing, malformed, unknown, expired and revoked key give one and the same
 // error.
-func (g Keys) Authenticate(ctx context.Context, authorization string) (Caller, error) {
+func (g Keys) Authenticate(ctx context.Context, authorization string) (access.Caller, error) {
 	scheme, secret, ok := strings.Cut(authorization, " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") || !postern.WellFormedKey(secret) {
-		return Caller{}, unauthorized()
+		return access.Caller{}, unauthorized()
 	}
 	hash := postern.HashKey(secret)
 	c, version, known := g.keys.find(hash)
 	if !known {
 		var err error
 		if c, err = g.load(ctx, hash, version); err != nil {
-			return Caller{}, err
+			return access.Caller{}, err
 		}
 	}
 	now := g.now()
 	if expires := c.Key.ExpiresAt; expires != 0 && postern.TimeOf(now) >= expires {
-		return Caller{}, unauthorized()
+		return access.Caller{}, unauthorized()
 	}
 	if g.keys.touch(c.Key.ID, now) {
 		g.db.Keys.MarkUsed(c.Key.ID, postern.TimeOf(now))
@@ -123,46 +121,18 @@ func (g Keys) Authenticate(ctx context.Context, authorization string) (Caller, e
 	return c, nil
 }
 
-func (g Keys) load(ctx context.Context, hash [32]byte, version int) (Caller, error) {
+func (g Keys) load(ctx context.Context, hash [32]byte, version int) (access.Caller, error) {
 	key, ws, ok, err := g.db.Keys.ByHash(ctx, hash)
 	if err != nil {
-		return Caller{}, err
+		return access.Caller{}, err
 	}
 	plan, known := ws.Entitlement()
 	if !ok || !known || key.RevokedAt != 0 || subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
-		return Caller{}, unauthorized()
+		return access.Caller{}, unauthorized()
 	}
-	c := Caller{Key: key, Plan: plan}
+	c := access.Caller{Key: key, Plan: plan}
 	g.keys.put(hash, c, version)
 	return c, nil
-}
-
-// Permit checks the plan, then the scopes.
-func (c Caller) Permit(scopes ...postern.Scope) error {
-	if !c.Plan.API && c.Member.UserID == "" {
-		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan has no API access; change the plan")
-	}
-	for _, s := range scopes {
-		if !c.Key.Has(s) {
-			return c.lacks(s)
-		}
-	}
-	return nil
-}
-
-func (c Caller) lacks(s postern.Scope) error {
-	if c.Member.UserID != "" {
-		return postern.Errorf(postern.MissingScope, "your role in this workspace, %s, does not allow this; ask an admin", c.Member.Role)
-	}
-	return postern.Errorf(postern.MissingScope, "this key lacks the scope %s; make a key that has it", s)
-}
-
-// allow checks the key's list of devices.
-func (c Caller) allow(id postern.DeviceID) error {
-	if !c.Key.Allows(id) {
-		return postern.Errorf(postern.ResourceNotAllowed, "this key may not use that device")
-	}
-	return nil
 }
 
 // NewKey describes a key to make; nil Scopes means all that exist today, nil
@@ -177,8 +147,8 @@ type NewKey struct {
 
 // Create makes a key and returns its secret, which is kept nowhere. A member
 // needs the role of a developer.
-func (g Keys) Create(ctx context.Context, by Actor, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
-	if err := by.needs(ws, postern.Developer); err != nil {
+func (g Keys) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
+	if err := by.Needs(ws, postern.Developer); err != nil {
 		return postern.Key{}, "", err
 	}
 	if err := g.check(ctx, ws, in); err != nil {
@@ -192,7 +162,7 @@ func (g Keys) Create(ctx context.Context, by Actor, ws postern.WorkspaceID, in N
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
 	})
-	return key, secret, g.db.Keys.Create(ctx, key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.created", string(key.ID)))
+	return key, secret, g.db.Keys.Create(ctx, key, rule(by.Holds(postern.Developer)), act(by, key.CreatedAt, ws, "key.created", string(key.ID)))
 }
 
 // withSecret chooses the secret of a key. Only its hash and its last four
@@ -211,8 +181,8 @@ type Rotation struct {
 
 // Rotate makes a successor with the same name, environment, scopes and
 // devices and returns its secret. A member needs the role of a developer.
-func (g Keys) Rotate(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
-	if err := by.needs(ws, postern.Developer); err != nil {
+func (g Keys) Rotate(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
+	if err := by.Needs(ws, postern.Developer); err != nil {
 		return key, "", err
 	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
@@ -228,7 +198,7 @@ func (g Keys) Rotate(ctx context.Context, by Actor, ws postern.WorkspaceID, id p
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
 	}
 	key, secret = withSecret(next)
-	ok, err := g.db.Keys.Rotate(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, by.holds(postern.Developer), by.act(key.CreatedAt, ws, "key.rotated", string(old.ID)))
+	ok, err := g.db.Keys.Rotate(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, rule(by.Holds(postern.Developer)), act(by, key.CreatedAt, ws, "key.rotated", string(old.ID)))
 	if err == nil && !ok {
 		err = postern.Invalid("/key", "the key has ended already; create a new one")
 	}
@@ -242,11 +212,11 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return err
 	}
-	if err := checkName("/name", in.Name); err != nil {
+	if err := postern.CheckName("/name", in.Name); err != nil {
 		return err
 	}
 	if in.Environment != "" {
-		if err := checkName("/environment", in.Environment); err != nil {
+		if err := postern.CheckName("/environment", in.Environment); err != nil {
 			return err
 		}
 	}
@@ -271,27 +241,30 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 
 // List lists a workspace's keys, the newest first. A member needs the role of a
 // developer.
-func (g Keys) List(ctx context.Context, by Actor, ws postern.WorkspaceID, p Page) (List[postern.Key], error) {
-	if err := by.needs(ws, postern.Developer); err != nil {
-		return List[postern.Key]{}, err
+func (g Keys) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID, p paging.Page) (paging.List[postern.Key], error) {
+	if err := by.Needs(ws, postern.Developer); err != nil {
+		return paging.List[postern.Key]{}, err
 	}
 	sp, err := g.open(ws, "keys", p)
 	if err != nil {
-		return List[postern.Key]{}, err
+		return paging.List[postern.Key]{}, err
 	}
 	rows, err := g.db.Keys.List(ctx, ws, sp)
-	return page(g.core, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
+	return paging.Cut(g.cursors, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
 }
 
 // Any tells whether a workspace has a key, revoked ones too. A member needs the
 // role of a developer.
-func (g Keys) Any(ctx context.Context, by Actor, ws postern.WorkspaceID) (bool, error) {
-	list, err := g.List(ctx, by, ws, Page{Limit: 1})
+func (g Keys) Any(ctx context.Context, by access.Actor, ws postern.WorkspaceID) (bool, error) {
+	list, err := g.List(ctx, by, ws, paging.Page{Limit: 1})
 	return len(list.Data) > 0, err
 }
 
 // ListForOperator lists all keys of a workspace for the operator.
-func (g Keys) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]postern.Key, error) {
+func (g Keys) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Key, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
@@ -300,9 +273,9 @@ func (g Keys) ListForOperator(ctx context.Context, ws postern.WorkspaceID) ([]po
 }
 
 // Revoke ends a key at once. A member needs the role of a developer.
-func (g Keys) Revoke(ctx context.Context, by Actor, ws postern.WorkspaceID, id postern.KeyID) error {
-	if err := by.needs(ws, postern.Developer); err != nil {
+func (g Keys) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID) error {
+	if err := by.Needs(ws, postern.Developer); err != nil {
 		return err
 	}
-	return g.db.Keys.Revoke(ctx, ws, id, by.holds(postern.Developer), by.act(g.time(), ws, "key.revoked", string(id)))
+	return g.db.Keys.Revoke(ctx, ws, id, rule(by.Holds(postern.Developer)), act(by, g.time(), ws, "key.revoked", string(id)))
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -42,17 +44,17 @@ func open(t *testing.T, url string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }, PasswordMemory: 64})
+	return New(Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }})
 }
 
 func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
 	t.Helper()
-	ws, err := g.Operators.CreateWorkspace(t.Context(), "acme", "growth")
+	ws, err := g.Workspaces.Create(t.Context(), access.Operator(), NewWorkspace{Name: "acme", Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Name = "k"
-	key, secret, err := g.Keys.Create(t.Context(), Operator(), ws.ID, in)
+	key, secret, err := g.Keys.Create(t.Context(), access.Operator(), ws.ID, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func TestRevokedKeyIsRefusedAtOnceAlsoWhenItWasJustRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Keys.Revoke(t.Context(), Operator(), key.WorkspaceID, key.ID); err != nil {
+		if err := g.Keys.Revoke(t.Context(), access.Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
 		g.keys.put(hash, stale, version) // a request that had read the key before it was revoked
@@ -102,11 +104,11 @@ func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
 func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		ctx := context.Background()
-		ws, err := g.Operators.CreateWorkspace(ctx, "acme", "growth")
+		ws, err := g.Workspaces.Create(ctx, access.Operator(), NewWorkspace{Name: "acme", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := g.Operator(ctx, ws.ID)
+		all, err := g.Workspaces.Caller(ctx, access.Operator(), ws.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +122,7 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		}
 		one := all
 		one.Key.Devices = ids[:1]
-		if list, err := g.Devices.List(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
+		if list, err := g.Devices.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
 			t.Errorf("list = %+v, %v", list, err)
 		}
 		everything, err := g.Webhooks.Create(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
@@ -131,7 +133,7 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		if err != nil || len(frozen.Value.DeviceIDs) != 1 || frozen.Value.DeviceIDs[0] != ids[0] {
 			t.Errorf("endpoint without devices = %+v, %v, want the key's list", frozen.Value.DeviceIDs, err)
 		}
-		if list, err := g.Webhooks.List(ctx, one, Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
+		if list, err := g.Webhooks.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
 			t.Errorf("endpoints = %+v, %v", list, err)
 		}
 		for what, err := range map[string]error{
@@ -155,11 +157,11 @@ func second[T any](_ T, err error) error { return err }
 func TestReplayShowsNoSecretToAKeyThatMayNotSeeTheEndpoint(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		ctx := t.Context()
-		ws, err := g.Operators.CreateWorkspace(ctx, "acme", "growth")
+		ws, err := g.Workspaces.Create(ctx, access.Operator(), NewWorkspace{Name: "acme", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := g.Operator(ctx, ws.ID)
+		all, err := g.Workspaces.Caller(ctx, access.Operator(), ws.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

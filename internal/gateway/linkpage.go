@@ -2,12 +2,12 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 
+	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 )
 
@@ -19,28 +19,24 @@ type LinkPage struct {
 
 // Open makes the page of a device's open link attempt, in place of an
 // earlier one. The attempt stays open as long as its page.
-func (g LinkPages) Open(ctx context.Context, c Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
-	d, err := g.devices().Get(ctx, c, id)
+func (g LinkPages) Open(ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return Created[LinkPage]{}, err
+	}
+	d, err := g.devices().get(ctx, c, id)
 	if err != nil {
 		return Created[LinkPage]{}, err
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (LinkPage, func(*store.Once) error, error) {
 		now := g.time()
-		p := LinkPage{Token: randomToken(), ExpiresAt: now.Add(pageTime)}
+		p := LinkPage{Token: seal.NewToken(), ExpiresAt: now.Add(pageTime)}
 		return p, func(once *store.Once) error {
 			return g.db.LinkPages.Open(ctx, store.OpenLinkPage{
 				WorkspaceID: c.Workspace(), DeviceID: id, TokenHash: sha256.Sum256([]byte(p.Token)), ExpiresAt: p.ExpiresAt, Once: once,
-				Acts: c.did(now, "device.link-shared", string(id), d.Name),
+				Acts: did(c, now, "device.link-shared", string(id), d.Name),
 			})
 		}, nil
 	})
-}
-
-// randomToken has 256 bits.
-func randomToken() string {
-	b := make([]byte, 32)
-	_, _ = rand.Read(b) // never fails
-	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // PageView is what a browser may see of a link page.
@@ -72,10 +68,23 @@ func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, er
 	return v, err
 }
 
+// Watch tells of every change of a page's link attempt, to the browser that has the
+// page, until the listener is closed.
+func (g LinkPages) Watch(ctx context.Context, token, browser string) (*store.Listener, error) {
+	v, err := g.Get(ctx, token, browser)
+	if err == nil && v.Free {
+		err = ErrPageGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.LinkChanged, string(v.Link.DeviceID)), nil
+}
+
 // Bind gives a page to a browser that nobody has it before, and returns
 // the browser's secret.
 func (g LinkPages) Bind(ctx context.Context, token string) (browser string, err error) {
-	browser = randomToken()
+	browser = seal.NewToken()
 	ok, err := g.db.LinkPages.Bind(ctx, sha256.Sum256([]byte(token)), sha256.Sum256([]byte(browser)), g.time())
 	if err == nil && !ok {
 		err = ErrPageGone

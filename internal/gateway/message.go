@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -22,8 +24,11 @@ type NewMessage struct {
 
 // Send accepts a message: it is durable, its unit of the quota is spent and its
 // network id chosen. The session engine sends it.
-func (g Messages) Send(ctx context.Context, c Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
-	if err := c.allow(in.DeviceID); err != nil {
+func (g Messages) Send(ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return Created[postern.Message]{}, err
+	}
+	if err := c.Allow(in.DeviceID); err != nil {
 		return Created[postern.Message]{}, err
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Message, func(*store.Once) error, error) {
@@ -39,7 +44,7 @@ func (g Messages) Send(ctx context.Context, c Caller, in NewMessage, idem *Idemp
 		return m, func(once *store.Once) error {
 			return g.db.Messages.Queue(ctx, store.QueueMessage{
 				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
-				Acts: c.did(m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
+				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
 		}, nil
 	})
@@ -87,7 +92,15 @@ func parseRecipient(s string) (chat, to string, ok bool) {
 }
 
 // Get finds one message.
-func (g Messages) Get(ctx context.Context, c Caller, id postern.MessageID) (postern.Message, error) {
+func (g Messages) Get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return postern.Message{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds a message of a device that the caller may use.
+func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	m, err := g.db.Messages.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Message{}, err
@@ -107,29 +120,35 @@ type MessageQuery struct {
 	Since     postern.Time
 	Until     postern.Time
 	Archived  bool // those of numbers that a device had before, instead of the others
-	Page      Page
+	Page      paging.Page
 }
 
 // List lists the messages the caller may see, newest first.
-func (g Messages) List(ctx context.Context, c Caller, q MessageQuery) (List[postern.Message], error) {
+func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (paging.List[postern.Message], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[postern.Message]{}, err
+	}
 	sp, err := g.open(c.Workspace(), "messages", q.Page)
 	if err != nil {
-		return List[postern.Message]{}, err
+		return paging.List[postern.Message]{}, err
 	}
 	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived}
 	if q.DeviceID != "" {
-		if _, err := g.devices().Get(ctx, c, q.DeviceID); err != nil {
-			return List[postern.Message]{}, err
+		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
+			return paging.List[postern.Message]{}, err
 		}
 		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
 	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
-	return page(g.core, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
+	return paging.Cut(g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
 }
 
 // RecordExport writes into the audit log that a member takes messages away as a file.
-func (g Messages) RecordExport(ctx context.Context, c Caller) (err error) {
-	for _, act := range c.did(g.time(), "message.exported", "", "") {
+func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return err
+	}
+	for _, act := range did(c, g.time(), "message.exported", "", "") {
 		err = g.db.Audit.Record(ctx, act)
 	}
 	return err

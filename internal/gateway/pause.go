@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
@@ -13,8 +14,11 @@ const pausedByUser = "user"
 // Pause closes a device's connection and keeps its link and its slot, until it
 // is resumed. What is queued waits. Pausing twice changes nothing; a device that
 // the plan holds is from now on held by its owner too.
-func (g Devices) Pause(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Get(ctx, c, id)
+func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Device{}, err
 	}
@@ -29,13 +33,16 @@ func (g Devices) Pause(ctx context.Context, c Caller, id postern.DeviceID) (post
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
 		return event, nil
-	}, c.did(now, "device.paused", string(id), d.Name)...)
+	}, did(c, now, "device.paused", string(id), d.Name)...)
 }
 
 // Resume lets a paused device connect again, if the plan has room for it. One
 // that is not paused stays as it is.
-func (g Devices) Resume(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
-	d, err := g.Get(ctx, c, id)
+func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Device{}, err
 	}
@@ -49,7 +56,7 @@ func (g Devices) Resume(ctx context.Context, c Caller, id postern.DeviceID) (pos
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
 		return "", nil
-	}, c.did(now, "device.resumed", string(id), d.Name)...)
+	}, did(c, now, "device.resumed", string(id), d.Name)...)
 }
 
 // linked refuses a device that has no link.

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -16,12 +18,15 @@ type NewReplay struct {
 }
 
 // Create starts to deliver a part of the log again to an active endpoint.
-func (g Replays) Create(ctx context.Context, c Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+func (g Replays) Create(ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+		return Created[postern.Replay]{}, err
+	}
 	now := g.time()
 	if err := in.check(); err != nil {
 		return Created[postern.Replay]{}, err
 	}
-	e, err := g.webhooks().Get(ctx, c, id)
+	e, err := g.webhooks().get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Replay]{}, err
 	}
@@ -32,7 +37,7 @@ func (g Replays) Create(ctx context.Context, c Caller, id postern.EndpointID, in
 			Since: in.Since, Until: in.Until, Types: in.Types, OnlyFailed: in.OnlyFailed, Last: end, CreatedAt: now,
 		}
 		return r, func(once *store.Once) error {
-			return g.db.Replays.Create(ctx, r, once, c.did(now, "webhook.replayed", string(id), e.URL)...)
+			return g.db.Replays.Create(ctx, r, once, did(c, now, "webhook.replayed", string(id), e.URL)...)
 		}, err
 	})
 }
@@ -49,40 +54,54 @@ func (in NewReplay) check() error {
 }
 
 // Get finds one replay.
-func (g Replays) Get(ctx context.Context, c Caller, id postern.ReplayID) (postern.Replay, error) {
+func (g Replays) Get(ctx context.Context, c access.Caller, id postern.ReplayID) (postern.Replay, error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return postern.Replay{}, err
+	}
+	return g.get(ctx, c, id)
+}
+
+// get finds a replay to an endpoint that the caller may use.
+func (g Replays) get(ctx context.Context, c access.Caller, id postern.ReplayID) (postern.Replay, error) {
 	r, err := g.db.Replays.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Replay{}, err
 	}
-	if _, err := g.webhooks().Get(ctx, c, r.EndpointID); err != nil {
+	if _, err := g.webhooks().get(ctx, c, r.EndpointID); err != nil {
 		return postern.Replay{}, err
 	}
 	return r, nil
 }
 
 // List lists the replays to an endpoint, newest first.
-func (g Replays) List(ctx context.Context, c Caller, id postern.EndpointID, p Page) (List[postern.Replay], error) {
-	if _, err := g.webhooks().Get(ctx, c, id); err != nil {
-		return List[postern.Replay]{}, err
+func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointID, p paging.Page) (paging.List[postern.Replay], error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.Replay]{}, err
+	}
+	if _, err := g.webhooks().get(ctx, c, id); err != nil {
+		return paging.List[postern.Replay]{}, err
 	}
 	kind := "replays " + string(id)
 	sp, err := g.open(c.Workspace(), kind, p)
 	if err != nil {
-		return List[postern.Replay]{}, err
+		return paging.List[postern.Replay]{}, err
 	}
 	rows, err := g.db.Replays.List(ctx, c.Workspace(), id, sp)
 	if err != nil {
-		return List[postern.Replay]{}, err
+		return paging.List[postern.Replay]{}, err
 	}
-	return page(g.core, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
+	return paging.Cut(g.cursors, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
 }
 
 // Stop keeps a replay from queueing more. What it has queued, a hundred
 // or so, is still delivered.
-func (g Replays) Stop(ctx context.Context, c Caller, id postern.ReplayID) error {
-	if _, err := g.Get(ctx, c, id); err != nil {
+func (g Replays) Stop(ctx context.Context, c access.Caller, id postern.ReplayID) error {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
 		return err
 	}
 	now := g.time()
-	return g.db.Replays.Stop(ctx, c.Workspace(), id, now, c.did(now, "webhook.replay-stopped", string(id), "")...)
+	return g.db.Replays.Stop(ctx, c.Workspace(), id, now, did(c, now, "webhook.replay-stopped", string(id), "")...)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -40,15 +41,15 @@ type PhoneMessage struct {
 	At   postern.Time `json:"at" format:"date-time" example:"2026-11-21T09:00:00.000Z"`
 }
 
-func (g SandboxPhones) device(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if g.sandbox == nil {
 		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
 	}
-	return g.devices().Get(ctx, c, id)
+	return g.devices().get(ctx, c, id)
 }
 
 // linkedDevice is a sandbox device that has an account.
-func (g SandboxPhones) linkedDevice(ctx context.Context, c Caller, id postern.DeviceID) (postern.Device, error) {
+func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	d, err := g.device(ctx, c, id)
 	if err == nil && (d.PhoneNumber == "" || !d.Status.HoldsSlot()) {
 		err = postern.Errorf(postern.NotLinked, "the device is %s; link it first", d.Status)
@@ -60,7 +61,10 @@ func (g SandboxPhones) linkedDevice(ctx context.Context, c Caller, id postern.De
 // attempt, or its owner enter it; another code than the one that is shown may be
 // entered. Without a number the phone is the one that the attempt names, or one
 // of the device's own.
-func (g SandboxPhones) Scan(ctx context.Context, c Caller, id postern.DeviceID, number, entered string) (string, error) {
+func (g SandboxPhones) Scan(ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string) (string, error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return "", err
+	}
 	d, err := g.device(ctx, c, id)
 	if err != nil {
 		return "", err
@@ -95,13 +99,13 @@ func (g SandboxPhones) scan(ctx context.Context, l postern.Link, number, entered
 
 // awaitLinked waits a moment until the device is connected, so that the next
 // request can send. One that takes longer is no error.
-func (g SandboxPhones) awaitLinked(ctx context.Context, c Caller, id postern.DeviceID) error {
+func (g SandboxPhones) awaitLinked(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	ctx, cancel := context.WithTimeout(ctx, linkedWait)
 	defer cancel()
 	changes := g.db.Listen(store.DeviceChanged, string(id))
 	defer changes.Close()
 	for {
-		d, err := g.devices().Get(context.WithoutCancel(ctx), c, id)
+		d, err := g.devices().get(context.WithoutCancel(ctx), c, id)
 		if err != nil || d.Status != postern.Linking && d.Status != postern.Connecting {
 			return err
 		}
@@ -133,13 +137,13 @@ func ownNumber(id postern.DeviceID) string {
 
 // awaitCode waits a moment for the first code: it follows the opening of the
 // attempt by some milliseconds.
-func (g SandboxPhones) awaitCode(ctx context.Context, c Caller, id postern.DeviceID) (postern.Link, error) {
+func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, codeWait)
 	defer cancel()
 	changes := g.db.Listen(store.LinkChanged, string(id))
 	defer changes.Close()
 	for {
-		l, err := g.links().Get(ctx, c, id)
+		l, err := g.links().get(ctx, c, id)
 		if err != nil {
 			return l, err
 		}
@@ -160,8 +164,11 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c Caller, id postern.Devic
 
 // Inbound lets a contact write to the device's account.
 func (g SandboxPhones) Inbound(
-	ctx context.Context, c Caller, id postern.DeviceID, from string, content postern.Content,
+	ctx context.Context, c access.Caller, id postern.DeviceID, from string, content postern.Content,
 ) (networkID string, err error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return networkID, err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return "", err
@@ -177,12 +184,15 @@ func (g SandboxPhones) Inbound(
 }
 
 // Receipt lets the recipient of an outbound message confirm it.
-func (g SandboxPhones) Receipt(ctx context.Context, c Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+func (g SandboxPhones) Receipt(ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	m, err := g.messages().Get(ctx, c, message)
+	m, err := g.messages().get(ctx, c, message)
 	if err != nil {
 		return err
 	}
@@ -193,7 +203,10 @@ func (g SandboxPhones) Receipt(ctx context.Context, c Caller, id postern.DeviceI
 }
 
 // Fault makes the simulated vendor misbehave towards the device.
-func (g SandboxPhones) Fault(ctx context.Context, c Caller, id postern.DeviceID, kind string) error {
+func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.DeviceID, kind string) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
@@ -211,7 +224,10 @@ func SandboxFaults() []string {
 
 // Offline keeps the device from the simulated vendor for a time; none
 // lets it come back.
-func (g SandboxPhones) Offline(ctx context.Context, c Caller, id postern.DeviceID, seconds int) error {
+func (g SandboxPhones) Offline(ctx context.Context, c access.Caller, id postern.DeviceID, seconds int) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
 	d, err := g.linkedDevice(ctx, c, id)
 	if err != nil {
 		return err
@@ -223,7 +239,10 @@ func (g SandboxPhones) Offline(ctx context.Context, c Caller, id postern.DeviceI
 }
 
 // List is what the phone of the device's account shows.
-func (g SandboxPhones) List(ctx context.Context, c Caller, id postern.DeviceID) ([]PhoneMessage, error) {
+func (g SandboxPhones) List(ctx context.Context, c access.Caller, id postern.DeviceID) ([]PhoneMessage, error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return nil, err
+	}
 	d, err := g.device(ctx, c, id)
 	if err != nil {
 		return nil, err

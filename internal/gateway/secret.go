@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -81,11 +82,14 @@ type NewSecret struct {
 // RotateSecret gives an endpoint a new secret, and a new ed25519 key if it has
 // one. What it had signs beside them for the overlap, and what it had before
 // that no longer than that.
-func (g Webhooks) RotateSecret(ctx context.Context, c Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
+func (g Webhooks) RotateSecret(ctx context.Context, c access.Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
 	if err := in.check(); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
-	e, err := g.Get(ctx, c, id)
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -95,13 +99,13 @@ func (g Webhooks) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 		g.sealKeys(&shown, in.Secret, newSigningKey(e.Signatures))
 		return EndpointWithSecret{shown, in.Secret}, func(once *store.Once) error {
 			_, err := g.db.Endpoints.Change(ctx, c.Workspace(), id, once, func(e *postern.Endpoint) error {
-				if !c.sees(*e) {
+				if !sees(c, *e) {
 					return notThisEndpoint()
 				}
 				retire(e, now, until)
 				e.Secret, e.SecretLastFour, e.SigningKey, e.PublicKey, e.Signatures = shown.Secret, shown.SecretLastFour, shown.SigningKey, shown.PublicKey, shown.Signatures
 				return nil
-			}, c.did(now, "webhook.secret-rotated", string(id), e.URL)...)
+			}, did(c, now, "webhook.secret-rotated", string(id), e.URL)...)
 			return err
 		}, nil
 	})
@@ -109,25 +113,25 @@ func (g Webhooks) RotateSecret(ctx context.Context, c Caller, id postern.Endpoin
 
 // RevealSecret gives an endpoint's secret to a member who may rotate it and has
 // entered the password again. An API key never gets it.
-func (g Webhooks) RevealSecret(ctx context.Context, c Caller, id postern.EndpointID, password string) (EndpointWithSecret, error) {
+func (g Webhooks) RevealSecret(ctx context.Context, c access.Caller, id postern.EndpointID, password string) (EndpointWithSecret, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	if c.Member.UserID == "" {
 		return EndpointWithSecret{}, postern.Errorf(postern.MissingScope, "a secret is revealed in the dashboard only; rotate it to get a new one")
 	}
-	e, err := g.Get(ctx, c, id)
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return EndpointWithSecret{}, err
 	}
-	if err := g.users().confirm(ctx, c, password); err != nil {
+	if err := g.confirm(ctx, c, password); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	secret, err := g.box.Open(e.Secret, id.SecretPlace())
 	if err != nil {
 		return EndpointWithSecret{}, fmt.Errorf("open the secret of an endpoint: %w", err)
 	}
-	for _, act := range c.did(g.time(), "webhook.secret-revealed", string(id), e.URL) {
+	for _, act := range did(c, g.time(), "webhook.secret-revealed", string(id), e.URL) {
 		if err := g.db.Audit.Record(ctx, act); err != nil {
 			return EndpointWithSecret{}, err
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -99,4 +100,18 @@ func (g Sessions) Confirm(ctx context.Context, device postern.DeviceID, networkI
 		list[i] = store.Receipt{DeviceID: device, NetworkID: id, Status: status, At: at, Now: g.time()}
 	}
 	return g.db.Messages.RecordReceipts(ctx, list)
+}
+
+// ProxyOf is the URL of the proxy through which the device's network is
+// dialled; "" dials directly. One that cannot be read is an error: the device
+// must not show its own address instead.
+func (g Sessions) ProxyOf(d postern.Device) (string, error) {
+	if len(d.Proxy) == 0 {
+		return "", nil
+	}
+	url, err := g.box.Open(d.Proxy, d.ID.ProxyPlace())
+	if err != nil {
+		return "", fmt.Errorf("read the proxy of a device: %w", err)
+	}
+	return string(url), nil
 }

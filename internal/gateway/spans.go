@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
@@ -31,8 +32,8 @@ func (s Spans) starts(now postern.Time) []postern.Time {
 
 // MessageSpans tells what became of the messages of the caller's workspace, span
 // by span, those without any too. A key limited to devices may not know.
-func (g Statistics) MessageSpans(ctx context.Context, c Caller, s Spans) ([]postern.MessageSpan, error) {
-	if err := c.permitWhole(postern.MessagesRead); err != nil {
+func (g Statistics) MessageSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.MessageSpan, error) {
+	if err := c.PermitWhole(postern.MessagesRead); err != nil {
 		return nil, err
 	}
 	starts := s.starts(g.time())
@@ -41,21 +42,13 @@ func (g Statistics) MessageSpans(ctx context.Context, c Caller, s Spans) ([]post
 }
 
 // AttemptSpans is MessageSpans for the attempts of deliveries to all endpoints.
-func (g Statistics) AttemptSpans(ctx context.Context, c Caller, s Spans) ([]postern.EndpointHour, error) {
-	if err := c.permitWhole(postern.WebhooksRead); err != nil {
+func (g Statistics) AttemptSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.EndpointHour, error) {
+	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
 		return nil, err
 	}
 	starts := s.starts(g.time())
 	list, err := g.db.Hours.AttemptSpans(ctx, c.Workspace(), starts[0], s.Length)
 	return whole(starts, list, func(h postern.EndpointHour) postern.Time { return h.Hour }, func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} }), err
-}
-
-// permitWhole is Permit for what is about all devices together.
-func (c Caller) permitWhole(scopes ...postern.Scope) error {
-	if c.Key.Devices != nil {
-		return postern.Errorf(postern.ResourceNotAllowed, "this key may not see figures of the whole workspace")
-	}
-	return c.Permit(scopes...)
 }
 
 // whole puts in what a list has no row for.
@@ -76,7 +69,7 @@ func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, n
 
 // Kept is how long the caller's workspace keeps things; server is how long the
 // server does.
-func (g Statistics) Kept(ctx context.Context, c Caller, server Retention) (Retention, error) {
+func (g Statistics) Kept(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Retention{}, err
 	}
@@ -85,8 +78,8 @@ func (g Statistics) Kept(ctx context.Context, c Caller, server Retention) (Reten
 }
 
 // Endpoints says how many of the plan's webhook endpoints there are.
-func (g Statistics) Endpoints(ctx context.Context, c Caller) (Used, error) {
-	if err := c.permitWhole(postern.WebhooksRead); err != nil {
+func (g Statistics) Endpoints(ctx context.Context, c access.Caller) (Used, error) {
+	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
 		return Used{}, err
 	}
 	n, err := g.db.Usage.Endpoints(ctx, c.Workspace())

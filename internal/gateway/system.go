@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -24,8 +25,8 @@ const MessagesCounted = store.MessagesCounted
 const DeliveriesCounted = store.DeliveriesCounted
 
 // System tells operators how the whole server is doing.
-func (g Operators) System(ctx context.Context, by Actor) (s System, err error) {
-	if err := by.needsOperator(); err != nil {
+func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err error) {
+	if err := by.NeedsOperator(); err != nil {
 		return s, err
 	}
 	now, starts := g.time(), LastDay().starts(g.time())

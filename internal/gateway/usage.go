@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -23,7 +24,10 @@ type Usage struct {
 
 // Usage tells what the caller's workspace uses of its plan. A key limited to
 // devices counts these only, beside the limits of the whole workspace.
-func (g Statistics) Usage(ctx context.Context, c Caller) (Usage, error) {
+func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
+	if err := c.Permit(postern.UsageRead); err != nil {
+		return Usage{}, err
+	}
 	month := store.MonthOf(g.db.Now())
 	u := Usage{Month: month, ResetsAt: store.MonthEnd(month), Messages: Used{Limit: c.Plan.Messages}, Devices: Used{Limit: c.Plan.Devices}}
 	var err error
@@ -39,8 +43,8 @@ func (g Statistics) Usage(ctx context.Context, c Caller) (Usage, error) {
 }
 
 // EverSent tells whether the caller's workspace has ever sent a message.
-func (g Statistics) EverSent(ctx context.Context, c Caller) (bool, error) {
-	if err := c.permitWhole(postern.UsageRead); err != nil {
+func (g Statistics) EverSent(ctx context.Context, c access.Caller) (bool, error) {
+	if err := c.PermitWhole(postern.UsageRead); err != nil {
 		return false, err
 	}
 	return g.db.Usage.EverSent(ctx, c.Workspace())

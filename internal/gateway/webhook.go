@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -30,9 +32,12 @@ type EndpointWithSecret struct {
 }
 
 // Create makes an endpoint and queues its handshake.
-func (g Webhooks) Create(ctx context.Context, c Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+func (g Webhooks) Create(ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+		return Created[EndpointWithSecret]{}, err
+	}
 	named := in.DeviceIDs
-	devices, err := c.endpointDevices(named)
+	devices, err := endpointDevices(c, named)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -43,27 +48,30 @@ func (g Webhooks) Create(ctx context.Context, c Caller, in NewEndpoint, idem *Id
 		}
 		return g.build(ctx, c, in)
 	})
-	if err == nil && !c.sees(made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
+	if err == nil && !sees(c, made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
 		return Created[EndpointWithSecret]{}, notThisEndpoint()
 	}
 	return made, err
 }
 
+// sees tells whether the caller may use all devices that an endpoint gets events of.
+func sees(c access.Caller, e postern.Endpoint) bool { return c.Covers(e.DeviceIDs) }
+
 // endpointDevices keeps an endpoint within the key's list of devices: without
 // a list of its own it gets the key's, frozen.
-func (c Caller) endpointDevices(ids []postern.DeviceID) ([]postern.DeviceID, error) {
+func endpointDevices(c access.Caller, ids []postern.DeviceID) ([]postern.DeviceID, error) {
 	if ids == nil {
 		return slices.Clone(c.Key.Devices), nil
 	}
 	for _, id := range ids {
-		if err := c.allow(id); err != nil {
+		if err := c.Allow(id); err != nil {
 			return nil, err
 		}
 	}
 	return ids, nil
 }
 
-func (g Webhooks) build(ctx context.Context, c Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
+func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
 	if err := g.checkURL(in.URL); err != nil {
 		return e, nil, postern.Invalid("/url", "%s", err)
 	}
@@ -90,13 +98,13 @@ func (g Webhooks) build(ctx context.Context, c Caller, in NewEndpoint) (e Endpoi
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
 	return e, func(once *store.Once) error {
-		return g.db.Endpoints.Create(ctx, row, c.Plan.Endpoints, once, c.did(now, "webhook.created", string(id), in.URL)...)
+		return g.db.Endpoints.Create(ctx, row, c.Plan.Endpoints, once, did(c, now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
 func checkEndpoint(in NewEndpoint) error {
 	switch {
-	case len(in.Description) > maxDescription || !cleanText(in.Description):
+	case len(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
 		return postern.Invalid("/description", "a description has at most %d bytes of plain text", maxDescription)
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
 		return postern.Invalid("/events", "name 1 to %d kinds of events, or leave it out for all", maxEventPatterns)
@@ -152,22 +160,21 @@ func headerName(s string) bool {
 	})
 }
 
-// sees tells whether the key's list of devices covers all that the endpoint
-// gets.
-func (c Caller) sees(e postern.Endpoint) bool {
-	if c.Key.Devices == nil {
-		return true
+// Get finds one endpoint.
+func (g Webhooks) Get(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return postern.Endpoint{}, err
 	}
-	return e.DeviceIDs != nil && !slices.ContainsFunc(e.DeviceIDs, func(id postern.DeviceID) bool { return !c.Key.Allows(id) })
+	return g.get(ctx, c, id)
 }
 
-// Get finds one endpoint.
-func (g Webhooks) Get(ctx context.Context, c Caller, id postern.EndpointID) (postern.Endpoint, error) {
+// get finds an endpoint that the caller may use.
+func (g Webhooks) get(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	e, err := g.db.Endpoints.Get(ctx, c.Workspace(), id)
 	if err != nil {
 		return postern.Endpoint{}, err
 	}
-	if !c.sees(e) {
+	if !sees(c, e) {
 		return postern.Endpoint{}, notThisEndpoint()
 	}
 	return e, nil
@@ -175,36 +182,28 @@ func (g Webhooks) Get(ctx context.Context, c Caller, id postern.EndpointID) (pos
 
 // List lists the endpoints the caller may see, newest first. A plan has
 // at most 200, so that the list can be filtered after it is read.
-func (g Webhooks) List(ctx context.Context, c Caller, p Page) (List[postern.Endpoint], error) {
+func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Endpoint], error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return paging.List[postern.Endpoint]{}, err
+	}
 	sp, err := g.open(c.Workspace(), "webhooks", p)
 	if err != nil {
-		return List[postern.Endpoint]{}, err
+		return paging.List[postern.Endpoint]{}, err
 	}
 	rows, err := g.db.Endpoints.List(ctx, c.Workspace(), sp)
-	list := page(g.core, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
-	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !c.sees(e) })
+	list := paging.Cut(g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
+	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !sees(c, e) })
 	return list, err
 }
 
 // Delete removes an endpoint, what waits for it, and its log.
-func (g Webhooks) Delete(ctx context.Context, c Caller, id postern.EndpointID) error {
-	e, err := g.Get(ctx, c, id)
+func (g Webhooks) Delete(ctx context.Context, c access.Caller, id postern.EndpointID) error {
+	if err := c.Permit(postern.WebhooksWrite); err != nil {
+		return err
+	}
+	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, c.did(g.time(), "webhook.deleted", string(id), e.URL)...)
-}
-
-// Operator is a caller that stands for the operator of the server in one
-// workspace: every scope, every device, the workspace's own plan.
-func (g *core) Operator(ctx context.Context, id postern.WorkspaceID) (Caller, error) {
-	ws, err := g.db.Workspaces.Get(ctx, id)
-	if err != nil {
-		return Caller{}, err
-	}
-	plan, ok := ws.Entitlement()
-	if !ok {
-		return Caller{}, checkPlan(ws.Plan)
-	}
-	return Caller{Key: postern.Key{WorkspaceID: id, Scopes: postern.Scopes()}, Plan: plan}, nil
+	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, did(c, g.time(), "webhook.deleted", string(id), e.URL)...)
 }

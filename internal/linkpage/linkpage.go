@@ -75,11 +75,16 @@ func headed(h http.Handler) http.Handler {
 
 // view asks for what this browser may see.
 func (p *pages) view(r *http.Request) (gateway.PageView, error) {
-	secret := ""
-	if c, err := r.Cookie(cookieName); err == nil {
-		secret = c.Value
+	return p.g.LinkPages.Get(r.Context(), r.PathValue("token"), browserOf(r))
+}
+
+// browserOf is the secret of a browser that has a page; "" in every other browser.
+func browserOf(r *http.Request) string {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return ""
 	}
-	return p.g.LinkPages.Get(r.Context(), r.PathValue("token"), secret)
+	return c.Value
 }
 
 // show is the page: a button, or the attempt for the browser that has it.
@@ -125,17 +130,17 @@ func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error
 // now answers the script: what the page shows, once that differs from what the
 // script has seen.
 func (p *pages) now(w http.ResponseWriter, r *http.Request) {
-	v, err := p.own(r)
+	changes, err := p.g.LinkPages.Watch(r.Context(), r.PathValue("token"), browserOf(r))
 	if err != nil {
 		p.refuse(w, r, err)
 		return
 	}
+	defer changes.Close()
 	ctx, cancel := context.WithTimeout(r.Context(), longPoll)
 	defer cancel()
-	changes := p.g.Links.Watch(v.Link.DeviceID)
-	defer changes.Close()
-	for { // it is read again, now that no change goes unseen
-		if v, err = p.own(r); err != nil {
+	for { // no change goes unseen from here on
+		v, err := p.own(r)
+		if err != nil {
 			p.refuse(w, r, err)
 			return
 		}

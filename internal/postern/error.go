@@ -8,7 +8,7 @@ import (
 )
 
 // Reason is the precise, stable cause of a refusal: the last part of "type" in
-// a problem document. Each has its status and its coarse code in package api.
+// a problem document. Each has its status and its coarse code in package problem.
 type Reason string
 
 // The reasons, as in the contract's table of errors.

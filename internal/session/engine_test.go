@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/network/networktest"
@@ -31,7 +32,7 @@ type world struct {
 	g      *gateway.Gateway
 	net    *networktest.Fake
 	driver network.Driver
-	caller gateway.Caller
+	caller access.Caller
 	log    bytes.Buffer
 	stop   func()
 }
@@ -44,11 +45,11 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 		w := &world{t: t, dir: dir, net: networktest.NewFake()}
 		w.driver = w.net
 		w.boot()
-		ws, err := w.g.Operators.CreateWorkspace(t.Context(), "acme", "growth")
+		ws, err := w.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "acme", Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.caller, err = w.g.Operator(t.Context(), ws.ID); err != nil {
+		if w.caller, err = w.g.Workspaces.Caller(t.Context(), access.Operator(), ws.ID); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { w.stop() }() // the one of the last boot

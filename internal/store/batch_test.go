@@ -15,7 +15,7 @@ import (
 // script is a day of a gateway as groups of ops, with ids that are the same at
 // each run. It has all that a group may hold: repetitions, refusals, refunds,
 // failures.
-func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]op) {
+func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.Endpoint, groups [][]op) {
 	const ws = "ws_1"
 	for i := range 3 {
 		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws, Status: []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i], Metadata: map[string]string{}})
@@ -28,14 +28,14 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 		if key != "" {
 			o.Once = &Once{WorkspaceID: ws, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID), At: testNow}
 		}
-		return o
+		return hot(o)
 	}
 	inbound := func(n int, network string, dark bool) op {
 		o := inboundOf(devices[n%2], network, "lid:1", "hi")
 		if o.Message.ID = postern.MessageID(fmt.Sprint("msg_in", n)); dark {
 			o.Undecryptable, o.Type, o.Message.Content.Text = true, postern.MessageUndecryptable, ""
 		}
-		return o
+		return hot(o)
 	}
 	finish := func(n int, s postern.MessageStatus, refund bool) op {
 		o := FinishOutbound{MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund, At: testNow.Add(time.Second)}
@@ -44,12 +44,16 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 		} else {
 			o.Failure = postern.Failure{Code: postern.Unconfirmed, Detail: "d"}
 		}
-		return o
+		return hot(o)
 	}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
 		return Receipt{DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s, At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
 	}
-	mark := func(n int) op { return &markSending{id: postern.MessageID(fmt.Sprint("msg_", n))} }
+	mark := func(n int) op {
+		o := &markSending{id: postern.MessageID(fmt.Sprint("msg_", n))}
+		*marks = append(*marks, o)
+		return hot(o)
+	}
 	put := func(name string, size int) SessionKey {
 		k := SessionKey{Kind: "k", Name: name, At: testNow}
 		if size > 0 {
@@ -57,7 +61,7 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 		}
 		return k
 	}
-	keys := func(list ...SessionKey) op { return WriteSessionKeys{Account: "a", Keys: list} }
+	keys := func(list ...SessionKey) op { return hot(WriteSessionKeys{Account: "a", Keys: list}) }
 	return devices, endpoint, [][]op{
 		{keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)), keys(put("y", 6)), keys(put("z", 0), put("v", 7))},
 		{keys(put("y", 8)), keys(put("v", 0))},
@@ -69,8 +73,8 @@ func script() (devices []postern.Device, endpoint postern.Endpoint, groups [][]o
 		{inbound(7, "C", false), inbound(8, "D", false), inbound(9, "\x00", false)},
 		{mark(1), mark(2), mark(6), mark(1), mark(99)},
 		{finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true), finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false)},
-		{receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered), receipt(1, postern.Read)}, receipts{receipt(1, postern.Delivered)}, receipts{receipt(2, postern.Delivered)}, receipts{}, receipts{receipt(7, postern.Read)}},
-		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false), opFunc(func(*tx) error { panic("boom") }), receipts{receipt(6, postern.Read)}, inbound(11, "F", true)},
+		{hot(receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered), receipt(1, postern.Read)}), hot(receipts{receipt(1, postern.Delivered)}), hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
+		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false), opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
 	}
 }
 
@@ -87,7 +91,7 @@ func attempts(t *testing.T, db *Store) (list []op) {
 		if i >= len(due)-3 { // the last: a group has no order among those that succeed and those that fail
 			o.HTTPStatus, o.Reason, o.Status, o.DueAt = 500, "status", postern.DeliveryPending, testNow.Add(time.Minute)
 		}
-		list = append(list, o)
+		list = append(list, hot(o))
 	}
 	return append(list, list[0])
 }
@@ -120,7 +124,7 @@ func state(t *testing.T, db *Store) string {
 		`SELECT 'key ' || key, '', created_at, length(answer), 0, 0, 0 FROM idempotency ORDER BY key`,
 		`SELECT 'device ' || id, status, sequence, last_event_at, 0, 0, 0 FROM device ORDER BY id`,
 	} {
-		err := db.db.rows(t.Context(), query, nil, func(r *sql.Rows) error {
+		err := db.db.Rows(t.Context(), query, nil, func(r *sql.Rows) error {
 			var a, b string
 			var n [5]int64
 			err := r.Scan(&a, &b, &n[0], &n[1], &n[2], &n[3], &n[4])
@@ -137,7 +141,8 @@ func state(t *testing.T, db *Store) string {
 // play runs the script, by groups or one by one, and gives the outcomes.
 func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	t.Helper()
-	devices, endpoint, groups := script()
+	var marks []*markSending
+	devices, endpoint, groups := script(&marks)
 	if err := db.Workspaces.Create(t.Context(), postern.Workspace{ID: "ws_1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,16 +165,14 @@ func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 			return
 		}
 		for _, o := range group {
-			outcomes = append(outcomes, outcomeOf(db.db.do(t.Context(), o)))
+			outcomes = append(outcomes, outcomeOf(db.db.Do(t.Context(), o)))
 		}
 	}
 	for _, group := range groups {
 		run(group)
-		for _, o := range group {
-			if m, ok := o.(*markSending); ok {
-				outcomes = append(outcomes, fmt.Sprint(m.ok))
-			}
-		}
+	}
+	for _, m := range marks {
+		outcomes = append(outcomes, fmt.Sprint(m.ok))
 	}
 	run(attempts(t, db))
 	for _, d := range devices {

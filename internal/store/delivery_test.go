@@ -120,7 +120,7 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 		if err != nil || len(first.List) != 2 || !first.More {
 			t.Fatalf("%+v (%v)", first, err)
 		}
-		err = db.db.do(t.Context(), opFunc(func(tx *tx) error { return tx.exec(`DELETE FROM delivery WHERE id = $1`, first.List[1].ID) }))
+		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error { return tx.Exec(`DELETE FROM delivery WHERE id = $1`, first.List[1].ID) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,8 +128,8 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 		if err != nil || len(rest.List) != 3 || rest.More {
 			t.Errorf("%+v (%v), want the three before it", rest, err)
 		}
-		err = db.db.do(t.Context(), opFunc(func(tx *tx) error {
-			return tx.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
+		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
 				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i <= $1) SELECT 'dlv_r' || i, $2, $3, 'evt_r', 1000 + i, '', 'message.received', 'succeeded', 1, 0, $4, 0, 0, 0, '', 0 FROM c`, logScan, e.WorkspaceID, e.ID, testNow)
 		}))
 		if err != nil {

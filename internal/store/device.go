@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // scanDevice reads deviceColumns into d. The conversions spare database/sql a
 // walk by reflection, for each column of each row.
-func scanDevice(s scanner, d *postern.Device) error {
+func scanDevice(s db.Scanner, d *postern.Device) error {
 	var perMinute, newChats, receive int64
 	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason), (*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
 		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt), (*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive)
@@ -31,7 +32,7 @@ func scanDevice(s scanner, d *postern.Device) error {
 }
 
 // scanEngineDevice reads engineColumns.
-func scanEngineDevice(s scanner) (d postern.Device, err error) {
+func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
 	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy, &d.Turn}}, &d)
 	return d, err
 }
@@ -60,14 +61,14 @@ func (c receiveColumn) bits() (n int64) {
 
 // Create adds a device that waits to be linked.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
-		if err := t.recordActs(acts); err != nil {
+		if err := recordActs(t, acts); err != nil {
 			return err
 		}
-		return t.exec(`INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
+		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute, d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
 			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
@@ -78,8 +79,8 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 // row as it is in the transaction, and may get it twice; its error leaves the
 // row as it was.
 func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, change func(*postern.Device) error) (d postern.Device, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		if d, err = t.device(ws, id); err != nil {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if d, err = readDevice(t, ws, id); err != nil {
 			return err
 		}
 		proxy := d.Proxy
@@ -93,16 +94,16 @@ func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.
 			}
 		}
 		pace := d.Pace.Or(postern.Pace{})
-		t.wake(DeviceChanged, string(id))
-		return t.exec(`UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
+		t.Wake(DeviceChanged, string(id))
+		return changeDevice(t, `UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
 			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy, d.Turn, d.Status)
 	}))
 	return d, err
 }
 
 // device reads a device of the workspace that is not deleted.
-func (t *tx) device(ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
-	d, err := scanEngineDevice(t.one(`SELECT `+engineColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id))
+func readDevice(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
+	d, err := scanEngineDevice(t.One(`SELECT `+engineColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, postern.Errorf(postern.NotFound, "there is no such device")
 	}
@@ -124,8 +125,8 @@ func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []poster
 
 func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device, err error) {
 	list = make([]postern.Device, 0, min(q.page.Limit, listGuess))
-	err = s.db.rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
-		AND ($3 = 'null' OR id IN `+s.db.dialect.inList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
+	err = s.db.Rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
+		AND ($3 = 'null' OR id IN `+s.db.InList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
 		[]any{q.workspace, q.page.After, q.only, q.page.Limit}, func(r *sql.Rows) error {
 			list = append(list, postern.Device{WorkspaceID: q.workspace})
 			return scanDevice(r, &list[len(list)-1])
@@ -138,27 +139,19 @@ func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device
 func (s Devices) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
 	list, err := s.cached(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
 		d := postern.Device{WorkspaceID: ws}
-		err := scanDevice(s.db.one(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
+		err := scanDevice(s.db.One(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
 		return []postern.Device{d}, err
 	})
 	if err == nil {
 		return list[0], nil
 	}
-	return postern.Device{}, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
-}
-
-func (db *DB) exists(ctx context.Context, query string, args ...any) func() (bool, error) {
-	return func() (bool, error) {
-		var n int
-		err := db.row(ctx, query, args, &n)
-		return n > 0, err
-	}
+	return postern.Device{}, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
 // AtWork lists, over all workspaces, the devices that the session
 // engine must do something about.
 func (s Devices) AtWork(ctx context.Context) (list []postern.Device, err error) {
-	err = s.db.rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
@@ -168,7 +161,7 @@ func (s Devices) AtWork(ctx context.Context) (list []postern.Device, err error) 
 
 // ForEngine finds a device by its id alone, deleted ones too.
 func (s Devices) ForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
-	d, err := scanEngineDevice(s.db.one(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`, id))
+	d, err := scanEngineDevice(s.db.One(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, postern.Errorf(postern.NotFound, "there is no such device")
 	}
@@ -177,15 +170,15 @@ func (s Devices) ForEngine(ctx context.Context, id postern.DeviceID) (postern.De
 
 // CountLinked counts, over all workspaces, the devices that hold a link.
 func (s Devices) CountLinked(ctx context.Context) (n int, err error) {
-	err = s.db.row(ctx, `SELECT count(*) FROM device WHERE account <> ''`, nil, &n)
+	err = s.db.Row(ctx, `SELECT count(*) FROM device WHERE account <> ''`, nil, &n)
 	return n, err
 }
 
 // ResetSessions takes back what a process that ended claimed: no session of
 // this store is live yet.
 func (s Devices) ResetSessions(ctx context.Context) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
 	}))
 }
 
@@ -211,10 +204,10 @@ type SetDeviceState struct {
 	Event       *postern.Event
 }
 
-func (o SetDeviceState) apply(t *tx) error {
+func (o SetDeviceState) apply(t *db.Tx) error {
 	var have postern.Status
 	var desired postern.Desired
-	err := t.row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have, &desired)
+	err := t.Row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have, &desired)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // the device was deleted in the meantime
 	}
@@ -232,15 +225,15 @@ func (o SetDeviceState) apply(t *tx) error {
 	if err := o.update(t); err != nil {
 		return err
 	}
-	t.wake(DeviceChanged, string(o.DeviceID))
+	t.Wake(DeviceChanged, string(o.DeviceID))
 	if o.Event == nil {
 		return nil
 	}
-	return t.record(*o.Event, o.At)
+	return recordEvent(t, *o.Event, o.At)
 }
 
-func (o SetDeviceState) update(t *tx) error {
-	return t.exec(`UPDATE device SET status = $3, status_reason = $4,
+func (o SetDeviceState) update(t *db.Tx) error {
+	return changeDevice(t, `UPDATE device SET status = $3, status_reason = $4,
 		desired = CASE WHEN $5 = '' THEN desired ELSE $5 END,
 		display_name = CASE WHEN $6 = '' THEN display_name ELSE $6 END,
 		account = CASE WHEN $7 = 1 THEN '' ELSE account END,
@@ -252,20 +245,22 @@ func (o SetDeviceState) update(t *tx) error {
 
 // SetState records a change of a device's session. It does nothing when the
 // device is gone by now, or with From in another state.
-func (s Devices) SetState(ctx context.Context, o SetDeviceState) error { return s.db.do(ctx, o) }
+func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
+	return s.db.Do(ctx, db.Func(o.apply))
+}
 
 // RequestUnlink asks the engine to remove the link at the vendor. The device
 // is unlinked from now on; the vendor is told when it can be.
 func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		d, err := t.device(o.WorkspaceID, o.DeviceID)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
 		if err != nil {
 			return err
 		}
 		if o.From != nil && !slices.Contains(o.From, d.Status) {
 			return postern.Errorf(postern.NotLinked, "the device is %s; there is no link to remove", d.Status)
 		}
-		if err := t.recordActs(acts); err != nil {
+		if err := recordActs(t, acts); err != nil {
 			return err
 		}
 		return o.apply(t)
@@ -275,22 +270,22 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 // RequestDelete hides a device at once and asks the engine to remove its link
 // and all it holds. The event is that of a link that ends so; nil for none.
 func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time, acts ...Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
 			return err
 		}
 		if err := failQueued(t, ws, id, at); err != nil {
 			return err
 		}
-		t.wake(DeviceChanged, string(id))
-		n, err := t.changed(`UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
+		t.Wake(DeviceChanged, string(id))
+		n, err := changeDevices(t, `UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := t.recordActs(acts); err != nil || event == nil {
+		if err := recordActs(t, acts); err != nil || event == nil {
 			return err
 		}
-		return t.record(*event, at)
+		return recordEvent(t, *event, at)
 	}))
 }
 
@@ -309,8 +304,8 @@ const (
 // endpoint still waits for are left for a later call, and so is the row of a
 // device whose unlink the network has not answered.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
 			return err
 		}
@@ -325,9 +320,9 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 
 // emptyEvents takes the content of a chunk of a device's events. What was still
 // to be delivered of them goes too: the bytes that were promised are no more.
-func emptyEvents(t *tx, id postern.DeviceID) (found bool, err error) {
+func emptyEvents(t *db.Tx, id postern.DeviceID) (found bool, err error) {
 	var ids []postern.EventID
-	err = t.rows(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
+	err = t.Rows(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
 		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND `+awaited+`) LIMIT $2 + 0) RETURNING id`, []any{id, purgeChunk, []byte{}}, func(r *sql.Rows) error {
 		var event postern.EventID
 		err := r.Scan(&event)
@@ -335,26 +330,26 @@ func emptyEvents(t *tx, id postern.DeviceID) (found bool, err error) {
 		return err
 	})
 	for left := true; left && err == nil && len(ids) > 0; {
-		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.w.dialect.inList(1)+` AND status = 'pending' LIMIT $2 + 0`, asJSON(ids), purgeChunk)
+		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.InList(1)+` AND status = 'pending' LIMIT $2 + 0`, asJSON(ids), purgeChunk)
 	}
 	return len(ids) > 0, err
 }
 
-func purgeRow(t *tx, id postern.DeviceID, purged *Purged) error {
+func purgeRow(t *db.Tx, id postern.DeviceID, purged *Purged) error {
 	var left int
 	*purged = PurgeWaits
-	if err := t.row(`SELECT count(*) FROM event WHERE device_id = $1 AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
+	if err := t.Row(`SELECT count(*) FROM event WHERE device_id = $1 AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
 		return err
 	}
 	for _, table := range []string{"link", "link_page"} {
-		if err := t.exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
+		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
 			return err
 		}
 	}
-	n, err := t.changed(`DELETE FROM device WHERE id = $1 AND desired = 'delete' AND account = ''`, id)
+	n, err := changeDevices(t, `DELETE FROM device WHERE id = $1 AND desired = 'delete' AND account = ''`, id)
 	if n > 0 {
 		*purged = PurgeDone
-		t.wake(DeviceChanged, string(id))
+		t.Wake(DeviceChanged, string(id))
 	}
 	return err
 }

@@ -6,13 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
 const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets, signatures, signing_key, public_key`
 
-func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
+func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
 		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL,
 		jsonColumn{&e.OldSecrets}, jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
@@ -22,22 +24,22 @@ func scanEndpoint(s scanner) (e postern.Endpoint, err error) {
 // Create adds an endpoint and queues its handshake. It will get the
 // events recorded from now on. limit is the plan's number of endpoints.
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
 		var have int
-		if err := t.row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{e.WorkspaceID}, &have); err != nil {
+		if err := t.Row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{e.WorkspaceID}, &have); err != nil {
 			return err
 		}
 		if have >= limit {
 			return postern.Errorf(postern.EndpointLimit, "the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
 		}
-		if err := t.recordActs(acts); err != nil {
+		if err := recordActs(t, acts); err != nil {
 			return err
 		}
-		t.wake(EndpointChanged, string(e.ID))
-		return t.exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
+		t.Wake(EndpointChanged, string(e.ID))
+		return t.Exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
 			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status, e.StatusReason,
 			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
@@ -50,7 +52,7 @@ func (s Endpoints) List(ctx context.Context, ws postern.WorkspaceID, p Page) ([]
 }
 
 func (s Endpoints) list(ctx context.Context, query string, args ...any) (list []postern.Endpoint, err error) {
-	err = s.db.rows(ctx, query, args, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, query, args, func(r *sql.Rows) error {
 		e, err := scanEndpoint(r)
 		list = append(list, e)
 		return err
@@ -60,8 +62,8 @@ func (s Endpoints) list(ctx context.Context, query string, args ...any) (list []
 
 // Get finds an endpoint of the workspace.
 func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := scanEndpoint(s.db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return e, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
+	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return e, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
 }
 
 // Change changes an endpoint of the workspace: change gets it as it is
@@ -69,11 +71,11 @@ func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.E
 // recorded from then on once it is active again. The acts are written down when
 // something changes.
 func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
 			return err
 		}
-		e, err = scanEndpoint(t.one(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+		e, err = scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
 		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
 		}
@@ -85,18 +87,18 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 			return err
 		}
 		if !reflect.DeepEqual(before, e) {
-			if err := t.recordActs(acts); err != nil {
+			if err := recordActs(t, acts); err != nil {
 				return err
 			}
 		}
-		t.wake(EndpointChanged, string(id))
-		return t.saveEndpoint(e)
+		t.Wake(EndpointChanged, string(id))
+		return saveEndpoint(t, e)
 	}))
 	return e, err
 }
 
-func (t *tx) saveEndpoint(e postern.Endpoint) error {
-	return t.exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7, headers = $8, status_reason = $9,
+func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
+	return t.Exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7, headers = $8, status_reason = $9,
 		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16, old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
 		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END, status = $14
 		WHERE workspace_id = $1 AND id = $2`,
@@ -107,18 +109,18 @@ func (t *tx) saveEndpoint(e postern.Endpoint) error {
 
 // Delete removes an endpoint, what still waits for it, and its log.
 func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
-	err := s.db.do(ctx, opFunc(func(t *tx) error {
-		t.wake(EndpointChanged, string(id))
-		err := errors.Join(t.exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
-			t.exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2)`, ws, id))
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(EndpointChanged, string(id))
+		err := errors.Join(t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
+			t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2)`, ws, id))
 		if err != nil {
 			return err
 		}
-		n, err := t.changed(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)
+		n, err := t.Changed(`DELETE FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id)
 		if err != nil || n == 0 {
 			return err
 		}
-		return t.recordActs(acts)
+		return recordActs(t, acts)
 	}))
 	for left := true; left && err == nil; {
 		left, err = s.dropDeliveries(ctx, ws, id)
@@ -129,12 +131,12 @@ func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id poster
 // dropDeliveries deletes a chunk of an endpoint's log and queue: one operation
 // for all would make everybody wait.
 func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (left bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 ORDER BY n LIMIT $3 + 0`
-		if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
+		if err := t.Exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
 			return err
 		}
-		n, err := t.changed(`DELETE FROM delivery WHERE id IN (`+chunk+`)`, ws, id, purgeChunk)
+		n, err := t.Changed(`DELETE FROM delivery WHERE id IN (`+chunk+`)`, ws, id, purgeChunk)
 		left = n == purgeChunk
 		return err
 	}))
@@ -144,7 +146,7 @@ func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, i
 // ForDelivery finds an endpoint by its id alone. For the dispatcher,
 // which serves all workspaces.
 func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := scanEndpoint(s.db.one(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
+	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
 	}
@@ -169,26 +171,26 @@ type FinishHandshake struct {
 }
 
 // apply leaves an endpoint alone of which something else was decided meanwhile.
-func (o FinishHandshake) apply(t *tx) error {
-	t.wake(EndpointChanged, string(o.EndpointID))
-	return t.exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending' AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
+func (o FinishHandshake) apply(t *db.Tx) error {
+	t.Wake(EndpointChanged, string(o.EndpointID))
+	return t.Exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending' AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
 		WHERE id = $1 AND attempts = $3 - 1 AND (status = 'pending' AND url = $5 OR status = 'active' AND pending_url = $5)`, o.EndpointID, o.Reason, o.Attempts, o.DueAt, o.URL)
 }
 
 // FinishHandshake records a try that failed.
 func (s Endpoints) FinishHandshake(ctx context.Context, o FinishHandshake) error {
-	return s.db.do(ctx, o)
+	return s.db.Do(ctx, db.Func(o.apply))
 }
 
 // Verified records a handshake that succeeded: a pending endpoint becomes
 // active, as by [DB.Activate], and an active one moves to its new URL. It
 // leaves an endpoint alone that has another URL meanwhile.
 func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
-	err := s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3, attempts = 0, due_at = 0
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3, attempts = 0, due_at = 0
 			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, now)
 		if n > 0 {
-			t.wake(EndpointChanged, string(id))
+			t.Wake(EndpointChanged, string(id))
 		}
 		return err
 	}))
@@ -211,7 +213,7 @@ func (s Endpoints) Activate(ctx context.Context, id postern.EndpointID, now post
 func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	for {
 		var more bool
-		err := s.db.do(ctx, opFunc(func(t *tx) (err error) {
+		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
 			more, err = catchUp(t, id, url, now)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil // deleted, or decided about, in the meantime
@@ -219,9 +221,9 @@ func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url stri
 			if err != nil || more {
 				return err
 			}
-			t.wake(EndpointChanged, string(id))
-			t.wake(DeliveryDue, string(id))
-			return t.exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0, due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
+			t.Wake(EndpointChanged, string(id))
+			t.Wake(DeliveryDue, string(id))
+			return t.Exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0, due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
 		}))
 		if err != nil || !more {
 			return err
@@ -229,10 +231,10 @@ func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url stri
 	}
 }
 
-func catchUp(t *tx, id postern.EndpointID, url string, now postern.Time) (more bool, err error) {
+func catchUp(t *db.Tx, id postern.EndpointID, url string, now postern.Time) (more bool, err error) {
 	var since int64
 	ep := postern.Endpoint{ID: id}
-	err = t.row(`SELECT workspace_id, events, devices, ordered, since FROM endpoint WHERE id = $1 AND status = 'pending' AND ($2 = '' OR url = $2)`, []any{id, url}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &ep.Ordered, &since)
+	err = t.Row(`SELECT workspace_id, events, devices, ordered, since FROM endpoint WHERE id = $1 AND status = 'pending' AND ($2 = '' OR url = $2)`, []any{id, url}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &ep.Ordered, &since)
 	if err != nil {
 		return false, err
 	}
@@ -240,14 +242,16 @@ func catchUp(t *tx, id postern.EndpointID, url string, now postern.Time) (more b
 	if err != nil {
 		return false, err
 	}
+	var rows [][]any
 	for _, m := range missed {
 		if ep.Wants(m.Type, m.DeviceID) {
-			if err := t.deliver(ep, m.Event, m.position, now); err != nil {
-				return false, err
-			}
+			rows = append(rows, newDelivery(ep, m.Event, m.position, now))
 		}
 	}
-	return len(missed) == catchUpChunk, t.exec(`UPDATE endpoint SET since = $2 WHERE id = $1`, id, last)
+	if err := queueDeliveries(t, rows); err != nil {
+		return false, err
+	}
+	return len(missed) == catchUpChunk, t.Exec(`UPDATE endpoint SET since = $2 WHERE id = $1`, id, last)
 }
 
 type loggedEvent struct {
@@ -255,9 +259,9 @@ type loggedEvent struct {
 	position int64
 }
 
-func missedEvents(t *tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
+func missedEvents(t *db.Tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
 	last = since
-	err = t.rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
+	err = t.Rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
 		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
 			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
 			var body []byte
@@ -280,4 +284,72 @@ func chatIn(body []byte) string {
 		return ""
 	}
 	return e.Message.ChatID
+}
+
+// QueueNotice queues a notice for an endpoint of the workspace, which must be
+// active. d says what it is; body is what is posted.
+func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once, acts ...Act) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := once.claim(t); err != nil {
+			return err
+		}
+		if err := checkActive(t, ws, d.EndpointID); err != nil {
+			return err
+		}
+		return errors.Join(insertNotice(t, ws, d, body), recordActs(t, acts))
+	}))
+}
+
+// activeEndpoint refuses an endpoint that gets nothing.
+func checkActive(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) error {
+	var status postern.EndpointStatus
+	err := t.Row(`SELECT status FROM endpoint WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &status)
+	if errors.Is(err, sql.ErrNoRows) {
+		return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+	}
+	if err == nil && status != postern.EndpointActive {
+		return notActive(status)
+	}
+	return err
+}
+
+func insertNotice(t *db.Tx, ws postern.WorkspaceID, d postern.Delivery, body []byte) error {
+	t.Wake(DeliveryDue, string(d.EndpointID))
+	return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, notice)
+		SELECT $1, $2, $3, $4, coalesce(min(position), 0) - 1, '', $5, 'pending', 0, $6, $6, 0, 0, 0, '', 0, $7 FROM delivery WHERE endpoint_id = $3 AND position < 0`,
+		d.ID, ws, d.EndpointID, d.EventID, d.Type, d.CreatedAt, body)
+}
+
+// tellDisabled tells the endpoints that ask for it by name that another one was
+// disabled. One that is limited to devices learns of no endpoint beyond them.
+func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
+	gone, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
+	if err != nil {
+		return err
+	}
+	list, err := subscribers(t, gone.WorkspaceID)
+	if err != nil {
+		return err
+	}
+	event := postern.NewEventID()
+	body := gone.DisabledNotice(event, at)
+	for _, e := range list {
+		if !slices.Contains(e.Events, string(postern.WebhookDisabled)) || !covers(e.DeviceIDs, gone.DeviceIDs) {
+			continue
+		}
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event, Type: postern.WebhookDisabled, CreatedAt: at}
+		if err := insertNotice(t, gone.WorkspaceID, d, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers tells whether a list of devices holds all of another; nil is every
+// device.
+func covers(list, all []postern.DeviceID) bool {
+	if list == nil {
+		return true
+	}
+	return all != nil && !slices.ContainsFunc(all, func(id postern.DeviceID) bool { return !slices.Contains(list, id) })
 }

@@ -3,10 +3,20 @@ package store
 import (
 	"testing"
 
+	"postern/internal/db"
 	"postern/internal/store/storetest"
 
 	"go.uber.org/goleak"
 )
+
+// Short names for tests, where db is a *Store.
+type (
+	tx     = db.Tx
+	opFunc = db.Func
+	op     = db.Write
+)
+
+func hot[T db.Hot[T]](value T) op { return db.Item(value) }
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(storetest.Binary{M: m})

@@ -15,8 +15,8 @@ func linkTo(t *testing.T, db *Store, d postern.Device, number string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []op{unlink, open, FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number, At: testNow, Event: e}} {
-		if err := db.db.do(t.Context(), o); err != nil {
+	for _, o := range []opFunc{unlink.apply, open.apply, FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number, At: testNow, Event: e}.apply} {
+		if err := db.db.Do(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,7 +84,7 @@ func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 					t.Error(err)
 				}
 				if i%10 == 0 {
-					_ = db.db.do(t.Context(), opFunc(func(*tx) error { panic("the group is written one by one") }))
+					_ = db.db.Do(t.Context(), opFunc(func(*tx) error { panic("the group is written one by one") }))
 				}
 			})
 		}
@@ -156,13 +156,13 @@ func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := migrations.ReadFile(db.db.dialect.migrations + "/0015_message_hour.sql")
+		file, err := migrations.ReadFile("migrations/" + map[bool]string{true: "postgres", false: "sqlite"}[on.postgres] + "/0015_message_hour.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, fill, _ := strings.Cut(string(file), "INSERT")
-		err = db.db.do(t.Context(), opFunc(func(tx *tx) error {
-			return errors.Join(tx.exec(`DELETE FROM message_hour`), tx.exec("INSERT"+strings.TrimSuffix(strings.TrimRight(fill, "\n"), ";")))
+		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return errors.Join(tx.Exec(`DELETE FROM message_hour`), tx.Exec("INSERT"+strings.TrimSuffix(strings.TrimRight(fill, "\n"), ";")))
 		}))
 		if err != nil {
 			t.Fatal(err)

@@ -5,12 +5,13 @@ import (
 	"database/sql"
 	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
 const keyColumns = `id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at, last_used_at, expires_at, revoked_at`
 
-func scanKey(s scanner) (k postern.Key, err error) {
+func scanKey(s db.Scanner) (k postern.Key, err error) {
 	var hash []byte
 	err = s.Scan(&k.ID, &k.WorkspaceID, &k.Name, &k.Environment, &hash, &k.LastFour,
 		jsonColumn{&k.Scopes}, jsonColumn{&k.Devices}, &k.CreatedAt, &k.LastUsedAt, &k.ExpiresAt, &k.RevokedAt)
@@ -20,32 +21,32 @@ func scanKey(s scanner) (k postern.Key, err error) {
 
 // Create adds an API key. Only its hash is kept.
 func (s Keys) Create(ctx context.Context, k postern.Key, rule Rule, act Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		if err := t.ask(k.WorkspaceID, rule, act); err != nil {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
-		return errors.Join(t.insertKey(k), act.record(t))
+		return errors.Join(insertKey(t, k), act.record(t))
 	}))
 }
 
 // ask asks a rule about who makes a change that is about no member.
-func (t *tx) ask(ws postern.WorkspaceID, rule Rule, act Act) error {
-	s, err := t.standing(ws, act.UserID, "")
+func checkRule(t *db.Tx, ws postern.WorkspaceID, rule Rule, act Act) error {
+	s, err := memberStanding(t, ws, act.UserID, "")
 	if err != nil {
 		return err
 	}
 	return rule(s)
 }
 
-func (t *tx) insertKey(k postern.Key) error {
-	return t.exec(`INSERT INTO api_key (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+func insertKey(t *db.Tx, k postern.Key) error {
+	return t.Exec(`INSERT INTO api_key (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		k.ID, k.WorkspaceID, k.Name, k.Environment, k.Hash[:], k.LastFour, asJSON(k.Scopes), asJSON(k.Devices),
 		k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 }
 
 // Get finds a key of the workspace.
 func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) (postern.Key, error) {
-	k, err := scanKey(s.db.one(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`, ws, id))
+	k, err := scanKey(s.db.One(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, postern.Errorf(postern.NotFound, "there is no such key")
 	}
@@ -55,17 +56,17 @@ func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID)
 // Rotate adds the successor of a key and lets the old one end at a time, if
 // it does not end before. ok is false when the old key has ended already.
 func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule, act Act) (ok bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		if err := t.ask(k.WorkspaceID, rule, act); err != nil {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
-		n, err := t.changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
+		n, err := t.Changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
 			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old, ends, k.CreatedAt)
 		if ok = n == 1; err != nil || !ok {
 			return err
 		}
-		t.wake(KeyChanged, string(k.WorkspaceID))
-		return errors.Join(t.insertKey(k), act.record(t))
+		t.Wake(KeyChanged, string(k.WorkspaceID))
+		return errors.Join(insertKey(t, k), act.record(t))
 	}))
 	return ok, err
 }
@@ -74,7 +75,7 @@ const keysOfWorkspace = `SELECT ` + keyColumns + ` FROM api_key WHERE workspace_
 
 // List lists a workspace's keys, newest first.
 func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []postern.Key, err error) {
-	err = s.db.rows(ctx, keysOfWorkspace, []any{ws, p.After, p.Limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, keysOfWorkspace, []any{ws, p.After, p.Limit}, func(r *sql.Rows) error {
 		k, err := scanKey(r)
 		list = append(list, k)
 		return err
@@ -86,7 +87,7 @@ func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []
 // false when there is none. It is the one look-up that has no
 // workspace yet.
 func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
-	k, err = scanKey(withTail{s.db.one(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
+	k, err = scanKey(withTail{s.db.One(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
 		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]), []any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays}})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, ws, false, nil
@@ -94,37 +95,29 @@ func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws post
 	return k, ws, err == nil, err
 }
 
-// withTail scans further columns after those of a noun.
-type withTail struct {
-	scanner
-	tail []any
-}
-
-func (s withTail) Scan(dst ...any) error { return s.scanner.Scan(append(dst, s.tail...)...) }
-
 // Revoke ends a key at once. Revoking twice changes nothing, and is written
 // down once.
 func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule Rule, act Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		if err := t.ask(ws, rule, act); err != nil {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := checkRule(t, ws, rule, act); err != nil {
 			return err
 		}
 		var revoked postern.Time
-		err := t.row(`SELECT revoked_at FROM api_key WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &revoked)
+		err := t.Row(`SELECT revoked_at FROM api_key WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &revoked)
 		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.NotFound, "there is no such key")
 		}
 		if err != nil || revoked != 0 {
 			return err
 		}
-		t.wake(KeyChanged, string(ws))
-		return errors.Join(t.exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
+		t.Wake(KeyChanged, string(ws))
+		return errors.Join(t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
 	}))
 }
 
 // MarkUsed notes when a key was last used, without waiting.
 func (s Keys) MarkUsed(id postern.KeyID, at postern.Time) {
-	s.db.writer.later(opFunc(func(t *tx) error {
-		return t.exec(`UPDATE api_key SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2`, id, at)
+	s.db.Later(db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE api_key SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2`, id, at)
 	}))
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -20,7 +21,7 @@ type OpenLink struct {
 	Acts           []Act
 }
 
-func (o OpenLink) apply(t *tx) error {
+func (o OpenLink) apply(t *db.Tx) error {
 	if err := o.Once.claim(t); err != nil {
 		return err
 	}
@@ -28,25 +29,25 @@ func (o OpenLink) apply(t *tx) error {
 		return err
 	}
 	var used int
-	if err := t.row(slotsUsed, []any{o.Link.WorkspaceID}, &used); err != nil {
+	if err := t.Row(slotsUsed, []any{o.Link.WorkspaceID}, &used); err != nil {
 		return err
 	}
-	slots, err := t.slots(o.Link.WorkspaceID)
+	slots, err := countSlots(t, o.Link.WorkspaceID)
 	if err != nil {
 		return err
 	}
 	if slots = min(slots, o.Slots); used >= slots { // the plan may be smaller than when the caller was let in
 		return postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; unlink one or change the plan", slots)
 	}
-	if err := t.recordActs(o.Acts); err != nil {
+	if err := recordActs(t, o.Acts); err != nil {
 		return err
 	}
 	return o.insert(t)
 }
 
-func (o OpenLink) checkDevice(t *tx) error {
+func (o OpenLink) checkDevice(t *db.Tx) error {
 	var status postern.Status
-	err := t.row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Link.WorkspaceID, o.Link.DeviceID}, &status)
+	err := t.Row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Link.WorkspaceID, o.Link.DeviceID}, &status)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return postern.Errorf(postern.NotFound, "there is no such device")
@@ -60,21 +61,21 @@ func (o OpenLink) checkDevice(t *tx) error {
 	return nil
 }
 
-func (o OpenLink) insert(t *tx) error {
+func (o OpenLink) insert(t *db.Tx) error {
 	l := o.Link
-	err := t.exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
+	err := t.Exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
 		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0, $10)`,
 		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{}, l.PhoneNumber)
 	if err != nil {
 		return err
 	}
-	t.wake(DeviceChanged, string(l.DeviceID))
-	t.wake(LinkChanged, string(l.DeviceID))
-	return t.exec(`UPDATE device SET status = 'linking', status_reason = '', desired = 'link' WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
+	t.Wake(DeviceChanged, string(l.DeviceID))
+	t.Wake(LinkChanged, string(l.DeviceID))
+	return changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link' WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
 }
 
 // Open opens a link attempt.
-func (s Links) Open(ctx context.Context, o OpenLink) error { return s.db.do(ctx, o) }
+func (s Links) Open(ctx context.Context, o OpenLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
 
 // LinkRow is a link attempt with what only the engine needs.
 type LinkRow struct {
@@ -89,7 +90,7 @@ type LinkRow struct {
 
 const linkColumns = `l.id, l.workspace_id, l.device_id, l.method, l.status, l.code, l.code_expires_at, l.allow_new, l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey`
 
-func scanLink(s scanner) (l LinkRow, err error) {
+func scanLink(s db.Scanner) (l LinkRow, err error) {
 	err = s.Scan(&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
 	return l, err
 }
@@ -97,7 +98,7 @@ func scanLink(s scanner) (l LinkRow, err error) {
 // Latest finds the open link attempt of a device, or else the newest; ok is
 // false when there was none.
 func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
-	l, err = scanLink(s.db.one(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
+	l, err = scanLink(s.db.One(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
 		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
@@ -108,17 +109,17 @@ func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID, id postern.De
 // SetCode shows a new code, without waiting for the disk: a lost code is
 // replaced by the next one.
 func (s Links) SetCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
-	s.db.writer.later(opFunc(func(t *tx) error {
-		t.wake(LinkChanged, string(device))
-		return t.exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
+	s.db.Later(db.Func(func(t *db.Tx) error {
+		t.Wake(LinkChanged, string(device))
+		return t.Exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
 	}))
 }
 
 // SetPasskey notes that the network wants the owner's passkey.
 func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		t.wake(LinkChanged, string(device))
-		return t.exec(`UPDATE link SET passkey = 1 WHERE id = $1 AND status = 'pending'`, id)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(LinkChanged, string(device))
+		return t.Exec(`UPDATE link SET passkey = 1 WHERE id = $1 AND status = 'pending'`, id)
 	}))
 }
 
@@ -126,8 +127,8 @@ func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern
 // so that a crash between the two leaves a trace. It refuses an attempt that
 // has ended.
 func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number string) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`UPDATE link SET account = $2, number = $3 WHERE id = $1 AND status = 'pending'`, id, account, number)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE link SET account = $2, number = $3 WHERE id = $1 AND status = 'pending'`, id, account, number)
 		if err == nil && n == 0 {
 			return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 		}
@@ -148,27 +149,27 @@ type FinishLink struct {
 	Event       postern.Event
 }
 
-func (o FinishLink) apply(t *tx) error {
-	n, err := t.changed(`UPDATE link SET status = 'linked', code = $3, account = '', ended_at = $2 WHERE id = $1 AND status = 'pending'`, o.LinkID, o.At, []byte{})
+func (o FinishLink) apply(t *db.Tx) error {
+	n, err := t.Changed(`UPDATE link SET status = 'linked', code = $3, account = '', ended_at = $2 WHERE id = $1 AND status = 'pending'`, o.LinkID, o.At, []byte{})
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 	}
-	err = t.exec(`UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3, phone_number = $4, display_name = $5, linked_at = $6,
+	err = changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3, phone_number = $4, display_name = $5, linked_at = $6,
 		history_from = CASE WHEN phone_number IN ('', $4) THEN history_from ELSE (SELECT coalesce(max(n), 0) FROM message WHERE device_id = $2) END
 		WHERE workspace_id = $1 AND id = $2`, o.WorkspaceID, o.DeviceID, o.Account, o.Number, o.DisplayName, o.At)
 	if err != nil {
 		return err
 	}
-	t.wake(DeviceChanged, string(o.DeviceID))
-	t.wake(LinkChanged, string(o.DeviceID))
-	return t.record(o.Event, o.At)
+	t.Wake(DeviceChanged, string(o.DeviceID))
+	t.Wake(LinkChanged, string(o.DeviceID))
+	return recordEvent(t, o.Event, o.At)
 }
 
 // Finish records that a phone scanned the code and the keys are kept.
-func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.do(ctx, o) }
+func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
 
 // LinkEnd is how a link attempt ends.
 type LinkEnd struct {
@@ -183,38 +184,107 @@ type LinkEnd struct {
 // End ends the open attempt of a device without a link and gives the slot
 // back. It does nothing when there is none.
 func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		ended, err = endLink(t, o.DeviceID, o.LinkID, o.Status, o.Reason, o.At)
 		if err != nil || !ended {
 			return err
 		}
-		if err := t.recordActs(o.Acts); err != nil {
+		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
 		// As postern.Device.WithoutLink has it.
-		return t.exec(`UPDATE device SET status = 'unlinked', status_reason = $2, desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`, o.DeviceID, o.Reason)
+		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $2, desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`, o.DeviceID, o.Reason)
 	}))
 	return ended, err
 }
 
-func endOpenLink(t *tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) error {
+func endOpenLink(t *db.Tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) error {
 	_, err := endLink(t, device, "", status, reason, at)
 	return err
 }
 
-func endLink(t *tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string, at postern.Time) (bool, error) {
-	n, err := t.changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1 AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
+func endLink(t *db.Tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string, at postern.Time) (bool, error) {
+	n, err := t.Changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1 AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
 	if n > 0 {
-		t.wake(LinkChanged, string(device))
-		t.wake(DeviceChanged, string(device))
+		t.Wake(LinkChanged, string(device))
+		t.Wake(DeviceChanged, string(device))
 	}
 	return n > 0, err
 }
 
 // DropAccount notes that nothing is left of an account that a device had.
 func (s Links) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		t.wake(DeviceChanged, string(id))
-		return t.exec(`UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws, id, account)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(DeviceChanged, string(id))
+		return changeDevice(t, `UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws, id, account)
 	}))
+}
+
+// OpenLinkPage makes the page of a device's open link attempt, in place of an
+// earlier one, and keeps the attempt open as long as the page.
+type OpenLinkPage struct {
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	TokenHash   [32]byte
+	ExpiresAt   postern.Time
+	Once        *Once
+	Acts        []Act
+}
+
+func (o OpenLinkPage) apply(t *db.Tx) error {
+	if err := o.Once.claim(t); err != nil {
+		return err
+	}
+	var link postern.LinkID
+	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending' RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
+	if errors.Is(err, sql.ErrNoRows) {
+		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
+	}
+	if err != nil {
+		return err
+	}
+	t.Wake(LinkChanged, string(o.DeviceID))
+	if err := recordActs(t, o.Acts); err != nil {
+		return err
+	}
+	if err := t.Exec(`DELETE FROM link_page WHERE device_id = $1`, o.DeviceID); err != nil {
+		return err
+	}
+	return t.Exec(`INSERT INTO link_page (link_id, workspace_id, device_id, token_hash, browser_hash, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		link, o.WorkspaceID, o.DeviceID, o.TokenHash[:], []byte{}, o.ExpiresAt)
+}
+
+// Open makes the page of the open link attempt of a device.
+func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error {
+	return s.db.Do(ctx, db.Func(o.apply))
+}
+
+// LinkPage is the page of a link attempt.
+type LinkPage struct {
+	Link        LinkRow
+	Workspace   string // its name
+	BrowserHash []byte // of the browser that has the page; empty while none has
+	ExpiresAt   postern.Time
+}
+
+// Get finds a page by its token.
+func (s LinkPages) Get(ctx context.Context, tokenHash [32]byte) (p LinkPage, err error) {
+	tail := []any{&p.Workspace, &p.BrowserHash, (*int64)(&p.ExpiresAt)}
+	p.Link, err = scanLink(withTail{s.db.One(ctx, `SELECT `+linkColumns+`, w.name, p.browser_hash, p.expires_at
+		FROM link_page p JOIN link l ON l.id = p.link_id JOIN workspace w ON w.id = p.workspace_id WHERE p.token_hash = $1`, tokenHash[:]), tail})
+	if errors.Is(err, sql.ErrNoRows) {
+		return p, postern.Errorf(postern.NotFound, "there is no such page")
+	}
+	return p, err
+}
+
+// Bind gives a page to a browser; ok is false when another has it, or
+// its time is over.
+func (s LinkPages) Bind(ctx context.Context, tokenHash, browserHash [32]byte, now postern.Time) (ok bool, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE link_page SET browser_hash = $2 WHERE token_hash = $1 AND length(browser_hash) = 0 AND expires_at > $3`, tokenHash[:], browserHash[:], now)
+		ok = n == 1
+		return err
+	}))
+	return ok, err
 }

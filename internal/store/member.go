@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"errors"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
 const memberColumns = `m.user_id, u.email, u.operator, m.workspace_id, w.name, m.role, m.joined_at
 	FROM member m JOIN users u ON u.id = m.user_id JOIN workspace w ON w.id = m.workspace_id`
 
-func scanMember(s scanner) (m postern.Member, err error) {
+func scanMember(s db.Scanner) (m postern.Member, err error) {
 	err = s.Scan(&m.UserID, &m.Email, &m.Operator, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
 	return m, err
 }
@@ -20,7 +21,7 @@ const membershipsOf = `SELECT ` + memberColumns + ` WHERE m.user_id = $1 AND m.w
 
 // Memberships lists the workspaces of a user, the oldest first.
 func (s Members) Memberships(ctx context.Context, id postern.UserID, p Page) (list []postern.Member, err error) {
-	err = s.db.rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
 		list = append(list, m)
 		return err
@@ -30,7 +31,7 @@ func (s Members) Memberships(ctx context.Context, id postern.UserID, p Page) (li
 
 // Get finds a user in a workspace.
 func (s Members) Get(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
-	m, err := scanMember(s.db.one(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
+	m, err := scanMember(s.db.One(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, postern.Errorf(postern.NotFound, "there is no such workspace")
 	}
@@ -40,7 +41,7 @@ func (s Members) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Use
 // List lists the members of a workspace, at most limit, those who joined first
 // before the others.
 func (s Members) List(ctx context.Context, ws postern.WorkspaceID, limit int) (list []postern.Member, err error) {
-	err = s.db.rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
 		list = append(list, m)
 		return err
@@ -61,22 +62,22 @@ type Standing struct {
 // Rule says why a change is refused, or nothing.
 type Rule func(Standing) error
 
-func (t *tx) standing(ws postern.WorkspaceID, by, of postern.UserID) (s Standing, err error) {
-	if s.By, err = t.role(ws, by); err != nil {
+func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s Standing, err error) {
+	if s.By, err = readRole(t, ws, by); err != nil {
 		return s, err
 	}
-	if s.Of, err = t.role(ws, of); err != nil {
+	if s.Of, err = readRole(t, ws, of); err != nil {
 		return s, err
 	}
-	if s.Operator, err = t.isOperator(by); err != nil {
+	if s.Operator, err = isOperator(t, by); err != nil {
 		return s, err
 	}
-	err = t.row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner}, &s.Owners)
+	err = t.Row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner}, &s.Owners)
 	return s, err
 }
 
-func (t *tx) role(ws postern.WorkspaceID, id postern.UserID) (role postern.Role, err error) {
-	err = t.row(`SELECT role FROM member WHERE user_id = $1 AND workspace_id = $2`, []any{id, ws}, &role)
+func readRole(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) (role postern.Role, err error) {
+	err = t.Row(`SELECT role FROM member WHERE user_id = $1 AND workspace_id = $2`, []any{id, ws}, &role)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -86,27 +87,27 @@ func (t *tx) role(ws postern.WorkspaceID, id postern.UserID) (role postern.Role,
 // SetRole changes what a user may do in a workspace, and revokes the open
 // invitations that the user may not give any longer.
 func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule, act Act) error {
-	return s.change(ctx, ws, id, rule, act, func(t *tx) error {
+	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
-			t.exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
-			t.revokeBy(ws, id, role, act.At))
+			t.Exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
+			revokeInvitationsBy(t, ws, id, role, act.At))
 	})
 }
 
 // Remove takes a user out of a workspace, and revokes the open invitations
 // that the user has made or been given.
 func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act) error {
-	return s.change(ctx, ws, id, rule, act, func(t *tx) error {
+	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
-			t.exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
-			t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users WHERE id = $1) AND used_at = 0 AND revoked_at = 0`, id, ws, act.At),
-			t.revokeBy(ws, id, "", act.At))
+			t.Exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
+			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users WHERE id = $1) AND used_at = 0 AND revoked_at = 0`, id, ws, act.At),
+			revokeInvitationsBy(t, ws, id, "", act.At))
 	})
 }
 
-func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act, change func(*tx) error) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		s, err := t.standing(ws, act.UserID, id)
+func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act, change func(*db.Tx) error) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		s, err := memberStanding(t, ws, act.UserID, id)
 		if err != nil {
 			return err
 		}
@@ -121,10 +122,10 @@ func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.
 }
 
 // revokeBy revokes the open invitations of a user that a role cannot give.
-func (t *tx) revokeBy(ws postern.WorkspaceID, id postern.UserID, role postern.Role, at postern.Time) (err error) {
+func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, role postern.Role, at postern.Time) (err error) {
 	for _, r := range postern.Roles() {
 		if !role.Invites(r) {
-			err = errors.Join(err, t.exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1 AND role = $3 AND used_at = 0 AND revoked_at = 0`, id, ws, r, at))
+			err = errors.Join(err, t.Exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1 AND role = $3 AND used_at = 0 AND revoked_at = 0`, id, ws, r, at))
 		}
 	}
 	return err
@@ -132,18 +133,152 @@ func (t *tx) revokeBy(ws postern.WorkspaceID, id postern.UserID, role postern.Ro
 
 // addMember adds a user to a workspace, and revokes what else would let the same
 // address in: who is removed later must not come back by it.
-func (t *tx) addMember(ws postern.WorkspaceID, u postern.User, role postern.Role, at postern.Time) error {
+func insertMember(t *db.Tx, ws postern.WorkspaceID, u postern.User, role postern.Role, at postern.Time) error {
 	return errors.Join(
-		t.exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, u.ID, ws, role, at),
-		t.exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, ws, u.Email, at))
+		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, u.ID, ws, role, at),
+		t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, ws, u.Email, at))
 }
 
-func (t *tx) insertUser(u postern.User, passwordHash string) error {
-	return t.exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, u.ID, u.Email, passwordHash, u.CreatedAt)
+func insertUser(t *db.Tx, u postern.User, passwordHash string) error {
+	return t.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, u.ID, u.Email, passwordHash, u.CreatedAt)
 }
 
 // userByEmail finds a user; ok is false when there is none.
-func (t *tx) userByEmail(email string) (u postern.User, passwordHash string, ok bool, err error) {
-	err = t.row(userWhere+`email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
+func userByEmail(t *db.Tx, email string) (u postern.User, passwordHash string, ok bool, err error) {
+	err = t.Row(userWhere+`email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
 	return found(u, passwordHash, err)
+}
+
+const invitationColumns = `i.id, i.workspace_id, w.name, i.email, i.role, i.invited_by, coalesce(u.email, ''), i.created_at, i.expires_at
+	FROM invitation i JOIN workspace w ON w.id = i.workspace_id LEFT JOIN users u ON u.id = i.invited_by`
+
+func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
+	err = s.Scan(&i.ID, &i.WorkspaceID, &i.Workspace, &i.Email, &i.Role, &i.InvitedBy, &i.Inviter, &i.CreatedAt, &i.ExpiresAt)
+	return i, err
+}
+
+// Create adds an invitation in place of an open one for the same address. At most
+// limit may be open in a workspace.
+func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule, act Act) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		u, _, _, err := userByEmail(t, i.Email)
+		if err != nil {
+			return err
+		}
+		s, err := memberStanding(t, i.WorkspaceID, i.InvitedBy, u.ID)
+		if err != nil {
+			return err
+		}
+		if s.Of != "" {
+			return postern.Invalid("/email", "belongs to a member of this workspace already")
+		}
+		if err := rule(s); err != nil {
+			return err
+		}
+		open := 0
+		if err := t.Row(`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0 AND revoked_at = 0 AND expires_at > $3`, []any{i.WorkspaceID, i.Email, i.CreatedAt}, &open); err != nil {
+			return err
+		}
+		if open >= limit {
+			return postern.Invalid("/email", "%d invitations are open; revoke one, or wait until one expires", open)
+		}
+		return errors.Join(
+			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, i.WorkspaceID, i.Email, i.CreatedAt),
+			t.Exec(`INSERT INTO invitation (id, workspace_id, email, role, token_hash, invited_by, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+				i.ID, i.WorkspaceID, i.Email, i.Role, tokenHash, i.InvitedBy, i.CreatedAt, i.ExpiresAt),
+			act.record(t),
+		)
+	}))
+}
+
+// List lists the open invitations to a workspace, the newest first.
+func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now postern.Time, limit int) (list []postern.Invitation, err error) {
+	err = s.db.Rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
+		i, err := scanInvitation(r)
+		list = append(list, i)
+		return err
+	})
+	return list, err
+}
+
+// Revoke ends an open invitation. The rule sees it as a member with its role.
+func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule, act Act) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		s, err := memberStanding(t, ws, act.UserID, "")
+		if err != nil {
+			return err
+		}
+		err = t.Row(`SELECT role FROM invitation WHERE workspace_id = $1 AND id = $2 AND used_at = 0 AND revoked_at = 0`, []any{ws, id}, &s.Of)
+		if errors.Is(err, sql.ErrNoRows) {
+			return postern.Errorf(postern.NotFound, "this invitation was used already, or revoked")
+		}
+		if err != nil {
+			return err
+		}
+		if err := rule(s); err != nil {
+			return err
+		}
+		return errors.Join(t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
+	}))
+}
+
+const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2`
+
+// Get finds an open invitation by its token; ok is false when there is none.
+func (s Invitations) Get(ctx context.Context, tokenHash string, now postern.Time) (i postern.Invitation, ok bool, err error) {
+	i, err = scanInvitation(s.db.One(ctx, openInvitation, tokenHash, now))
+	if errors.Is(err, sql.ErrNoRows) {
+		return i, false, nil
+	}
+	return i, err == nil, err
+}
+
+// Join is the use of an invitation: by a user who is there, or by a new one.
+type Join struct {
+	TokenHash    string
+	User         postern.User
+	PasswordHash string   // of a new user; "" for one who is there, or has an identity
+	Identity     Identity // of a new user without a password; zero for others
+	Act          Act      // whose workspace is that of the invitation
+}
+
+// fresh tells whether the user is a new one.
+func (o Join) fresh() bool { return o.PasswordHash != "" || o.Identity.Subject != "" }
+
+func (o Join) apply(t *db.Tx) error {
+	i, err := scanInvitation(t.One(openInvitation, o.TokenHash, o.Act.At))
+	if errors.Is(err, sql.ErrNoRows) {
+		return LinkOver()
+	}
+	if err != nil {
+		return err
+	}
+	u, _, known, err := userByEmail(t, i.Email)
+	switch {
+	case err != nil:
+		return err
+	case o.User.Email != i.Email || !o.fresh() && u.ID != o.User.ID:
+		return postern.Errorf(postern.ResourceNotAllowed, "this invitation is for another e-mail address")
+	case o.fresh() && known:
+		return postern.Errorf(postern.ResourceNotAllowed, "this address has an account by now; sign in with it")
+	case !known:
+		err = insertUser(t, o.User, o.PasswordHash)
+	}
+	if err == nil && o.Identity.Subject != "" {
+		err = insertIdentity(t, o.Identity)
+	}
+	o.Act.WorkspaceID, o.Act.Subject = i.WorkspaceID, string(i.ID)
+	return errors.Join(err,
+		t.Exec(`UPDATE invitation SET used_at = $2 WHERE id = $1`, i.ID, o.Act.At),
+		insertMember(t, i.WorkspaceID, o.User, i.Role, o.Act.At),
+		o.Act.record(t),
+	)
+}
+
+// Join uses an invitation up: a token makes at most one member.
+func (s Invitations) Join(ctx context.Context, o Join) error { return s.db.Do(ctx, db.Func(o.apply)) }
+
+// LinkOver is the refusal of a link that opens nothing. It does not say why.
+func LinkOver() error {
+	return postern.Errorf(postern.NotFound, "this link was used already, has expired, or was revoked; ask for a new one")
 }

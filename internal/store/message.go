@@ -1,20 +1,41 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"math"
+	"strings"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, ` + contentColumns
+// contentColumns hold a message's content. Nothing else knows how content is stored than
+// this constant, contentValues, contentInto and setContent.
+const contentColumns = `type, body`
 
-func scanMessage(s scanner) (m postern.Message, err error) {
+func contentValues(c postern.Content) []any { return []any{string(c.Kind), c.Text} }
+
+// contentInto returns where contentColumns are scanned to.
+func contentInto(c *postern.Content) []any { return []any{(*string)(&c.Kind), &c.Text} }
+
+// setContent assigns contentColumns from columns of rows whose names begin with new_.
+const (
+	setContent    = `type = @new_type, body = @new_body`
+	newContentSet = `new_type, new_body`
+)
+
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +
+	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, ` + contentColumns
+
+func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
 	dst := []any{
-		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo, &m.Status,
-		&f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
+		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo,
+		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
+		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -23,31 +44,30 @@ func scanMessage(s scanner) (m postern.Message, err error) {
 	return m, err
 }
 
-// insertMessage adds a row; ok is false when the device already has a message
-// of this network id from this sender.
-func (t *tx) insertMessage(m postern.Message, sender string, undecryptable bool) (ok bool, err error) {
-	n, err := t.changed(`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, '', '', 0)
-		ON CONFLICT (device_id, network_id, sender) DO NOTHING`, newMessageValues(m, sender, undecryptable)...)
-	t.chats[chatKey{m.DeviceID, m.ChatID}] = struct{}{}
-	return n == 1, err
-}
+const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
+	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, sender, undecryptable, ` + contentColumns
 
-const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at, sender, undecryptable, ` + contentColumns
-
-func newMessageValues(m postern.Message, sender string, undecryptable bool) []any {
+// newMessage is the row of a message that is not in the table yet.
+func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	return append([]any{
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
-		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable,
+		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
+		undecryptable,
 	}, contentValues(m.Content)...)
 }
 
-// insertMessages adds many rows, and says which were new.
-func (t *tx) insertMessages(values [][]any) (fresh map[postern.MessageID]bool, err error) {
-	from, args := table(newMessageColumns, values)
-	fresh = make(map[postern.MessageID]bool, len(values))
-	err = t.rows(`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
-		SELECT `+newMessageColumns+`, '', '', 0 FROM `+from+` ORDER BY ord ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`, args, func(r *sql.Rows) error {
+// addMessages numbers messages with n in the order of their rows; see the end of store.go.
+var addMessages = db.NewStatement(newMessageColumns,
+	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
+	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
+	ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`)
+
+// insertMessages adds rows and returns which were new: a device has one message of a
+// network id and sender.
+func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, err error) {
+	fresh = make(map[postern.MessageID]bool, len(rows))
+	err = t.EachRow(addMessages, rows, func(r *sql.Rows) error {
 		var id postern.MessageID
 		err := r.Scan(&id)
 		fresh[id] = true
@@ -56,227 +76,17 @@ func (t *tx) insertMessages(values [][]any) (fresh map[postern.MessageID]bool, e
 	return fresh, err
 }
 
-// QueueMessage accepts an outbound message: it spends a unit of the month's
-// quota, writes the row and wakes the device's sender, all or nothing.
-type QueueMessage struct {
-	Message          postern.Message
-	Month            string // such as 2026-11
-	Quota            int
-	WhenDisconnected string // "fail" or "queue"
-	Once             *Once
-	Acts             []Act
+// MessageMoved is the change of a message from one status to the one it has now; From is
+// "" for a new message. The ledgers of hours and chats follow it.
+type MessageMoved struct {
+	Message *postern.Message
+	From    postern.MessageStatus
 }
-
-func (o QueueMessage) apply(t *tx) error {
-	if err := o.Once.claim(t); err != nil {
-		return err
-	}
-	if err := o.checkDevice(t); err != nil {
-		return err
-	}
-	if err := spend(t, o.Message.WorkspaceID, o.Month, o.Quota); err != nil {
-		return err
-	}
-	if err := countUnit(t, o.Message, o.Month, 1); err != nil {
-		return err
-	}
-	ok, err := t.insertMessage(o.Message, "", false)
-	if err == nil && !ok {
-		err = errors.New("a network id was chosen twice")
-	}
-	t.moved(o.Message, "")
-	t.wake(OutboundQueued, string(o.Message.DeviceID))
-	return errors.Join(err, t.recordActs(o.Acts))
-}
-
-func (o QueueMessage) checkDevice(t *tx) error {
-	var status postern.Status
-	err := t.row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Message.WorkspaceID, o.Message.DeviceID}, &status)
-	if errors.Is(err, sql.ErrNoRows) {
-		return postern.Errorf(postern.NotFound, "there is no such device")
-	}
-	if err != nil || status == postern.Connected {
-		return err
-	}
-	if o.WhenDisconnected == "queue" && status.HoldsSlot() && status != postern.Linking {
-		return nil
-	}
-	return postern.Errorf(postern.DeviceNotConnected, "the device is %s; wait until it is connected, or send with whenDisconnected set to queue", status)
-}
-
-// spend takes one unit of the month's quota, or refuses. The condition is part
-// of the statement: two sends can never both see the last unit free.
-func spend(t *tx, ws postern.WorkspaceID, month string, quota int) error {
-	n, err := t.changed(`INSERT INTO usage (workspace_id, month, messages) SELECT $1, $2, 1 WHERE CAST($3 AS BIGINT) > 0
-		ON CONFLICT (workspace_id, month) DO UPDATE SET messages = usage.messages + 1 WHERE usage.messages < $3`, ws, month, quota)
-	if err == nil && n == 0 {
-		return postern.Errorf(postern.QuotaExhausted, "the plan's %d messages of this month are used up; the month ends at %s", quota, MonthEnd(month))
-	}
-	return err
-}
-
-// refund gives one unit back to the month in which a message was accepted.
-func refund(t *tx, m postern.Message) error {
-	month := MonthOf(m.CreatedAt)
-	err := t.exec(`UPDATE usage SET messages = messages - 1 WHERE workspace_id = $1 AND month = $2 AND messages > 0`, m.WorkspaceID, month)
-	if err != nil {
-		return err
-	}
-	return countUnit(t, m, month, -1)
-}
-
-// countUnit counts a unit, or takes it off, for the message's device.
-func countUnit(t *tx, m postern.Message, month string, n int) error {
-	return t.exec(`INSERT INTO device_usage (workspace_id, month, device_id, messages) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = device_usage.messages + excluded.messages`, m.WorkspaceID, month, m.DeviceID, n)
-}
-
-// applyAll accepts messages of connected devices within their quotas. Those
-// that will be refused, or that may be queued for later, are left over.
-func (QueueMessage) applyAll(t *tx, list []pending) (rest []pending, err error) {
-	list, rest, err = acceptable(t, list)
-	if err != nil || len(list) == 0 {
-		return rest, err
-	}
-	if list, err = claimAll(t, list); err != nil || len(list) == 0 {
-		return rest, err
-	}
-	if err := spendAll(t, list); err != nil {
-		return nil, err
-	}
-	values := make([][]any, len(list))
-	for i, p := range list {
-		m := queueOf(p).Message
-		if err := t.recordActs(queueOf(p).Acts); err != nil {
-			return nil, err
-		}
-		values[i] = newMessageValues(m, "", false)
-		t.moved(m, "")
-		t.wake(OutboundQueued, string(m.DeviceID))
-	}
-	fresh, err := t.insertMessages(values)
-	if err == nil && len(fresh) != len(list) {
-		err = errors.New("a network id was chosen twice")
-	}
-	return rest, err
-}
-
-func queueOf(p pending) QueueMessage { return p.op.(QueueMessage) } //nolint:errcheck,forcetypeassert // a list of one kind
-
-// account is what a month's quota is counted in.
-type account struct {
-	ws    postern.WorkspaceID
-	month string
-}
-
-// acceptable sorts out what the state of the device or the quota may refuse.
-// Nobody else writes meanwhile.
-func acceptable(t *tx, list []pending) (good, rest []pending, err error) {
-	connected, err := connectedDevices(t, list)
-	if err != nil {
-		return nil, nil, err
-	}
-	used, err := spent(t, list)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, p := range list {
-		o := queueOf(p)
-		a := account{o.Message.WorkspaceID, o.Month}
-		if !connected[o.Message.DeviceID] || used[a] >= o.Quota {
-			rest = append(rest, p)
-			continue
-		}
-		used[a]++
-		good = append(good, p)
-	}
-	return good, rest, nil
-}
-
-func connectedDevices(t *tx, list []pending) (map[postern.DeviceID]bool, error) {
-	values := make([][]any, len(list))
-	for i, p := range list {
-		values[i] = []any{queueOf(p).Message.WorkspaceID, queueOf(p).Message.DeviceID}
-	}
-	from, args := table("workspace_id, id", values)
-	connected := map[postern.DeviceID]bool{}
-	err := t.rows(`SELECT d.id FROM device d JOIN (SELECT DISTINCT workspace_id, id FROM `+from+`) AS asked USING (workspace_id, id) WHERE d.deleted_at = 0 AND d.status = 'connected'`, args, func(r *sql.Rows) error {
-		var id postern.DeviceID
-		err := r.Scan(&id)
-		connected[id] = true
-		return err
-	})
-	return connected, err
-}
-
-func spent(t *tx, list []pending) (map[account]int, error) {
-	used := map[account]int{}
-	var values [][]any
-	for _, p := range list {
-		a := account{queueOf(p).Message.WorkspaceID, queueOf(p).Month}
-		if _, known := used[a]; !known {
-			used[a] = 0
-			values = append(values, []any{a.ws, a.month})
-		}
-	}
-	from, args := table("workspace_id, month", values)
-	err := t.rows(`SELECT workspace_id, month, messages FROM usage JOIN `+from+` USING (workspace_id, month)`, args, func(r *sql.Rows) error {
-		var a account
-		var n int
-		err := r.Scan(&a.ws, &a.month, &n)
-		used[a] = n
-		return err
-	})
-	return used, err
-}
-
-func spendAll(t *tx, list []pending) error {
-	units := map[account]int{}
-	for _, p := range list {
-		units[account{queueOf(p).Message.WorkspaceID, queueOf(p).Month}]++
-	}
-	values := make([][]any, 0, len(units))
-	for a, n := range units {
-		values = append(values, []any{a.ws, a.month, n})
-	}
-	from, args := table("workspace_id, month, messages", values)
-	err := t.exec(`INSERT INTO usage AS have (workspace_id, month, messages) SELECT workspace_id, month, messages FROM `+from+` ORDER BY workspace_id, month
-		ON CONFLICT (workspace_id, month) DO UPDATE SET messages = have.messages + excluded.messages`, args...)
-	if err != nil {
-		return err
-	}
-	return countUnits(t, list)
-}
-
-// countUnits is countUnit for accepted messages.
-func countUnits(t *tx, list []pending) error {
-	type counter struct {
-		account
-
-		device postern.DeviceID
-	}
-	units := map[counter]int{}
-	for _, p := range list {
-		o := queueOf(p)
-		units[counter{account{o.Message.WorkspaceID, o.Month}, o.Message.DeviceID}]++
-	}
-	values := make([][]any, 0, len(units))
-	for c, n := range units {
-		values = append(values, []any{c.ws, c.month, c.device, n})
-	}
-	const columns = `workspace_id, month, device_id, messages`
-	from, args := table(columns, values)
-	return t.exec(`INSERT INTO device_usage AS have (`+columns+`) SELECT `+columns+` FROM `+from+` ORDER BY workspace_id, month, device_id
-		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = have.messages + excluded.messages`, args...)
-}
-
-// Queue accepts an outbound message.
-func (s Messages) Queue(ctx context.Context, o QueueMessage) error { return s.db.do(ctx, o) }
 
 // Get finds a message of the workspace.
 func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
-	m, err := scanMessage(s.db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return m, notFoundOr(err, s.db.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
+	m, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
 // MessageFilter narrows a list of messages; zero members ask for nothing.
@@ -300,14 +110,261 @@ func current(message string) string {
 // List lists a workspace's messages, newest first. The page's After is the
 // id of the last message seen.
 func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter, p Page) (list []postern.Message, err error) {
-	err = s.db.rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
-		AND ($3 = 'null' OR device_id IN `+s.db.dialect.inList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
+		AND ($3 = 'null' OR device_id IN `+s.db.InList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
 		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8) AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
 		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived}, func(r *sql.Rows) error {
 			m, err := scanMessage(r)
 			list = append(list, m)
 			return err
 		})
+	return list, err
+}
+
+// RecordInbound keeps a message that arrived, once: when the network delivers it again,
+// nothing changes and there is no second event.
+type RecordInbound struct {
+	Message       postern.Message
+	Sender        string // with the network id, what identifies the message
+	Type          postern.EventType
+	Undecryptable bool
+	Now           postern.Time
+}
+
+// RecordInbound keeps a message that arrived, with its event and one delivery for each
+// endpoint that wants it.
+func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
+	return write(ctx, s.core, o)
+}
+
+// About lets workspaces take turns; the network does not slow down by itself.
+func (o RecordInbound) About() db.About {
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}
+}
+
+// WriteAll keeps the messages that are new, and fills in those that could not be decrypted
+// before.
+func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
+	}
+	fresh, err := insertMessages(t, rows)
+	if err != nil {
+		return err
+	}
+	events := make([]eventAt, 0, len(list))
+	var repeated []RecordInbound
+	for i := range list {
+		o := &list[i].Value
+		if !fresh[o.Message.ID] {
+			repeated = append(repeated, *o)
+			continue
+		}
+		t.Note(MessageMoved{&o.Message, ""})
+		e, err := o.Message.Event(o.Type)
+		if err != nil {
+			return err
+		}
+		events = append(events, eventAt{e, o.Now})
+	}
+	decrypted, err := fillDecrypted(t, repeated)
+	if err != nil {
+		return err
+	}
+	return recordEvents(t, append(events, decrypted...))
+}
+
+// arrival identifies a message that arrived.
+type arrival struct {
+	device            postern.DeviceID
+	networkID, sender string
+}
+
+var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
+	`UPDATE message SET `+setContent+`, undecryptable = 0 [FROM @rows]
+	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
+
+// fillDecrypted fills in messages that could not be decrypted before, and returns their
+// events. The others are plain repetitions.
+func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err error) {
+	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
+	for _, o := range repeated {
+		key := arrival{o.Message.DeviceID, db.Clean(o.Message.NetworkID), db.Clean(o.Sender)}
+		if _, twice := ops[key]; twice || o.Undecryptable {
+			continue
+		}
+		ops[key] = o
+		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}
+		rows = append(rows, append(row, contentValues(o.Message.Content)...))
+	}
+	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
+		var sender string
+		m, err := scanMessage(withTail{r, []any{&sender}})
+		if err != nil {
+			return err
+		}
+		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
+		e, err := m.Event(o.Type)
+		events = append(events, eventAt{e, o.Now})
+		return err
+	})
+	return events, err
+}
+
+// MessageSearch narrows what is looked for; zero members ask for nothing.
+type MessageSearch struct {
+	Devices   []postern.DeviceID // nil: all that the workspace has
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Status    string
+}
+
+// MessagePage is a part of what was looked for, newest first.
+type MessagePage struct {
+	Messages []postern.Message
+	Last     int64 // everything was looked at down to this place
+	More     bool  // there may be more below Last
+}
+
+// Search looks through the messages of a workspace's present numbers, from
+// below a place back; 0 is the newest. A page may have fewer messages than the
+// limit, and still more behind it: the narrowest index leads the way, and of what
+// lies there a page looks at a bounded part for what no index tells.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64, limit int) (p MessagePage, err error) {
+	way, first, second := q.way(ws)
+	look := q.look(limit)
+	var newest, n int
+	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+		return p, err
+	}
+	p.More = n == look
+	var places []int64
+	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
+		var place int64
+		m, err := scanMessage(withTail{r, []any{&place}})
+		p.Messages, places = append(p.Messages, m), append(places, place)
+		return err
+	})
+	if len(p.Messages) > limit {
+		p.Messages, p.Last, p.More = p.Messages[:limit], places[limit-1], true
+	}
+	return p, err
+}
+
+// way is the condition of the narrowest index, and its two parameters, $3 and $4.
+// A state has an index when it is rare and may lie far back: what failed. What
+// waits is among the newest, and all other states are those of nearly everything.
+func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second any) {
+	switch {
+	case s.ChatID != "" && s.DeviceID != "":
+		return `device_id = $3 AND chat_id = $4`, s.DeviceID, s.ChatID
+	case s.ChatID != "":
+		return `device_id IN (SELECT id FROM device WHERE workspace_id = $3) AND chat_id = $4`, ws, s.ChatID
+	case s.Status == string(postern.Failed) || s.Status == string(postern.Expired):
+		return `workspace_id = $3 AND status IN ('failed', 'expired') AND $4 = ''`, ws, ""
+	case s.DeviceID != "":
+		return `device_id = $3 AND $4 = ''`, s.DeviceID, ""
+	}
+	return `workspace_id = $3 AND $4 = ''`, ws, ""
+}
+
+// look is how many messages one page looks at: few when the way leads to nothing but
+// what is wanted, and messages of earlier numbers.
+func (s MessageSearch) look(limit int) int {
+	if s.Devices == nil && s.Direction == "" && s.Status == "" {
+		return max(plainScan, limit+1)
+	}
+	return max(messageScan, limit+1)
+}
+
+// part are the places that one page looks at.
+func part(way string) string {
+	return `SELECT n FROM message WHERE ` + way + ` AND n < $1 ORDER BY n DESC LIMIT $2 + 0`
+}
+
+// lookBack says from where to where one page reaches, and how many messages lie there.
+func lookBack(way string) string {
+	return `SELECT coalesce(min(n), 0), coalesce(max(n), 0), count(*) FROM (` + part(way) + `) looked`
+}
+
+// searched reads what is wanted of such a part.
+func (s Messages) searched(way string) string {
+	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
+		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8) AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
+		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
+}
+
+// chatKey is a chat of a device.
+type chatKey struct {
+	device postern.DeviceID
+	chat   string
+}
+
+var summarizeChats = db.NewStatement("device, chat",
+	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
+	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
+	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
+
+// chatSummaries keep the newest message of each chat, once for all new messages of a chat
+// in a group. With PostgreSQL a trigger for each statement does this.
+type chatSummaries map[chatKey]struct{}
+
+func newChatSummaries() chatSummaries { return chatSummaries{} }
+
+// Note takes a new message.
+func (s chatSummaries) Note(change any) {
+	if c, is := change.(MessageMoved); is && c.From == "" {
+		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
+	}
+}
+
+// Write writes the newest message of each chat that got one.
+func (s chatSummaries) Write(t *db.Tx) error {
+	rows := make([][]any, 0, len(s))
+	for k := range s {
+		rows = append(rows, []any{k.device, k.chat})
+	}
+	clear(s)
+	if t.Postgres() {
+		return nil
+	}
+	_, err := t.Each(summarizeChats, rows)
+	return err
+}
+
+// Discard forgets the messages.
+func (s chatSummaries) Discard() { clear(s) }
+
+// Chat is what a device and somebody write to each other.
+type Chat struct {
+	Name   string // that who wrote last has on the network; "" while nobody wrote
+	Newest postern.Message
+	Place  int64 // in the list
+}
+
+// chatsOf lists the chats of a device through their newest messages. Those of a
+// number that the device had before are behind all others.
+const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name FROM message i
+		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC LIMIT 1), '')
+	FROM message m WHERE n IN (SELECT c.newest FROM chat c WHERE c.device_id = $2 AND c.newest < $3
+		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC LIMIT $4 + 0)
+	ORDER BY n DESC`
+
+// List lists the chats of a device from below a place; 0 is the first. The one
+// with the newest message comes first.
+func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64, limit int) (list []Chat, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
+		var c Chat
+		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
+		c.Newest = m
+		list = append(list, c)
+		return err
+	})
 	return list, err
 }

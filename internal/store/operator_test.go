@@ -15,12 +15,12 @@ import (
 func addUser(t *testing.T, db *Store, email string, workspaces ...postern.WorkspaceID) postern.User {
 	t.Helper()
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
-	err := db.db.do(t.Context(), opFunc(func(t *tx) error { return t.insertUser(u, "hash") }))
+	err := db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertUser(t, u, "hash") }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, ws := range workspaces {
-		if err := db.db.do(t.Context(), opFunc(func(t *tx) error { return t.addMember(ws, u, postern.Owner, testNow) })); err != nil {
+		if err := db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertMember(t, ws, u, postern.Owner, testNow) })); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,16 +77,16 @@ func deliverable(t *testing.T, db *Store, d postern.Device, status postern.Endpo
 	t.Helper()
 	e := newEndpoint(t, db, d.WorkspaceID)
 	for i := range n {
-		err := db.db.do(t.Context(), opFunc(func(t *tx) error {
+		err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
 			id := postern.NewDeliveryID()
-			return t.exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
+			return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
 				VALUES ($1, $2, $3, 'e', $4, $5, 'message.sent', 'pending', 0, $6, $6, 0, 0, 0, '', 0)`, id, d.WorkspaceID, e.ID, 1000+i, d.ID, testNow.Add(time.Duration(i)*time.Minute))
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.db.do(t.Context(), opFunc(func(t *tx) error { return t.exec(`UPDATE endpoint SET status = $2 WHERE id = $1`, e.ID, status) })); err != nil {
+	if err := db.db.Do(t.Context(), opFunc(func(t *tx) error { return t.Exec(`UPDATE endpoint SET status = $2 WHERE id = $1`, e.ID, status) })); err != nil {
 		t.Fatal(err)
 	}
 }

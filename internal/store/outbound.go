@@ -1,15 +1,179 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
-	"strings"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
+
+// QueueMessage accepts an outbound message: it spends a unit of the month's quota, writes
+// the row and wakes the device's sender, all or nothing.
+type QueueMessage struct {
+	Message          postern.Message
+	Month            string // such as 2026-11
+	Quota            int
+	WhenDisconnected string // "fail" or "queue"
+	Once             *Once
+	Acts             []Act
+}
+
+// Queue accepts an outbound message.
+func (s Messages) Queue(ctx context.Context, o QueueMessage) error { return write(ctx, s.core, o) }
+
+// About lets workspaces take turns.
+func (o QueueMessage) About() db.About {
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Fair}
+}
+
+// WriteAll first reads what may refuse a message, then writes the others.
+func (QueueMessage) WriteAll(t *db.Tx, list []db.Pending[QueueMessage]) error {
+	list, err := refuseRepeated(t, list)
+	if err != nil {
+		return err
+	}
+	if list, err = refuseUnacceptable(t, list); err != nil || len(list) == 0 {
+		return err
+	}
+	return accept(t, list)
+}
+
+// refuseRepeated refuses messages whose idempotency key was used before.
+func refuseRepeated(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
+	keys := oncesOf(list)
+	if len(keys) == 0 {
+		return list, nil
+	}
+	used, err := usedKeys(t, keys)
+	if err != nil || len(used) == 0 {
+		return list, err
+	}
+	for _, p := range list {
+		if o := p.Value.Once; o != nil && used[o.place()] {
+			p.Refuse(ErrAlreadyDone)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return rest, nil
+}
+
+func oncesOf(list []db.Pending[QueueMessage]) (keys []*Once) {
+	for _, p := range list {
+		if p.Value.Once != nil {
+			keys = append(keys, p.Value.Once)
+		}
+	}
+	return keys
+}
+
+// account is what a month's quota is counted in.
+type account struct {
+	ws    postern.WorkspaceID
+	month string
+}
+
+func (o QueueMessage) account() account { return account{o.Message.WorkspaceID, o.Month} }
+
+// room is what a message needs to be accepted.
+type room struct {
+	status postern.Status // of its device
+	used   int            // of the month's quota
+}
+
+// refuseUnacceptable refuses messages that the device's state or the quota does not allow.
+// Nobody else writes in the meantime; see the end of store.go.
+func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
+	rooms, err := readRooms(t, list)
+	if err != nil {
+		return nil, err
+	}
+	accepted := make(map[account]int, 1)
+	for _, p := range list {
+		o := p.Value
+		device, known := rooms[o.Message.DeviceID]
+		device.used += accepted[o.account()]
+		if err := o.check(device, known); err != nil {
+			p.Refuse(err)
+			continue
+		}
+		accepted[o.account()]++
+		rest = append(rest, p)
+	}
+	return rest, nil
+}
+
+var readRoom = db.NewStatement("device, workspace, month",
+	`SELECT d.id, d.status, coalesce(m.messages, 0) FROM [@rows CROSS JOIN] device d
+	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @month
+	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
+
+func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[postern.DeviceID]room, error) {
+	rows := make([][]any, 0, len(list))
+	asked := make(map[postern.DeviceID]bool, 1)
+	for _, p := range list {
+		if m := p.Value.Message; !asked[m.DeviceID] {
+			asked[m.DeviceID] = true
+			rows = append(rows, []any{m.DeviceID, m.WorkspaceID, p.Value.Month})
+		}
+	}
+	rooms := make(map[postern.DeviceID]room, len(rows))
+	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
+		var id postern.DeviceID
+		var one room
+		err := r.Scan(&id, &one.status, &one.used)
+		rooms[id] = one
+		return err
+	})
+	return rooms, err
+}
+
+// check tells why a message is refused; nil when it is not.
+func (o QueueMessage) check(device room, known bool) error {
+	waits := device.status.HoldsSlot() && device.status != postern.Linking && o.WhenDisconnected == "queue"
+	switch {
+	case !known:
+		return postern.Errorf(postern.NotFound, "there is no such device")
+	case device.status != postern.Connected && !waits:
+		return postern.Errorf(postern.DeviceNotConnected,
+			"the device is %s; wait until it is connected, or send with whenDisconnected set to queue", device.status)
+	case device.used >= o.Quota:
+		return postern.Errorf(postern.QuotaExhausted,
+			"the plan's %d messages of this month are used up; the month ends at %s", o.Quota, MonthEnd(o.Month))
+	}
+	return nil
+}
+
+// accept writes messages that nothing refuses.
+func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
+	units, rows := make(map[counter]int, 1), make([][]any, len(list))
+	for i, p := range list {
+		o := &p.Value
+		units[counter{o.account(), o.Message.DeviceID}]++
+		rows[i] = newMessage(o.Message, "", false)
+		if err := recordActs(t, o.Acts); err != nil {
+			return err
+		}
+	}
+	if err := claim(t, oncesOf(list)); err != nil {
+		return err
+	}
+	if err := spend(t, units); err != nil {
+		return err
+	}
+	fresh, err := insertMessages(t, rows)
+	if err == nil && len(fresh) != len(list) {
+		err = errors.New("a network id was chosen twice")
+	}
+	for i := range list {
+		m := &list[i].Value.Message
+		t.Note(MessageMoved{m, ""})
+		t.Wake(OutboundQueued, string(m.DeviceID))
+	}
+	return err
+}
 
 // QueuedMessage is a message to send and whether an earlier attempt may have
 // reached the network.
@@ -26,7 +190,7 @@ func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([
 // queued reads those for which more holds; the parameters are the
 // device, the limit, and what more says.
 func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
-	err = s.db.rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m
@@ -71,11 +235,11 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
 }
 
-// MarkSending notes, before the first frame leaves, that a message may from
-// now on have reached the network. ok is false when it is no longer queued.
+// MarkSending notes, before the first frame leaves, that a message may from now on have
+// reached the network. ok is false when it is no longer queued.
 func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
 	o := &markSending{id: id}
-	err = s.db.do(ctx, o)
+	err = write(ctx, s.core, o)
 	return o.ok, err
 }
 
@@ -84,362 +248,126 @@ type markSending struct {
 	ok bool
 }
 
-func (o *markSending) apply(t *tx) error {
-	n, err := t.changed(`UPDATE message SET status = 'sending', frame_left = 1 WHERE id = $1 AND status IN ('queued', 'sending')`, o.id)
-	o.ok = n == 1
+// About keeps the mark in its place.
+func (*markSending) About() db.About { return db.About{} }
+
+var markMessages = db.NewStatement("message",
+	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows] WHERE id = @message AND status IN ('queued', 'sending')`)
+
+// WriteAll marks messages.
+func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
+	rows, places := make([][]any, 0, len(list)), make(map[postern.MessageID]int, len(list))
+	for _, p := range list {
+		if _, twice := places[p.Value.id]; !twice {
+			places[p.Value.id] = len(rows)
+			rows = append(rows, []any{p.Value.id})
+		}
+	}
+	changed, err := t.Which(markMessages, rows)
+	for _, p := range list {
+		p.Value.ok = changed[places[p.Value.id]]
+	}
 	return err
 }
 
-func (*markSending) applyAll(t *tx, list []pending) (rest []pending, err error) { //nolint:unparam // as batch asks
-	values := make([][]any, len(list))
-	for i, p := range list {
-		values[i] = []any{p.op.(*markSending).id} //nolint:errcheck,forcetypeassert // a list of one kind
-	}
-	from, args := table("id", values)
-	marked := map[postern.MessageID]bool{}
-	err = t.rows(`UPDATE message AS m SET status = 'sending', frame_left = 1 FROM `+from+` WHERE m.id = u.id AND m.status IN ('queued', 'sending') RETURNING m.id`, args, func(r *sql.Rows) error {
-		var id postern.MessageID
-		err := r.Scan(&id)
-		marked[id] = true
-		return err
-	})
-	for _, p := range list {
-		o := p.op.(*markSending) //nolint:errcheck,forcetypeassert // as above
-		o.ok = marked[o.id]
-	}
-	return nil, err
-}
-
-// NoFrameLeft takes MarkSending's note back when the first attempt provably
-// sent nothing.
+// NoFrameLeft takes MarkSending's note back when the first attempt provably sent nothing.
 func (s Outbox) NoFrameLeft(id postern.MessageID) {
-	s.db.writer.later(opFunc(func(t *tx) error {
-		return t.exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
+	s.db.Later(db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
 	}))
 }
 
-// FinishOutbound ends the sending of a message: sent, failed or expired.
-type FinishOutbound struct {
-	MessageID postern.MessageID
-	Status    postern.MessageStatus // Sent, Failed or Expired
-	Failure   postern.Failure
-	Refund    bool // no frame ever left
-	At        postern.Time
-	SentAt    postern.Time // the network's time, for Sent
+// Once makes an operation happen at most once: its row is written in the transaction of
+// the effect. A nil *Once asks for nothing.
+type Once struct {
+	WorkspaceID postern.WorkspaceID
+	Method      string
+	Path        string
+	Key         string
+	RequestHash [32]byte
+	Answer      []byte // sealed
+	At          postern.Time
 }
 
-func (o FinishOutbound) apply(t *tx) error {
-	m, err := t.updateMessage(`UPDATE message SET status = $2, error_code = $3, error_detail = $4, sent_at = $5, frame_left = CASE WHEN $6 = 1 THEN 0 ELSE frame_left END
-		WHERE id = $1 AND status IN ('queued', 'sending') RETURNING `+messageColumns, o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // a receipt came first, or it was ended meanwhile
+// ErrAlreadyDone means that another request with the same idempotency key was committed
+// first. Its response can be read with [Idempotency.Answered].
+var ErrAlreadyDone = errors.New("the idempotency key was used before")
+
+// claim writes the row, replacing one that has expired.
+func (o *Once) claim(t *db.Tx) error {
+	if o == nil {
+		return nil
 	}
-	if err != nil {
-		return err
-	}
-	t.moved(m, postern.Sending)
-	if o.Refund {
-		if err := refund(t, m); err != nil {
-			return err
-		}
-	}
-	return t.recordStatus(m, o.At)
+	return claim(t, []*Once{o})
 }
 
-// applyAll ends messages without a refund, each of which comes once in the
-// list. The others are left over.
-func (FinishOutbound) applyAll(t *tx, list []pending) (rest []pending, err error) {
-	ops := map[postern.MessageID]FinishOutbound{}
-	var values [][]any
-	for _, p := range list {
-		o := p.op.(FinishOutbound) //nolint:errcheck,forcetypeassert // a list of one kind
-		if _, twice := ops[o.MessageID]; twice || o.Refund {
-			rest = append(rest, p)
-			continue
-		}
-		ops[o.MessageID] = o
-		values = append(values, []any{o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt})
+var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, answer, created_at",
+	`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) @values
+	ON CONFLICT (workspace_id, method, path, key) DO UPDATE
+	SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
+	WHERE idempotency.created_at <= excluded.created_at - CAST($8 AS BIGINT)`)
+
+// claim writes the rows of keys that were not used before. If one of them was, the error is
+// [ErrAlreadyDone], and nothing of the list may be committed.
+func claim(t *db.Tx, list []*Once) error {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At}
 	}
-	if len(values) == 0 {
-		return rest, nil
+	n, err := t.Each(claimKeys, rows, IdempotencyKept.Milliseconds())
+	if err == nil && int(n) < len(list) {
+		return ErrAlreadyDone
 	}
-	from, args := table("id, status, error_code, error_detail, sent_at", values)
-	events, err := t.finishMessages(`UPDATE message AS m SET status = u.status, error_code = u.error_code, error_detail = u.error_detail, sent_at = u.sent_at FROM `+from+`
-		WHERE m.id = u.id AND m.status IN ('queued', 'sending') RETURNING `+messageColumnsOf("m"), args, func(m postern.Message) postern.Time { return ops[m.ID].At })
-	if err != nil {
-		return nil, err
-	}
-	return rest, t.recordAll(events)
+	return err
 }
 
-// messageColumnsOf are the columns of a message where another table has columns
-// of the same names.
-func messageColumnsOf(table string) string {
-	return table + "." + strings.ReplaceAll(messageColumns, ", ", ", "+table+".")
+// place is what identifies a key in the database.
+func (o *Once) place() [4]string {
+	return [4]string{db.Clean(string(o.WorkspaceID)), db.Clean(o.Method), db.Clean(o.Path), db.Clean(o.Key)}
 }
 
-// finishMessages makes the events of the messages whose sending a query ends.
-func (t *tx) finishMessages(query string, args []any, at func(postern.Message) postern.Time) (events []happening, err error) {
-	err = t.rows(query, args, func(r *sql.Rows) error {
-		m, err := scanMessage(r)
-		if err != nil {
-			return err
-		}
-		t.moved(m, postern.Sending)
-		e, err := m.Event(postern.EventType("message." + string(m.Status)))
-		events = append(events, happening{e, at(m)})
+var readUsedKeys = db.NewStatement("of_workspace, with_method, on_path, named, since",
+	`SELECT workspace_id, method, path, key FROM idempotency [, @rows]
+	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named AND created_at > @since`)
+
+// usedKeys finds those keys that were used before and have not expired.
+func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}
+	}
+	used = map[[4]string]bool{}
+	err = t.EachRow(readUsedKeys, rows, func(r *sql.Rows) error {
+		var k [4]string
+		err := r.Scan(&k[0], &k[1], &k[2], &k[3])
+		used[k] = true
 		return err
 	})
-	return events, err
+	return used, err
 }
 
-func (t *tx) updateMessage(query string, args ...any) (postern.Message, error) {
-	return scanMessage(t.one(query, args...))
-}
-
-// recordStatus makes the event that belongs to the message's status.
-func (t *tx) recordStatus(m postern.Message, at postern.Time) error {
-	e, err := m.Event(postern.EventType("message." + string(m.Status)))
-	if err != nil {
-		return err
+// Answered finds the answer given to an idempotency key in the last 24 hours.
+func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
+	var h []byte
+	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
+	if errors.Is(err, sql.ErrNoRows) {
+		return hash, nil, false, nil
 	}
-	return t.record(e, at)
+	copy(hash[:], h)
+	return hash, answer, err == nil, err
 }
 
-// Finish ends the sending of a message. It does nothing when the
-// message has moved on by itself.
-func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return s.db.do(ctx, o) }
-
-// Expire ends up to limit messages whose time is over: expired, with
-// their unit given back, when no frame ever left; failed and unconfirmed
-// otherwise. It says how many.
-func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
-	due, err := s.db.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
-	if err != nil || !due {
+// Remove deletes up to a chunk of expired answers and says how many.
+func (s Idempotency) Remove(ctx context.Context, before postern.Time) (n int64, err error) {
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
+	if err != nil || !old {
 		return 0, err // the common case costs no write
 	}
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		due, err := overdue(t, now, limit)
-		n = len(due)
-		for _, q := range due {
-			if err := expire(q, now).apply(t); err != nil {
-				return err
-			}
-		}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err = t.Changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
+			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2 + 0)`, before, purgeChunk)
 		return err
 	}))
 	return n, err
-}
-
-func overdue(t *tx, now postern.Time, limit int) (list []QueuedMessage, err error) {
-	err = t.rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1 LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
-		var q QueuedMessage
-		err := r.Scan(&q.ID, &q.FrameLeft)
-		list = append(list, q)
-		return err
-	})
-	return list, err
-}
-
-func expire(q QueuedMessage, now postern.Time) FinishOutbound {
-	if !q.FrameLeft {
-		return FinishOutbound{MessageID: q.ID, Status: postern.Expired, Refund: true, At: now}
-	}
-	return FinishOutbound{MessageID: q.ID, Status: postern.Failed, At: now, Failure: postern.Failure{
-		Code: postern.Unconfirmed, Detail: "the network did not confirm the message in time; it may have arrived",
-	}}
-}
-
-// failQueued ends what a device still had to send when its link is gone.
-func failQueued(t *tx, ws postern.WorkspaceID, device postern.DeviceID, at postern.Time) error {
-	var list []QueuedMessage
-	err := t.rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2 AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
-		var q QueuedMessage
-		err := r.Scan(&q.ID, &q.FrameLeft)
-		list = append(list, q)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, q := range list {
-		o := FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at, Failure: postern.Failure{
-			Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
-		}}
-		if err := o.apply(t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Receipt is the network's word on how far an outbound message got.
-type Receipt struct {
-	DeviceID  postern.DeviceID
-	NetworkID string
-	Status    postern.MessageStatus // Delivered or Read
-	At        postern.Time          // the network's time
-	Now       postern.Time
-}
-
-// receipts move outbound messages forward.
-type receipts []Receipt
-
-func (list receipts) apply(t *tx) error {
-	for _, o := range list {
-		m, err := t.updateMessage(`SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND `+current("message"), o.DeviceID, o.NetworkID)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue // not one of ours
-		}
-		if err != nil {
-			return err
-		}
-		if err := o.apply(t, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o Receipt) apply(t *tx, m postern.Message) error {
-	from := m.Status
-	m, events, err := o.move(m)
-	if err != nil || len(events) == 0 {
-		return err
-	}
-	t.moved(m, from)
-	err = t.exec(`UPDATE message SET status = $2, error_code = '', error_detail = '', sent_at = $3, delivered_at = $4, read_at = $5 WHERE id = $1`,
-		m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt)
-	for _, e := range events {
-		if err == nil {
-			err = t.record(e.Event, e.now)
-		}
-	}
-	return err
-}
-
-// move takes the message forward step by step, so that each state it passes
-// has its event even when the network skipped one.
-func (o Receipt) move(m postern.Message) (postern.Message, []happening, error) {
-	if !movable(m) {
-		return m, nil, nil
-	}
-	var events []happening
-	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read}
-	for _, s := range steps[:slices.Index(steps, o.Status)+1] {
-		if m.Status.Rank() >= s.Rank() {
-			continue
-		}
-		m = o.step(m, s)
-		e, err := m.Event(postern.EventType("message." + string(m.Status)))
-		if err != nil {
-			return m, nil, err
-		}
-		events = append(events, happening{e, o.Now})
-	}
-	return m, events, nil
-}
-
-// movable tells whether a receipt may still change the message. One that
-// failed for want of a confirmation is the one ended message that can.
-func movable(m postern.Message) bool {
-	if m.Source != postern.FromAPI {
-		return false
-	}
-	return m.Status.Rank() > 0 || m.Status == postern.Failed && m.Error != nil && m.Error.Code == postern.Unconfirmed
-}
-
-// step gives the message its next state, and the times that the network passed
-// over.
-func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Message {
-	m.Status, m.Error = s, nil
-	m.SentAt = cmp.Or(m.SentAt, o.At)
-	if s == postern.Delivered || s == postern.Read {
-		m.DeliveredAt = cmp.Or(m.DeliveredAt, o.At)
-	}
-	if s == postern.Read {
-		m.ReadAt = cmp.Or(m.ReadAt, o.At)
-	}
-	return m
-}
-
-// applyAll moves the messages of many lists, in their order.
-func (receipts) applyAll(t *tx, list []pending) (rest []pending, err error) { //nolint:unparam // as batch asks
-	var all receipts
-	for _, p := range list {
-		all = append(all, p.op.(receipts)...) //nolint:errcheck,forcetypeassert // a list of one kind
-	}
-	messages, err := all.messages(t)
-	if err != nil {
-		return nil, err
-	}
-	moved := map[postern.MessageID]postern.Message{}
-	var events []happening
-	for _, o := range all {
-		key := sentAs{o.DeviceID, clean(o.NetworkID)}
-		m, happened, err := o.move(messages[key])
-		if err != nil {
-			return nil, err
-		}
-		if len(happened) > 0 {
-			t.moved(m, messages[key].Status)
-			messages[key], moved[m.ID], events = m, m, append(events, happened...)
-		}
-	}
-	if err := t.storeMoved(moved); err != nil {
-		return nil, err
-	}
-	return nil, t.recordAll(events)
-}
-
-// sentAs is what the network calls a message of a device.
-type sentAs struct {
-	device    postern.DeviceID
-	networkID string
-}
-
-func (list receipts) messages(t *tx) (map[sentAs]postern.Message, error) {
-	messages := map[sentAs]postern.Message{}
-	if len(list) == 0 {
-		return messages, nil
-	}
-	values := make([][]any, len(list))
-	for i, o := range list {
-		values[i] = []any{o.DeviceID, o.NetworkID}
-	}
-	from, args := table("device_id, network_id", values)
-	err := t.rows(`SELECT `+messageColumnsOf("m")+` FROM message AS m JOIN `+from+` ON m.device_id = u.device_id AND m.network_id = u.network_id WHERE m.sender = '' AND `+current("m"), args, func(r *sql.Rows) error {
-		m, err := scanMessage(r)
-		messages[sentAs{m.DeviceID, m.NetworkID}] = m
-		return err
-	})
-	return messages, err
-}
-
-func (t *tx) storeMoved(moved map[postern.MessageID]postern.Message) error {
-	if len(moved) == 0 {
-		return nil
-	}
-	values := make([][]any, 0, len(moved))
-	for _, m := range moved {
-		values = append(values, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt})
-	}
-	from, args := table("id, status, sent_at, delivered_at, read_at", values)
-	return t.exec(`UPDATE message AS m SET status = u.status, error_code = '', error_detail = '', sent_at = u.sent_at, delivered_at = u.delivered_at, read_at = u.read_at
-		FROM `+from+` WHERE m.id = u.id`, args...)
-}
-
-// RecordReceipts moves outbound messages forward.
-func (s Messages) RecordReceipts(ctx context.Context, list []Receipt) error {
-	return s.db.do(ctx, receipts(list))
-}
-
-// ByNetworkID finds a message that the device sent under its present
-// number; ok is false when there is none.
-func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
-	m, err = scanMessage(s.db.one(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, false, nil
-	}
-	return m, err == nil, err
 }

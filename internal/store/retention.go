@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -20,7 +21,7 @@ type oldRow struct {
 // Rows are recorded in the order of time, but for steps of the clock: it stops
 // at the first young one, so that a pass costs what it removes.
 func (s Events) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time, from int64) (list []oldRow, err error) {
-	err = s.db.rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
 		var row oldRow
 		err := r.Scan(&row.id, &row.place, &row.at, &row.held)
 		list = append(list, row)
@@ -72,7 +73,7 @@ func (s Events) Remove(ctx context.Context, ws postern.WorkspaceID, before poste
 	for _, row := range gone {
 		o.newest = max(o.newest, row.at)
 	}
-	if err := s.db.do(ctx, &o); err != nil || o.left {
+	if err := s.db.Do(ctx, db.Func(o.apply)); err != nil || o.left {
 		return from, true, err
 	}
 	return next, more, nil
@@ -86,33 +87,33 @@ type removeEvents struct {
 	left   bool // deliveries are left: nothing was removed yet
 }
 
-func (o *removeEvents) apply(t *tx) error {
+func (o *removeEvents) apply(t *db.Tx) error {
 	var err error
 	if o.left, err = dropEnded(t, o.ws, o.ids); err != nil || o.left {
 		return err
 	}
 	// A delivery may have been made since the rows were read.
-	err = t.exec(`DELETE FROM event WHERE workspace_id = $1 AND id IN `+t.w.dialect.inList(2)+`
+	err = t.Exec(`DELETE FROM event WHERE workspace_id = $1 AND id IN `+t.InList(2)+`
 		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = event.id AND `+awaited+`)`, o.ws, asJSON(o.ids))
 	if err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO event_floor (workspace_id, position, made_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id) DO UPDATE SET
+	return t.Exec(`INSERT INTO event_floor (workspace_id, position, made_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id) DO UPDATE SET
 		position = CASE WHEN excluded.position > event_floor.position THEN excluded.position ELSE event_floor.position END,
 		made_at = CASE WHEN excluded.made_at > event_floor.made_at THEN excluded.made_at ELSE event_floor.made_at END`, o.ws, o.floor, o.newest)
 }
 
 // dropEnded deletes a chunk of the deliveries of some events that no active
 // endpoint waits for.
-func dropEnded(t *tx, ws postern.WorkspaceID, events []string) (left bool, err error) {
-	return dropSome(t, `SELECT id FROM delivery d WHERE workspace_id = $1 AND event_id IN `+t.w.dialect.inList(2)+` AND NOT `+awaited+` LIMIT $3 + 0`, ws, asJSON(events), purgeChunk)
+func dropEnded(t *db.Tx, ws postern.WorkspaceID, events []string) (left bool, err error) {
+	return dropSome(t, `SELECT id FROM delivery d WHERE workspace_id = $1 AND event_id IN `+t.InList(2)+` AND NOT `+awaited+` LIMIT $3 + 0`, ws, asJSON(events), purgeChunk)
 }
 
 // dropSome deletes the deliveries that a query of a chunk gives, with their
 // attempts; left tells that there may be more.
-func dropSome(t *tx, query string, args ...any) (left bool, err error) {
+func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 	var ids []string
-	err = t.rows(query, args, func(r *sql.Rows) error {
+	err = t.Rows(query, args, func(r *sql.Rows) error {
 		var id string
 		err := r.Scan(&id)
 		ids = append(ids, id)
@@ -121,10 +122,10 @@ func dropSome(t *tx, query string, args ...any) (left bool, err error) {
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}
-	if err := t.exec(`DELETE FROM attempt WHERE delivery_id IN `+t.w.dialect.inList(1), asJSON(ids)); err != nil {
+	if err := t.Exec(`DELETE FROM attempt WHERE delivery_id IN `+t.InList(1), asJSON(ids)); err != nil {
 		return false, err
 	}
-	return len(ids) == purgeChunk, t.exec(`DELETE FROM delivery WHERE id IN `+t.w.dialect.inList(1), asJSON(ids))
+	return len(ids) == purgeChunk, t.Exec(`DELETE FROM delivery WHERE id IN `+t.InList(1), asJSON(ids))
 }
 
 // RemoveNotices deletes a chunk of the notices and of the ended replays made
@@ -132,12 +133,12 @@ func dropSome(t *tx, query string, args ...any) (left bool, err error) {
 func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
 	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2 AND NOT ` + awaited + ` LIMIT $3 + 0`
 	const replays = `SELECT id FROM replay WHERE workspace_id = $1 AND ended_at > 0 AND ended_at < $2 LIMIT $3 + 0`
-	old, err := s.db.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*) FROM (`+replays+`) AS r)`, ws, before, 1)()
+	old, err := s.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*) FROM (`+replays+`) AS r)`, ws, before, 1)()
 	if err != nil || !old {
 		return false, err // the common case costs no write
 	}
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		n, err := t.changed(`DELETE FROM replay WHERE id IN (`+replays+`)`, ws, before, purgeChunk)
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`DELETE FROM replay WHERE id IN (`+replays+`)`, ws, before, purgeChunk)
 		if err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 	if len(ids) == 0 {
 		return next, more, nil
 	}
-	return next, more, s.db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`DELETE FROM message WHERE workspace_id = $1 AND id IN `+t.w.dialect.inList(2)+` AND status NOT IN ('queued', 'sending', 'scheduled')`, ws, asJSON(ids))
+	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`DELETE FROM message WHERE workspace_id = $1 AND id IN `+t.InList(2)+` AND status NOT IN ('queued', 'sending', 'scheduled')`, ws, asJSON(ids))
 	}))
 }

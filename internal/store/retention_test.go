@@ -14,15 +14,15 @@ import (
 // are recorded as they are, with their deliveries; many by one statement.
 func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.EventType, at postern.Time) {
 	t.Helper()
-	err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
+	err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 		if n > 2*purgeChunk {
-			return tx.exec(`INSERT INTO event (id, workspace_id, device_id, type, sequence, body, created_at)
+			return tx.Exec(`INSERT INTO event (id, workspace_id, device_id, type, sequence, body, created_at)
 				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < $6) SELECT $5 || i, $1, $2, $3, i, $7, $4 FROM c`,
 				d.WorkspaceID, d.ID, kind, at, string(postern.NewEventID()), n, []byte("x"))
 		}
 		for range n {
 			e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind, Subject: "message", Object: []byte(`{"body":"x"}`)}
-			if err := tx.record(e, at); err != nil {
+			if err := recordEvent(tx, e, at); err != nil {
 				return err
 			}
 		}
@@ -236,10 +236,10 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		const n, size = 10, logBytes / 4
-		err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
+		err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 			for range n {
 				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: postern.MessageReceived, Subject: "message", Object: []byte(`"` + strings.Repeat("x", size) + `"`)}
-				if err := tx.record(e, testNow); err != nil {
+				if err := recordEvent(tx, e, testNow); err != nil {
 					return err
 				}
 			}
@@ -365,7 +365,7 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws := newWorkspace(t, db)
-		err := db.db.do(t.Context(), opFunc(func(tx *tx) (err error) {
+		err := db.db.Do(t.Context(), opFunc(func(tx *tx) (err error) {
 			for i := range purgeChunk + 3 {
 				err = errors.Join(err, Act{At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws, Act: "key.created"}.record(tx))
 			}

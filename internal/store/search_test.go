@@ -73,14 +73,14 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 // fillMessages adds n messages, of which the oldest is failed.
 func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
-	err := db.db.do(t.Context(), opFunc(func(t *tx) error {
+	err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
 		for i := range n {
 			m := outbound(d)
 			m.Status = postern.Sent
 			if i == 0 {
 				m.Status = postern.Failed
 			}
-			if _, err := t.insertMessage(m, "", false); err != nil {
+			if _, err := insertMessages(t, [][]any{newMessage(m, "", false)}); err != nil {
 				return err
 			}
 		}
@@ -195,8 +195,8 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 	} {
 		way, _, _ := tt.search.way("w")
 		goesBy(t, db, lookBack(way), tt.want)
-		goesBy(t, db, db.db.dialect.searched(way), tt.want)
-		goesBy(t, db, db.db.dialect.searched(way), "(workspace_id=? AND n=?)")
+		goesBy(t, db, db.Messages.searched(way), tt.want)
+		goesBy(t, db, db.Messages.searched(way), "(workspace_id=? AND n=?)")
 	}
 	goesBy(t, db, chatsOf, "chat_newest (device_id=? AND newest>? AND newest<?")
 	goesBy(t, db, chatsOf, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")

@@ -54,8 +54,8 @@ func TestSessionKeysAreWrittenAllOrNone(t *testing.T) {
 		db := on.open(t)
 		writeKeys(t, db, "a", SessionKey{Kind: "k", Name: "1", Value: []byte("old")}, SessionKey{Kind: "k", Name: "2", Value: []byte("old")})
 		writeKeys(t, db, "b", SessionKey{Kind: "k", Name: "in the way", Value: []byte("new")})
-		if err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
-			return tx.exec(`CREATE UNIQUE INDEX broken ON session_key (value) WHERE name IN ('3', 'in the way')`)
+		if err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.Exec(`CREATE UNIQUE INDEX broken ON session_key (value) WHERE name IN ('3', 'in the way')`)
 		})); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func eventTypes(t *testing.T, db *Store, d postern.DeviceID) []string {
 	t.Helper()
 	var list []string
 	want := int64(1)
-	err := db.db.rows(t.Context(), `SELECT type, sequence, body FROM event WHERE device_id = $1 ORDER BY position`, []any{d}, func(r *sql.Rows) error {
+	err := db.db.Rows(t.Context(), `SELECT type, sequence, body FROM event WHERE device_id = $1 ORDER BY position`, []any{d}, func(r *sql.Rows) error {
 		var kind string
 		var sequence int64
 		var body []byte
@@ -91,8 +91,8 @@ func TestFailingOperationLeavesItsNeighboursAlone(t *testing.T) {
 		var wrong atomic.Int32
 		for i := range 200 {
 			wg.Go(func() {
-				err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
-					if err := tx.exec(`INSERT INTO setting (name, value) VALUES ($1, '')`, fmt.Sprint(i)); err != nil {
+				err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+					if err := tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, '')`, fmt.Sprint(i)); err != nil {
 						return err
 					}
 					switch i % 10 {
@@ -113,7 +113,7 @@ func TestFailingOperationLeavesItsNeighboursAlone(t *testing.T) {
 			t.Errorf("%d operations had another's outcome", n)
 		}
 		var rows int
-		if err := db.db.row(t.Context(), `SELECT count(*) FROM setting`, nil, &rows); err != nil || rows != 160 {
+		if err := db.db.Row(t.Context(), `SELECT count(*) FROM setting`, nil, &rows); err != nil || rows != 160 {
 			t.Errorf("rows = %d (%v), want 160: what failed must leave nothing", rows, err)
 		}
 	})
@@ -126,25 +126,25 @@ func TestLaterIsDurableWithTheNextDoAndAtClose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		put := func(name string) op {
+		put := func(name string) opFunc {
 			return opFunc(func(tx *tx) error {
-				return tx.exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting))`, name)
+				return tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting))`, name)
 			})
 		}
 		for i := range 50 {
-			db.db.writer.later(put(fmt.Sprint(i)))
+			db.db.Later(put(fmt.Sprint(i)))
 		}
-		if err := db.db.do(t.Context(), put("do")); err != nil {
+		if err := db.db.Do(t.Context(), put("do")); err != nil {
 			t.Fatal(err)
 		}
 		if v, err := db.Settings.Get(t.Context(), "do"); v != "50" {
 			t.Errorf("Do saw %s rows (%v), want the 50 handed over before it", v, err)
 		}
-		db.db.writer.later(put("last"))
+		db.db.Later(put("last"))
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.db.do(t.Context(), put("closed")); postern.ReasonOf(err) != postern.Unavailable {
+		if err := db.db.Do(t.Context(), put("closed")); postern.ReasonOf(err) != postern.Unavailable {
 			t.Errorf("Do after Close = %v, want unavailable", err)
 		}
 		again, err := Open(t.Context(), opts)
@@ -193,8 +193,8 @@ func TestDatabaseOfANewerReleaseIsRefusedUntouched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = db.db.do(t.Context(), opFunc(func(tx *tx) error {
-			return tx.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
+		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 		}))
 		if err := errors.Join(err, db.Close()); err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
 
 func count(t *testing.T, db *Store, query string, args ...any) (n int) {
 	t.Helper()
-	if err := db.db.row(t.Context(), query, args, &n); err != nil {
+	if err := db.db.Row(t.Context(), query, args, &n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -315,16 +315,16 @@ func (e engine) limitDisk(t *testing.T, db *Store) (room func(tx *tx, size int) 
 			if size < 1<<16 {
 				return nil
 			}
-			return tx.exec(`DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$`)
+			return tx.Exec(`DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$`)
 		}
 	}
 	var pages int
-	if err := db.db.row(t.Context(), `PRAGMA page_count`, nil, &pages); err != nil {
+	if err := db.db.Row(t.Context(), `PRAGMA page_count`, nil, &pages); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
+	if err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 		var n int
-		return tx.row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+8), nil, &n)
+		return tx.Row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+8), nil, &n)
 	})); err != nil {
 		t.Fatal(err)
 	}
@@ -335,28 +335,20 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		room := on.limitDisk(t, db)
-		put := func(name string, size int) op {
+		put := func(name string, size int) opFunc {
 			return opFunc(func(tx *tx) error {
-				if err := tx.exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name, strings.Repeat("x", size)); err != nil {
+				if err := tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name, strings.Repeat("x", size)); err != nil {
 					return err
 				}
 				return room(tx, size)
 			})
 		}
-		// One group by hand: a small row, one that does not fit, a small row.
-		group := []request{{op: put("a", 1), done: make(chan error, 1)}, {op: put("b", 1<<20), done: make(chan error, 1)}, {op: put("c", 1), done: make(chan error, 1)}}
-		if err := db.db.do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
+		// One group: a small row, one that does not fit, a small row.
+		if err := db.db.Do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
 			t.Fatal(err)
 		}
-		hold := make(chan struct{})
-		db.db.writer.later(opFunc(func(*tx) error { <-hold; return nil }))
-		for _, r := range group {
-			db.db.writer.in <- r
-		}
-		close(hold)
-		for i, r := range group {
+		for i, err := range grouped(db, put("a", 1), put("b", 1<<20), put("c", 1)) {
 			name := string(rune('a' + i))
-			err := <-r.done
 			stored, readErr := db.Settings.Get(t.Context(), name)
 			if readErr != nil {
 				t.Fatal(readErr)
@@ -368,7 +360,7 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 				t.Errorf("%s was answered %v, want unavailable", name, err)
 			}
 		}
-		if err := db.db.do(t.Context(), put("d", 1)); err != nil {
+		if err := db.db.Do(t.Context(), put("d", 1)); err != nil {
 			t.Errorf("the writer does not go on: %v", err)
 		}
 	})
@@ -378,10 +370,10 @@ func TestWhoHasEverSentStaysSoInALaterMonth(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws, other := newWorkspace(t, db), newWorkspace(t, db)
-		err := db.db.do(t.Context(), opFunc(func(tx *tx) error {
+		err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 			return errors.Join(
-				tx.exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 1)`, ws),
-				tx.exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 0)`, other))
+				tx.Exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 1)`, ws),
+				tx.Exec(`INSERT INTO usage (workspace_id, month, messages) VALUES ($1, '2020-01', 0)`, other))
 		}))
 		if err != nil {
 			t.Fatal(err)

@@ -5,20 +5,17 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"postern/internal/db"
 	"postern/internal/postern"
-
-	"github.com/pressly/goose/v3"
 )
 
 // TestMigrationsStay tells whether a migration was changed that databases have been
@@ -83,7 +80,7 @@ func TestUpgrade(t *testing.T) {
 		var log bytes.Buffer
 		opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 		wantUpgraded(t, reopen(t, opts))
-		if !strings.Contains(log.String(), "wait for it\" from=13") || !strings.Contains(log.String(), "took=") {
+		if !strings.Contains(log.String(), "please wait\" from=13") || !strings.Contains(log.String(), "took=") {
 			t.Errorf("the log says %s", log.String())
 		}
 	})
@@ -128,28 +125,9 @@ func oldMessage(id, direction, source, status string, at int) string {
 // atVersion opens a new database for statements of its own, at an earlier version.
 func atVersion(t *testing.T, opts Options, version int64) *sql.DB {
 	t.Helper()
-	d := sqliteDialect()
-	db, err := openFile(t.Context(), filepath.Join(opts.Dir, "postern.db"), "immediate", 1)
+	before, err := db.OpenAt(t.Context(), engineOptions(opts), version)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if opts.URL != "" {
-		config, err := parseURL(opts.URL)
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
-		d, db = postgresDialect(), openPool(config, "postern migrate", 1)
-	}
-	dir, err := fs.Sub(migrations, d.migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := goose.NewProvider(d.goose, db, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.UpTo(t.Context(), version); err != nil {
-		t.Fatal(err)
-	}
-	return db
+	return before
 }

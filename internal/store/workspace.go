@@ -4,30 +4,33 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
+	"strings"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
 // Create adds a workspace. The acts are an operator's.
 func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		if err := t.operatorActs(acts); err != nil {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := recordOperatorActs(t, acts); err != nil {
 			return err
 		}
-		return t.exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan, ws.CreatedAt)
+		return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan, ws.CreatedAt)
 	}))
 }
 
 const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w.device_limit, w.event_days, w.message_days`
 
-func scanWorkspace(s scanner) (ws postern.Workspace, err error) {
+func scanWorkspace(s db.Scanner) (ws postern.Workspace, err error) {
 	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays)
 	return ws, err
 }
 
 // List lists all workspaces, oldest first. For the operator only.
 func (s Workspaces) List(ctx context.Context) (list []postern.Workspace, err error) {
-	err = s.db.rows(ctx, `SELECT `+workspaceColumns+` FROM workspace w ORDER BY id`, nil, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+workspaceColumns+` FROM workspace w ORDER BY id`, nil, func(r *sql.Rows) error {
 		ws, err := scanWorkspace(r)
 		list = append(list, ws)
 		return err
@@ -37,7 +40,7 @@ func (s Workspaces) List(ctx context.Context) (list []postern.Workspace, err err
 
 // Get finds one workspace.
 func (s Workspaces) Get(ctx context.Context, id postern.WorkspaceID) (ws postern.Workspace, err error) {
-	ws, err = scanWorkspace(s.db.one(ctx, `SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
+	ws, err = scanWorkspace(s.db.One(ctx, `SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
 	}
@@ -49,23 +52,23 @@ func (s Workspaces) Get(ctx context.Context, id postern.WorkspaceID) (ws postern
 // events, and catch up from the pause. Devices beyond its number are paused, and
 // resumed when it covers them again. The acts are an operator's.
 func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time, acts ...Act) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		ws, err := t.workspace(id)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		ws, err := readWorkspace(t, id)
 		if err != nil {
 			return err
 		}
-		if err := t.operatorActs(acts); err != nil {
+		if err := recordOperatorActs(t, acts); err != nil {
 			return err
 		}
 		ws.Plan = plan.Name
-		if err := t.exec(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan.Name); err != nil {
+		if err := t.Exec(`UPDATE workspace SET plan = $2 WHERE id = $1`, id, plan.Name); err != nil {
 			return err
 		}
-		t.wake(KeyChanged, string(id))
+		t.Wake(KeyChanged, string(id))
 		if err := switchEndpoints(t, id, plan.API, at); err != nil {
 			return err
 		}
-		return t.fitDevices(ws, at)
+		return enforceDeviceLimit(t, ws, at)
 	}))
 }
 
@@ -73,50 +76,50 @@ func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan po
 // figures: nil leaves a figure as it is, a negative one gives it back to the
 // plan. Devices follow, and acts are, as with SetPlan.
 func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time, acts ...Act) (ws postern.Workspace, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		if ws, err = t.workspace(id); err != nil {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if ws, err = readWorkspace(t, id); err != nil {
 			return err
 		}
-		if err := t.operatorActs(acts); err != nil {
+		if err := recordOperatorActs(t, acts); err != nil {
 			return err
 		}
 		ws.Limits = ws.Limits.With(change)
-		t.wake(KeyChanged, string(id))
-		err := t.exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
+		t.Wake(KeyChanged, string(id))
+		err := t.Exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
 			id, ws.Limits.Messages, ws.Limits.Devices, ws.Limits.EventDays, ws.Limits.MessageDays)
 		if err != nil {
 			return err
 		}
-		return t.fitDevices(ws, at)
+		return enforceDeviceLimit(t, ws, at)
 	}))
 	return ws, err
 }
 
-func (t *tx) workspace(id postern.WorkspaceID) (postern.Workspace, error) {
-	ws, err := scanWorkspace(t.one(`SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
+func readWorkspace(t *db.Tx, id postern.WorkspaceID) (postern.Workspace, error) {
+	ws, err := scanWorkspace(t.One(`SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
 	}
 	return ws, err
 }
 
-func switchEndpoints(t *tx, id postern.WorkspaceID, on bool, at postern.Time) error {
+func switchEndpoints(t *db.Tx, id postern.WorkspaceID, on bool, at postern.Time) error {
 	query := `UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0, since = CASE WHEN status = 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END
 		WHERE workspace_id = $1 AND status IN ('active', 'pending') AND CAST($2 AS BIGINT) >= 0 RETURNING id`
 	if on {
 		query = `UPDATE endpoint SET status = 'pending', status_reason = '', attempts = 0, due_at = $2 WHERE workspace_id = $1 AND status = 'paused' AND status_reason = 'plan' RETURNING id`
 	}
-	return t.rows(query, []any{id, at}, func(r *sql.Rows) error {
+	return t.Rows(query, []any{id, at}, func(r *sql.Rows) error {
 		var endpoint string
 		err := r.Scan(&endpoint)
-		t.wake(EndpointChanged, endpoint)
+		t.Wake(EndpointChanged, endpoint)
 		return err
 	})
 }
 
 // Get reads a value that the program remembers; "" when it was never set.
 func (s Settings) Get(ctx context.Context, name string) (value string, err error) {
-	err = s.db.row(ctx, `SELECT value FROM setting WHERE name = $1`, []any{name}, &value)
+	err = s.db.Row(ctx, `SELECT value FROM setting WHERE name = $1`, []any{name}, &value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -125,22 +128,108 @@ func (s Settings) Get(ctx context.Context, name string) (value string, err error
 
 // Set remembers a value.
 func (s Settings) Set(ctx context.Context, name, value string) error {
-	return s.db.do(ctx, opFunc(func(t *tx) error {
-		return t.exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 	}))
 }
 
 // ClaimNumber gives a sandbox number to the first workspace that scans with it;
 // ok is false when it belongs to another.
 func (s Workspaces) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, number string) (ok bool, err error) {
-	err = s.db.do(ctx, opFunc(func(t *tx) error {
-		if err := t.exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`, number, ws); err != nil {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := t.Exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`, number, ws); err != nil {
 			return err
 		}
 		var owner postern.WorkspaceID
-		err := t.row(`SELECT workspace_id FROM sandbox_number WHERE number = $1`, []any{number}, &owner)
+		err := t.Row(`SELECT workspace_id FROM sandbox_number WHERE number = $1`, []any{number}, &owner)
 		ok = owner == ws
 		return err
 	}))
 	return ok, err
+}
+
+// Act is one privileged act.
+type Act struct {
+	N           int64 // its place in the log, when it was read
+	At          postern.Time
+	WorkspaceID postern.WorkspaceID // "" for what belongs to none
+	UserID      postern.UserID      // "" for the operator
+	Act         string              // such as key.created
+	Subject     string              // the id of what it was done to
+	Name        string              // of the subject; "" leaves it to what has the id when the log is read
+	Address     string              // the browser's
+
+	Email string // of the user, when it was read
+}
+
+func (a Act) record(t *db.Tx) error {
+	kind, _, _ := strings.Cut(a.Act, ".")
+	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, name, kind) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		a.At, a.WorkspaceID, a.UserID, a.Act, a.Subject, a.Address, a.Name, kind)
+}
+
+// recordActs writes the acts that go with a change; a change by a key has none.
+func recordActs(t *db.Tx, acts []Act) (err error) {
+	for _, a := range acts {
+		err = errors.Join(err, a.record(t))
+	}
+	return err
+}
+
+// Record writes an act into the audit log.
+func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.record)) }
+
+// ActFilter narrows the audit log; empty members ask for nothing.
+type ActFilter struct {
+	Email  string // of who did it
+	Kind   string // what comes before the point: device, key
+	Before int64  // a place in the log
+	Limit  int
+}
+
+// where is the condition of a filter, with its arguments. Each has an index, and
+// is left out when nothing is asked for, so that the index is used.
+func (f ActFilter) where(ws postern.WorkspaceID) (condition string, args []any) {
+	condition, args = `a.workspace_id = $1`, []any{ws}
+	and := func(text string, arg any) {
+		args = append(args, arg)
+		condition += ` AND ` + strings.ReplaceAll(text, "?", "$"+strconv.Itoa(len(args)))
+	}
+	if f.Email != "" {
+		and(`a.user_id = (SELECT id FROM users WHERE email = ?)`, f.Email)
+	}
+	if f.Kind != "" {
+		and(`a.kind = ?`, f.Kind)
+	}
+	if f.Before != 0 {
+		and(`a.n < ?`, f.Before)
+	}
+	return condition, append(args, f.Limit)
+}
+
+const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''), coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, '')
+	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject WHERE `
+
+// List lists the acts in a workspace, the newest first.
+func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
+	condition, args := f.where(ws)
+	err = s.db.Rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args, func(r *sql.Rows) error {
+		var a Act
+		err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
+		list = append(list, a)
+		return err
+	})
+	return list, err
+}
+
+// Remove removes a chunk of the acts done before a time, of all workspaces;
+// more says that there may be others. The log is in the order of time, but for
+// steps of the clock: only its first acts are looked at.
+func (s Audit) Remove(ctx context.Context, before postern.Time) (more bool, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`DELETE FROM audit WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before, purgeChunk)
+		more = n == purgeChunk
+		return err
+	}))
+	return more, err
 }

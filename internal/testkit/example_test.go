@@ -35,7 +35,7 @@ func TestExamplesOfWebhooksAreWhatIsPosted(t *testing.T) {
 			t.Errorf("%s did not happen", kind)
 		}
 	}
-	const file = "../api/examples/webhooks.json"
+	const file = "../api/spec/examples/webhooks.json"
 	if *update {
 		writeWebhooks(t, file, got)
 		return

@@ -15,11 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/app"
 	"postern/internal/config"
 	"postern/internal/gateway"
 	"postern/internal/mail/mailtest"
 	"postern/internal/obs"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -173,6 +175,10 @@ func (k *Kit) SessionAccounts() []string {
 // Gateway is what the pages and the API work through. It changes with Boot.
 func (k *Kit) Gateway() *gateway.Gateway { return k.app.Gateway() }
 
+// People is what the pages of the dashboard work through beside Gateway. It changes
+// with Boot.
+func (k *Kit) People() *people.People { return k.app.People() }
+
 // URL is where the API is. It changes with Boot.
 func (k *Kit) URL() string { return k.app.URL() }
 
@@ -198,7 +204,7 @@ func (k *Kit) Workspace(plan string) *Client {
 // NamedWorkspace is Workspace with a name.
 func (k *Kit) NamedWorkspace(name, plan string) *Client {
 	k.t.Helper()
-	ws, err := k.Gateway().Operators.CreateWorkspace(k.t.Context(), name, plan)
+	ws, err := k.Gateway().Workspaces.Create(k.t.Context(), access.Operator(), gateway.NewWorkspace{Name: name, Plan: plan})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -208,7 +214,7 @@ func (k *Kit) NamedWorkspace(name, plan string) *Client {
 // SetPlan changes a workspace's plan.
 func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	k.t.Helper()
-	if err := k.Gateway().Operators.SetPlan(k.t.Context(), gateway.Operator(), ws, plan); err != nil {
+	if err := k.Gateway().Workspaces.SetPlan(k.t.Context(), access.Operator(), ws, plan); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -217,7 +223,7 @@ func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 // gives it back to the plan.
 func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 	k.t.Helper()
-	if _, err := k.Gateway().Operators.ChangeLimits(k.t.Context(), gateway.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
+	if _, err := k.Gateway().Workspaces.ChangeLimits(k.t.Context(), access.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -225,7 +231,7 @@ func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 // Key makes a key.
 func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	k.t.Helper()
-	_, secret, err := k.Gateway().Keys.Create(k.t.Context(), gateway.Operator(), ws, in)
+	_, secret, err := k.Gateway().Keys.Create(k.t.Context(), access.Operator(), ws, in)
 	if err != nil {
 		k.t.Fatal(err)
 	}

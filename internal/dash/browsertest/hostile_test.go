@@ -14,7 +14,9 @@ import (
 	"testing"
 	"unicode"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 
@@ -94,7 +96,7 @@ func (h *hostile) setUp() {
 	h.b.do(chromedp.Navigate(h.k.SetUpURL()))
 	h.b.fill("#workspace", `"><script>alert(1)</script>`, "#email", email, "#password", password)
 	h.b.press("main form button:not([type])")
-	list, err := h.k.Gateway().Operators.Workspaces(h.t.Context())
+	list, err := h.k.Gateway().Workspaces.List(h.t.Context(), access.Operator())
 	if err != nil || len(list) != 1 {
 		h.t.Fatalf("%v %v", list, err)
 	}
@@ -226,7 +228,7 @@ func (h *hostile) nameDevices() (ids []string) {
 func (h *hostile) nameKeys() {
 	h.t.Helper()
 	for _, s := range h.strings {
-		key, _, err := h.k.Gateway().Keys.Create(h.t.Context(), gateway.Operator(), h.c.Workspace, gateway.NewKey{Name: s})
+		key, _, err := h.k.Gateway().Keys.Create(h.t.Context(), access.Operator(), h.c.Workspace, gateway.NewKey{Name: s})
 		if err == nil {
 			h.want("keys", key.Name)
 		}
@@ -237,21 +239,21 @@ func (h *hostile) nameKeys() {
 // nameWorkspaces makes the user an owner of one workspace for each string.
 func (h *hostile) nameWorkspaces() {
 	h.t.Helper()
-	g, ctx := h.k.Gateway(), h.t.Context()
-	members, err := g.Members.List(ctx, gateway.Operator(), h.c.Workspace)
+	g, p, ctx := h.k.Gateway(), h.k.People(), h.t.Context()
+	members, err := p.Members.List(ctx, access.Operator(), h.c.Workspace)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for _, s := range h.strings {
-		ws, err := g.Operators.CreateWorkspace(ctx, s, "growth")
+		ws, err := g.Workspaces.Create(ctx, access.Operator(), gateway.NewWorkspace{Name: s, Plan: "growth"})
 		if err != nil {
 			continue
 		}
-		_, token, err := g.Invitations.Create(ctx, gateway.Operator(), ws.ID, gateway.NewInvitation{Email: email, Role: postern.Owner})
+		_, token, err := p.Invitations.Create(ctx, access.Operator(), ws.ID, people.NewInvitation{Email: email, Role: postern.Owner})
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if _, err := g.Invitations.JoinAs(ctx, token, "127.0.0.1", members[0].UserID); err != nil {
+		if _, err := p.Invitations.JoinAs(ctx, access.Self{ID: members[0].UserID, Address: "127.0.0.1"}, token); err != nil {
 			h.t.Fatal(err)
 		}
 		h.want("workspaces", ws.Name)
@@ -337,7 +339,7 @@ func (h *hostile) invite() {
 	h.t.Helper()
 	for _, s := range h.strings {
 		for _, address := range []string{s + "@example.com", `"` + s + `"@example.com`} {
-			i, _, err := h.k.Gateway().Invitations.Create(h.t.Context(), gateway.Operator(), h.c.Workspace, gateway.NewInvitation{Email: address, Role: postern.Viewer})
+			i, _, err := h.k.People().Invitations.Create(h.t.Context(), access.Operator(), h.c.Workspace, people.NewInvitation{Email: address, Role: postern.Viewer})
 			if err == nil {
 				h.want("people", i.Email)
 			}

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 
@@ -95,7 +96,7 @@ func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
 	ada.press(`button[name="end"][value="all"]`)
 
 	beta := k.NamedWorkspace("Beta", "growth")
-	_, token, err := k.Gateway().Invitations.Create(t.Context(), gateway.Operator(), beta.Workspace, gateway.NewInvitation{Email: guest, Role: postern.Owner})
+	_, token, err := k.People().Invitations.Create(t.Context(), access.Operator(), beta.Workspace, people.NewInvitation{Email: guest, Role: postern.Owner})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"postern/internal/gateway"
+	"postern/internal/access"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 
@@ -132,7 +133,7 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	c.Call("GET", hook+"/deliveries", nil, 200, &deliveries)
 	var replay struct{ ID string }
 	c.Call("POST", hook+"/replay", map[string]any{}, 202, &replay)
-	_, token, err := k.Gateway().Users.Create(t.Context(), c.Workspace, gateway.NewUser{Email: "bob@example.com", Role: postern.Viewer})
+	_, token, err := k.People().Users.Create(t.Context(), access.Operator(), c.Workspace, people.NewUser{Email: "bob@example.com", Role: postern.Viewer})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,106 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrUnknown means that the connection was lost during the commit: the group is on disk,
+// or it is not.
+var ErrUnknown = errors.New("it is unknown whether the commit succeeded")
+
+// commit writes a group. If a write fails, the group is rolled back and written again
+// with a savepoint around each write, so that one caller's conflict never fails its
+// neighbours.
+func (w *writer) commit(group []request) {
+	began := time.Now()
+	w.group, w.carried = append(w.carried, group...), nil
+	wakes, err := w.transact(false)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		wakes, err = w.transact(true)
+	}
+	if errors.Is(err, ErrUnknown) {
+		w.owed = append(w.owed, wakes...)
+	}
+	if err == nil {
+		w.publish(wakes)
+	}
+	w.answerGroup(err)
+	w.scheduler.tire(w.group, time.Now(), time.Since(began))
+	w.group = nil
+	if err == nil && w.written != nil {
+		w.written(len(w.scheduler.seen) > 1)
+	}
+}
+
+// answerGroup gives each write its outcome. Those that nobody waits for survive a lost
+// connection: they keep their place before everything that follows.
+func (w *writer) answerGroup(err error) {
+	for _, r := range w.group {
+		if err != nil && r.done == nil && r.then == nil && w.conn == nil && len(w.carried) < queueLength {
+			w.carried = append(w.carried, newRequest(r.write))
+			continue
+		}
+		w.answer(r, errors.Join(err, r.outcome))
+	}
+}
+
+// publish wakes those who wait for a change. Groups whose commit got no response may
+// have been committed: one wake-up too many does no harm.
+func (w *writer) publish(wakes []Wake) {
+	wakes = append(wakes, w.owed...)
+	w.owed = nil
+	if len(wakes) > 0 {
+		w.wake(wakes)
+	}
+}
+
+func (w *writer) answer(r request, err error) {
+	switch {
+	case r.done != nil:
+		r.done <- err
+	case r.then != nil:
+		r.then(err)
+	case err != nil:
+		w.log.Error("a write that nobody waits for failed", "write", nameOf(r.write), "error", err)
+	}
+}
+
+// transact runs the group in one transaction. With savepoints each write has its own
+// outcome. Without, it returns the first failure, except for a refusal that has changed
+// nothing.
+func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
+	if err := w.ready(); err != nil {
+		return nil, err
+	}
+	defer w.check()
+	w.ledgers.discard()
+	t := &Tx{w: w, ctx: context.Background(), seen: map[any]struct{}{}} // many callers: no single context may end it
+	if err := t.Exec(w.dialect.begin); err != nil {
+		return nil, unavailable(err)
+	}
+	if err := t.runGroup(savepoints); err != nil {
+		return nil, errors.Join(err, w.rollback(t))
+	}
+	if err := w.ledgers.write(t); err != nil {
+		return nil, errors.Join(err, w.rollback(t))
+	}
+	if err := t.Exec("COMMIT"); err != nil {
+		err = errors.Join(fails("the storage cannot be written now"), unavailable(err))
+		if w.lost() {
+			return t.wakes, errors.Join(err, ErrUnknown)
+		}
+		return nil, errors.Join(err, w.rollback(t))
+	}
+	return t.wakes, nil
+}
+
+// rollback ends a transaction that failed. A connection that cannot roll back is dropped.
+func (w *writer) rollback(t *Tx) error {
+	err := t.Exec("ROLLBACK")
+	if err != nil && w.dialect.remote {
+		w.drop()
+	}
+	return err
+}

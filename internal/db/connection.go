@@ -1,0 +1,99 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// connection is the writer's connection. With SQLite it lasts; with PostgreSQL it may be
+// lost and replaced, and holds the server's lock.
+type connection struct {
+	dialect dialect
+	connect func(context.Context) (*sql.Conn, error)
+	look    func(context.Context, *sql.Conn) error // fails when the connection is lost
+	conn    *sql.Conn                              // nil while there is none
+	stmts   map[string]*sql.Stmt
+
+	failure error     // of the last try to connect
+	next    time.Time // no new try before
+	since   time.Time // since when another server holds the database; zero: none does
+	taken   chan struct{}
+}
+
+// ready connects when there is no connection. Between two tries it fails at once, so
+// that callers get a response.
+func (c *connection) ready() error {
+	if c.conn != nil {
+		return nil
+	}
+	if time.Now().Before(c.next) {
+		return c.failure
+	}
+	c.conn, c.failure = c.connect(context.Background())
+	if c.failure != nil {
+		c.next = time.Now().Add(reconnectGap)
+		c.notice()
+		c.failure = errors.Join(fails("the storage cannot be reached now"), c.failure)
+	}
+	return c.failure
+}
+
+// notice gives up when another server has held the database for [takenAfter].
+func (c *connection) notice() {
+	if _, inUse := errors.AsType[*InUseError](c.failure); !inUse {
+		c.since = time.Time{}
+		return
+	}
+	if c.since.IsZero() {
+		c.since = time.Now()
+	}
+	if time.Since(c.since) < takenAfter {
+		return
+	}
+	select {
+	case <-c.taken:
+	default:
+		close(c.taken)
+	}
+}
+
+// ping checks an idle connection, and drops a lost one.
+func (c *connection) ping() {
+	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
+	defer cancel()
+	if c.conn != nil && c.look(ctx, c.conn) != nil {
+		c.drop()
+	}
+}
+
+// check drops the connection when it was lost.
+func (c *connection) check() {
+	if c.conn != nil && c.lost() {
+		c.drop()
+	}
+}
+
+// lost tells whether the connection was closed from outside.
+func (c *connection) lost() bool {
+	return c.dialect.remote && c.conn.Raw(func(dc any) error {
+		if pg, ok := dc.(*stdlib.Conn); ok && pg.Conn().IsClosed() {
+			return driver.ErrBadConn
+		}
+		return nil
+	}) != nil
+}
+
+// drop closes the connection and forgets its statements.
+func (c *connection) drop() {
+	if c.conn == nil {
+		return
+	}
+	discard(c.conn)
+	c.conn = nil
+	clear(c.stmts)
+}

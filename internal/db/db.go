@@ -1,0 +1,170 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// DB is the database. Its methods may be called from many goroutines.
+type DB struct {
+	dialect     dialect
+	lock        *dirLock
+	writeDB     *sql.DB
+	writer      *writer
+	read        *sql.DB
+	stmts       sync.Map // query → *sql.Stmt of the read pool
+	hub         *hub
+	checkpoints *checkpointer // nil with PostgreSQL
+	clock       clock
+	translate   func(*UnavailableError) error
+	close       func() error // once
+
+	connect func(context.Context) (*sql.Conn, error) // the writer's connection
+	first   *sql.Conn                                // made at the start, until the writer has it
+}
+
+// Options configure Open.
+type Options struct {
+	Dir string       // data directory; created when missing
+	URL string       // of a PostgreSQL database; "": SQLite in the data directory
+	Log *slog.Logger // nil discards
+
+	Migrations fs.FS    // goose migrations, in the directories sqlite and postgres
+	Ledgers    []Ledger // counters and summaries
+
+	// Unavailable makes the error that callers get, beside an [UnavailableError], while
+	// the database cannot do its work. Nil adds none.
+	Unavailable func(*UnavailableError) error
+
+	// AnswerLimit is how long a statement may go without a response of PostgreSQL before its
+	// connection counts as lost. Nil is 30 seconds.
+	AnswerLimit func() time.Duration
+}
+
+// Open takes the data directory for this process, migrates the database and starts the
+// writer. If another process holds the directory, the error is a [*LockedError]; if
+// another server uses the PostgreSQL database, it is an [*InUseError]; if a newer
+// release wrote the database, it is [ErrNewer].
+func Open(ctx context.Context, opts Options) (*DB, error) {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	l, err := takeLock(opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{lock: l, hub: newHub(), translate: opts.Unavailable}
+	db.close = sync.OnceValue(db.shut)
+	if err := db.open(ctx, opts); err != nil {
+		return nil, errors.Join(db.report(err), db.Close())
+	}
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context, opts Options) (err error) {
+	if opts.URL != "" {
+		err = db.openPostgres(ctx, opts)
+	} else {
+		err = db.openSQLite(ctx, opts)
+	}
+	if err != nil {
+		return err
+	}
+	db.startWriter(opts)
+	return nil
+}
+
+// startWriter starts the writer, which lives until Close.
+func (db *DB) startWriter(opts Options) {
+	db.writer = newWriter(connection{
+		dialect: db.dialect, connect: db.connect, look: db.clock.look, conn: db.first,
+		stmts: map[string]*sql.Stmt{}, taken: make(chan struct{}),
+	}, opts.Ledgers, db.hub.publish, opts.Log)
+	db.first = nil
+	if db.checkpoints != nil {
+		db.writer.written = db.checkpoints.written
+	}
+	go db.writer.run()
+}
+
+// Taken is closed when another server has taken the PostgreSQL database while this one
+// was cut off from it: this one can no longer write and should end.
+func (db *DB) Taken() <-chan struct{} { return db.writer.taken }
+
+// Close writes what waits, closes the database and releases the directory. Closing
+// twice is not an error.
+func (db *DB) Close() error { return db.close() }
+
+func (db *DB) shut() error {
+	var errs []error
+	if db.writer != nil {
+		db.writer.close()
+	}
+	if db.checkpoints != nil {
+		errs = append(errs, db.checkpoints.close())
+	}
+	if db.first != nil {
+		discard(db.first)
+	}
+	for _, c := range []*sql.DB{db.read, db.writeDB} {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(append(errs, db.lock.release())...)
+}
+
+// Do hands a write over and waits until it is durable or refused. ctx ends only the wait
+// for a place in the queue: the outcome of a write must be known.
+func (db *DB) Do(ctx context.Context, w Write) error { return db.report(db.writer.do(ctx, w)) }
+
+// Start hands a write over. The returned function waits, once, until the write is durable
+// or refused.
+func (db *DB) Start(ctx context.Context, w Write) (wait func() error, err error) {
+	outcome, err := db.writer.start(ctx, w)
+	if err != nil {
+		return nil, db.report(err)
+	}
+	return func() error { return db.report(outcome()) }, nil
+}
+
+// Later hands a write over without waiting for it. After a lost connection it may be
+// written twice, so that must do no harm. A failure is logged.
+func (db *DB) Later(w Write) { db.writer.hand(newRequest(w)) }
+
+// After hands a write over. It calls then once with the outcome, mostly from the writer:
+// then must not block.
+func (db *DB) After(w Write, then func(error)) {
+	r := newRequest(w)
+	r.then = func(err error) { then(db.report(err)) }
+	db.writer.hand(r)
+}
+
+// report adds what [Options.Unavailable] makes of an [UnavailableError].
+func (db *DB) report(err error) error {
+	if err == nil || db.translate == nil {
+		return err
+	}
+	if e, is := errors.AsType[*UnavailableError](err); is {
+		return reported{err, db.translate(e)}
+	}
+	return err
+}
+
+// reported is an error with what it means to callers.
+type reported struct {
+	error
+	meaning error
+}
+
+func (r reported) Unwrap() []error { return []error{r.meaning, r.error} }

@@ -1,0 +1,40 @@
+package db
+
+import "time"
+
+const (
+	queueLength = 4096 // writes that may wait for the writer; further callers block
+	groupSize   = 256  // writes that share one fsync; more would only delay the first one's caller
+
+	// Writes that nobody waits for are gathered for this long, or until there are this many.
+	patience     = 3 * time.Millisecond
+	patientGroup = 64
+
+	// SQLite makes a checkpoint after this many groups, or after checkpointOften groups
+	// while several workspaces write. Beyond journalPages the writer makes one itself.
+	checkpointGroups = 128
+	checkpointOften  = 4
+	journalPages     = 10_000
+
+	activeGroups = 32                     // groups for which a workspace counts as active after a write,
+	activeTime   = time.Second            // but no longer than this
+	maxRest      = 100 * time.Millisecond // the longest pause between two groups of one workspace's flood
+
+	// Connections for reading. SQLite gains nothing beyond the machine's cores;
+	// with PostgreSQL most of a read is waiting for the network.
+	sqliteReaders   = 4
+	postgresReaders = 8
+
+	// PostgreSQL: how long a statement may go without a response before its connection
+	// counts as lost, how long connecting may take, how long a start waits for the lock
+	// of a server that has just ended, and how often an idle writer checks its connection.
+	answerLimit  = 30 * time.Second
+	connectLimit = 5 * time.Second
+	lockWait     = 2 * time.Second
+	writerTick   = time.Second
+	// A new connection is tried this long after one that failed.
+	reconnectGap = 200 * time.Millisecond
+	// Another server must hold the database for this long before this one gives up:
+	// a command that ran in between does not count.
+	takenAfter = 10 * time.Second
+)

@@ -1,0 +1,104 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+// ErrNewer means that a newer release wrote the database.
+var ErrNewer = errors.New("the database was written by a newer release")
+
+// migrate applies the missing migrations. For a database that has data it logs that,
+// since it may take minutes. It refuses a database that is newer than this program.
+func (d dialect) migrate(ctx context.Context, conn *sql.DB, opts Options) error {
+	p, err := d.migrations(conn, opts.Migrations)
+	if err != nil {
+		return err
+	}
+	have, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("read the database's version: %w", err)
+	}
+	sources := p.ListSources()
+	newest := sources[len(sources)-1].Version
+	switch {
+	case have > newest:
+		return fmt.Errorf("%w: it is at version %d, this program knows %d; start a newer postern", ErrNewer, have, newest)
+	case have == newest:
+		return nil
+	case have > 0:
+		opts.Log.InfoContext(ctx, "upgrading the database; please wait", "from", have, "to", newest)
+	}
+	began := time.Now()
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the database: %w", err)
+	}
+	took := time.Since(began).Round(time.Millisecond).String()
+	opts.Log.InfoContext(ctx, "the database is up to date", "version", newest, "took", took)
+	return nil
+}
+
+// migrations are those of the engine. A lock keeps two programs from migrating one
+// server's database at once.
+func (d dialect) migrations(conn *sql.DB, all fs.FS) (*goose.Provider, error) {
+	dir, err := fs.Sub(all, d.dir)
+	if err != nil {
+		return nil, err
+	}
+	var options []goose.ProviderOption
+	if d.remote {
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	p, err := goose.NewProvider(d.goose, conn, dir, options...)
+	if err != nil {
+		return nil, fmt.Errorf("read the migrations: %w", err)
+	}
+	return p, nil
+}
+
+// Version is the number of the newest migration that was applied.
+func (db *DB) Version(ctx context.Context) (v int64, err error) {
+	err = db.Row(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`, nil, &v)
+	return v, err
+}
+
+// OpenAt opens a database without a lock or a writer, migrated to an earlier version. It is
+// for tests of migrations.
+func OpenAt(ctx context.Context, opts Options, version int64) (*sql.DB, error) {
+	d, conn, err := openPlain(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	p, err := d.migrations(conn, opts.Migrations)
+	if err == nil {
+		_, err = p.UpTo(ctx, version)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+func openPlain(ctx context.Context, opts Options) (dialect, *sql.DB, error) {
+	if opts.URL == "" {
+		conn, err := openFile(ctx, filepath.Join(opts.Dir, "postern.db"), "immediate", 1)
+		return sqliteDialect(), conn, err
+	}
+	config, err := parseURL(opts.URL)
+	if err != nil {
+		return dialect{}, nil, err
+	}
+	return postgresDialect(), openPool(config, "postern migrate", 1), nil
+}

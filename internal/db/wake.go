@@ -1,0 +1,127 @@
+package db
+
+import (
+	"slices"
+	"sync"
+)
+
+// This file is the one place that assumes that every change is committed by this
+// process: wake-ups are handed over in memory.
+
+// Topic is a kind of change that others wait for.
+type Topic string
+
+// Wake announces one committed change.
+type Wake struct {
+	Topic Topic
+	ID    string // of what changed
+}
+
+// Listener gathers the ids that changed until they are taken. It never blocks the
+// writer and holds each id once.
+type Listener struct {
+	hub *hub
+	key Wake
+	c   chan struct{}
+
+	mu  sync.Mutex
+	ids map[string]struct{}
+}
+
+// C is readable while there is something to take.
+func (l *Listener) C() <-chan struct{} { return l.c }
+
+// Take returns the ids that changed since the last call.
+func (l *Listener) Take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids := make([]string, 0, len(l.ids))
+	for id := range l.ids {
+		ids = append(ids, id)
+	}
+	clear(l.ids)
+	return ids
+}
+
+// Close ends the subscription.
+func (l *Listener) Close() { l.hub.remove(l) }
+
+func (l *Listener) add(id string) {
+	l.mu.Lock()
+	l.ids[id] = struct{}{}
+	l.mu.Unlock()
+	select {
+	case l.c <- struct{}{}:
+	default:
+	}
+}
+
+// hub hands committed changes to the listeners of this process.
+type hub struct {
+	mu        sync.RWMutex
+	listeners map[Wake]map[*Listener]struct{} // by topic and id; id "" takes all
+	caches    map[Topic][]func()              // see [DB.Invalidate]
+}
+
+func newHub() *hub {
+	return &hub{listeners: map[Wake]map[*Listener]struct{}{}, caches: map[Topic][]func(){}}
+}
+
+// Listen subscribes to a topic, for one id or, with "", for all of them.
+func (db *DB) Listen(topic Topic, only string) *Listener { return db.hub.listen(topic, only) }
+
+// Invalidate has drop called after each commit that announced a change of a topic,
+// before its callers get their outcome and before any listener is woken. It is called
+// from the writer and must not block.
+func (db *DB) Invalidate(topic Topic, drop func()) {
+	db.hub.mu.Lock()
+	defer db.hub.mu.Unlock()
+	db.hub.caches[topic] = append(db.hub.caches[topic], drop)
+}
+
+// invalidate drops what caches hold, once for each topic of a commit.
+func (h *hub) invalidate(wakes []Wake) {
+	for topic, list := range h.caches {
+		if !slices.ContainsFunc(wakes, func(w Wake) bool { return w.Topic == topic }) {
+			continue
+		}
+		for _, drop := range list {
+			drop()
+		}
+	}
+}
+
+func (h *hub) publish(wakes []Wake) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	h.invalidate(wakes)
+	for _, w := range wakes {
+		// Listeners to all ids come first: cached keys are dropped before a stream
+		// checks whether its key is still valid.
+		for _, key := range [...]Wake{{w.Topic, ""}, w} {
+			for l := range h.listeners[key] {
+				l.add(w.ID)
+			}
+		}
+	}
+}
+
+func (h *hub) listen(topic Topic, only string) *Listener {
+	l := &Listener{hub: h, key: Wake{topic, only}, c: make(chan struct{}, 1), ids: map[string]struct{}{}}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners[l.key] == nil {
+		h.listeners[l.key] = map[*Listener]struct{}{}
+	}
+	h.listeners[l.key][l] = struct{}{}
+	return l
+}
+
+func (h *hub) remove(l *Listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.listeners[l.key], l)
+	if len(h.listeners[l.key]) == 0 {
+		delete(h.listeners, l.key)
+	}
+}

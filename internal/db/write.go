@@ -1,0 +1,143 @@
+package db
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// About is what the scheduler knows about a write before it runs.
+type About struct {
+	Workspace string // "" for writes that belong to no workspace or need no fair share
+	Urgency   Urgency
+}
+
+// Urgency says how a write shares the writer with others.
+type Urgency int
+
+// The urgencies.
+const (
+	// InOrder keeps its place in the queue: it is written after everything that was
+	// handed over before it. A caller waits for it.
+	InOrder Urgency = iota
+	// Fair takes turns with the Fair and Flood writes of other workspaces. Within its
+	// workspace it keeps its order among these.
+	Fair
+	// Flood is Fair for what arrives without a caller who slows down when responses
+	// are slow: after a full group, the workspace's other Flood writes pause.
+	Flood
+	// Patient is InOrder for writes on which nothing depends: they may wait a few
+	// milliseconds to share a commit.
+	Patient
+)
+
+func (u Urgency) shared() bool { return u == Fair || u == Flood }
+
+// Write is one write, made by [Func] or [Item]. It may run again after a rollback.
+type Write interface {
+	about() About
+	kind() reflect.Type // writes of one kind are written together; nil: always alone
+	apply(t *Tx, list []pending) error
+}
+
+// pending is a write of a group and the place for its own outcome.
+type pending struct {
+	write   Write
+	outcome *error
+}
+
+// Func is a write that happens rarely. It keeps its place in the queue.
+type Func func(t *Tx) error
+
+func (f Func) about() About       { return About{} }
+func (f Func) kind() reflect.Type { return nil }
+
+func (f Func) apply(t *Tx, _ []pending) error { return f(t) }
+
+// Hot is a hot write: a value with its rows, of its own type T.
+type Hot[T any] interface {
+	About() About
+	// WriteAll writes a list of values of this type, in their order; a single write is a
+	// list of one. It refuses items that cannot be written before it changes anything for
+	// them. An error makes the engine write the items one by one; the error of a list of
+	// one is that item's outcome.
+	WriteAll(t *Tx, list []Pending[T]) error
+}
+
+// Pending is a hot write of a group.
+type Pending[T any] struct {
+	Value   T
+	outcome *error
+}
+
+// Refuse makes err the outcome of this item alone. Nothing of it may have been written.
+func (p Pending[T]) Refuse(err error) { *p.outcome = err }
+
+// Item makes a [Write] of a hot write.
+func Item[T Hot[T]](value T) Write { return item[T]{value} }
+
+type item[T Hot[T]] struct{ value T }
+
+func (i item[T]) about() About       { return i.value.About() }
+func (i item[T]) kind() reflect.Type { return reflect.TypeFor[T]() }
+
+func (i item[T]) apply(t *Tx, list []pending) error {
+	values := make([]Pending[T], len(list))
+	for n, p := range list {
+		values[n] = Pending[T]{p.write.(item[T]).value, p.outcome} //nolint:errcheck,forcetypeassert // a list of one kind
+	}
+	return i.value.WriteAll(t, values)
+}
+
+// WriteNow writes values of one kind within another write. The first refusal is its error.
+func WriteNow[T Hot[T]](t *Tx, values ...T) error {
+	if len(values) == 0 {
+		return nil
+	}
+	outcomes, list := make([]error, len(values)), make([]Pending[T], len(values))
+	for i, v := range values {
+		list[i] = Pending[T]{v, &outcomes[i]}
+	}
+	if err := values[0].WriteAll(t, list); err != nil {
+		return err
+	}
+	for _, err := range outcomes {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Then does something more in the transaction of a write, if that succeeds. The
+// write keeps its place among the others but is no longer grouped with its kind.
+func Then(w Write, more func(t *Tx) error) Write { return followed{w, more} }
+
+type followed struct {
+	Write
+
+	more func(t *Tx) error
+}
+
+func (f followed) kind() reflect.Type { return nil }
+
+func (f followed) apply(t *Tx, _ []pending) error {
+	var refusal error
+	if err := f.Write.apply(t, []pending{{f.Write, &refusal}}); err != nil {
+		return err
+	}
+	if refusal != nil {
+		return refusal
+	}
+	return f.more(t)
+}
+
+// nameOf names a write in logs.
+func nameOf(w Write) string {
+	if f, is := w.(followed); is {
+		return nameOf(f.Write)
+	}
+	if kind := w.kind(); kind != nil {
+		return kind.String()
+	}
+	return fmt.Sprintf("%T", w)
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"postern/internal/access"
+	"postern/internal/postern"
+)
+
+// NewWorkspace describes a workspace to make.
+type NewWorkspace struct{ Name, Plan string }
+
+// Create makes a workspace to which nobody belongs yet.
+func (g Workspaces) Create(ctx context.Context, by access.Actor, in NewWorkspace) (postern.Workspace, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return postern.Workspace{}, err
+	}
+	if err := postern.CheckName("/name", in.Name); err != nil {
+		return postern.Workspace{}, err
+	}
+	if err := checkPlan(in.Plan); err != nil {
+		return postern.Workspace{}, err
+	}
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: in.Name, Plan: in.Plan, CreatedAt: g.time()}
+	return ws, g.db.Workspaces.Create(ctx, ws, actOn(by, ws.CreatedAt, ws.ID, "workspace.created", in.Name))
+}
+
+// List lists all workspaces to operators.
+func (g Workspaces) List(ctx context.Context, by access.Actor) ([]postern.Workspace, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
+	return g.db.Workspaces.List(ctx)
+}
+
+func checkPlan(plan string) error {
+	if _, ok := postern.PlanByName(plan); !ok {
+		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())
+	}
+	return nil
+}
+
+// SetPlan changes what a workspace is entitled to.
+func (g Workspaces) SetPlan(ctx context.Context, by access.Actor, id postern.WorkspaceID, plan string) error {
+	if err := by.NeedsOperator(); err != nil {
+		return err
+	}
+	if err := checkPlan(plan); err != nil {
+		return err
+	}
+	p, _ := postern.PlanByName(plan)
+	now := g.time()
+	return g.db.Workspaces.SetPlan(ctx, id, p, now, actOn(by, now, id, "workspace.plan-changed", plan))
+}
+
+// ChangeLimits gives a workspace figures of its own in place of those of its
+// plan and of the server: nil leaves one as it is, a negative one gives it
+// back.
+func (g Workspaces) ChangeLimits(ctx context.Context, by access.Actor, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return postern.Workspace{}, err
+	}
+	if err := checkLimits(change); err != nil {
+		return postern.Workspace{}, err
+	}
+	now := g.time()
+	return g.db.Workspaces.ChangeLimits(ctx, id, change, now, actOn(by, now, id, "workspace.limits-changed", limitWords(change)))
+}
+
+func checkLimits(change postern.Limits) error {
+	for pointer, n := range map[string]*int{"/messages": change.Messages, "/devices": change.Devices} {
+		if n != nil && *n > maxLimit {
+			return postern.Invalid(pointer, "at most %d", maxLimit)
+		}
+	}
+	for pointer, n := range map[string]*int{"/eventDays": change.EventDays, "/messageDays": change.MessageDays} {
+		if n != nil && (*n == 0 || *n > maxDays) {
+			return postern.Invalid(pointer, "from 1 to %d days", maxDays)
+		}
+	}
+	return nil
+}
+
+// limitWords says for the audit log what was changed.
+func limitWords(change postern.Limits) string {
+	var list []string
+	for _, c := range []struct {
+		name string
+		n    *int
+	}{{"messages", change.Messages}, {"devices", change.Devices}, {"days of events", change.EventDays}, {"days of messages", change.MessageDays}} {
+		switch {
+		case c.n == nil:
+		case *c.n < 0:
+			list = append(list, c.name+" given back")
+		default:
+			list = append(list, fmt.Sprint(c.name, " ", *c.n))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// Caller is the caller that the operator is in a workspace: every scope, every device,
+// the workspace's own plan.
+func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.WorkspaceID) (access.Caller, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return access.Caller{}, err
+	}
+	ws, err := g.db.Workspaces.Get(ctx, id)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	plan, ok := ws.Entitlement()
+	if !ok {
+		return access.Caller{}, checkPlan(ws.Plan)
+	}
+	return access.OperatorIn(id, plan), nil
+}

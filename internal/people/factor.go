@@ -1,0 +1,301 @@
+package people
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"postern/internal/access"
+	"postern/internal/factor"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Factors are what a user proves beside the password: one of them, whichever.
+type Factors struct {
+	App      bool // an authenticator app
+	Passkeys []store.Passkey
+	Recovery int // codes that are left
+}
+
+// Any tells whether there is one.
+func (f Factors) Any() bool { return f.App || len(f.Passkeys) > 0 }
+
+// List lists the person's own second factors.
+func (g SecondFactors) List(ctx context.Context, self access.Self) (Factors, error) {
+	if err := self.Needs(); err != nil {
+		return Factors{}, err
+	}
+	return g.of(ctx, self.ID)
+}
+
+// Asked lists the factors of which the sign-in asks for one; none lets the person in.
+func (g SecondFactors) Asked(ctx context.Context, p access.Pending) (Factors, error) {
+	if err := p.Needs(); err != nil {
+		return Factors{}, err
+	}
+	return g.of(ctx, p.ID)
+}
+
+func (g SecondFactors) of(ctx context.Context, id postern.UserID) (f Factors, err error) {
+	app, _, err := g.db.Factors.TOTP(ctx, id)
+	if err != nil {
+		return f, err
+	}
+	if f.Passkeys, err = g.db.Factors.Passkeys(ctx, id, maxPasskeys); err != nil {
+		return f, err
+	}
+	f.App = app.Confirmed
+	f.Recovery, err = g.db.Factors.RecoveryCodes(ctx, id)
+	return f, err
+}
+
+// Reenter checks the password of a person who is signed in: from then on the person
+// is sure for a while, see [access.Self].
+func (g SecondFactors) Reenter(ctx context.Context, self access.Self, password string) error {
+	if err := self.Needs(); err != nil {
+		return err
+	}
+	_, _, err := g.users().reenter(ctx, self.Address, self.ID, "/password", password)
+	return err
+}
+
+// BeginApp makes the secret of an authenticator app. It counts when ConfirmApp has
+// seen a code of it.
+func (g SecondFactors) BeginApp(ctx context.Context, self access.Self) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
+	return g.db.Factors.BeginTOTP(ctx, self.ID, g.box.Seal(factor.NewSecret(), appPlace(self.ID)))
+}
+
+func appPlace(id postern.UserID) string { return "totp " + string(id) }
+
+// AppSecret is the secret of an authenticator app, as people and as apps read it.
+type AppSecret struct{ Text, URI string }
+
+// AppSecret is the secret of an app that waits for its first code; empty when none
+// does.
+func (g SecondFactors) AppSecret(ctx context.Context, self access.Self) (s AppSecret, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return s, err
+	}
+	secret, err := g.unconfirmed(ctx, self.ID)
+	if err != nil || secret == nil {
+		return s, err
+	}
+	u, _, _, err := g.db.Users.Get(ctx, self.ID)
+	return AppSecret{factor.SecretText(secret), factor.SecretURI("Postern", u.Email, secret)}, err
+}
+
+func (g SecondFactors) unconfirmed(ctx context.Context, id postern.UserID) ([]byte, error) {
+	app, ok, err := g.db.Factors.TOTP(ctx, id)
+	if err != nil || !ok || app.Confirmed {
+		return nil, err
+	}
+	return g.box.Open(app.Secret, appPlace(id))
+}
+
+// ConfirmApp makes an authenticator app count, by its first code. All other
+// sessions of the user end. The recovery codes are nil when the user has some.
+func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code string) (recovery []string, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return nil, err
+	}
+	secret, err := g.unconfirmed(ctx, self.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.guesses.take(ctx, self.Address, "confirm "+string(self.ID)); err != nil {
+		return nil, err
+	}
+	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
+	if !ok || secret == nil {
+		return nil, postern.Invalid("/code", "this is not the code that the app shows now; is the phone's clock right?")
+	}
+	return g.added(self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) })
+}
+
+// added adds a factor with recovery codes, which it gives if they are kept.
+func (g SecondFactors) added(self access.Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
+	codes := factor.NewRecoveryCodes(recoveryCodes)
+	kept, err := add(store.NewFactor{UserID: self.ID, Recovery: g.recoveryHashes(self.ID, codes), But: self.Token, Act: userAct(g.time(), self, act)})
+	if err != nil || !kept {
+		return nil, err
+	}
+	return codes, nil
+}
+
+func (g SecondFactors) recoveryHashes(id postern.UserID, codes []string) []string {
+	list := make([]string, len(codes))
+	for i, code := range codes {
+		list[i] = hex.EncodeToString(g.box.MAC("recovery "+string(id), factor.TypedCode(code)))
+	}
+	return list
+}
+
+// NewRecoveryCodes replaces the recovery codes of a user.
+func (g SecondFactors) NewRecoveryCodes(ctx context.Context, self access.Self) ([]string, error) {
+	if err := self.NeedsSure(); err != nil {
+		return nil, err
+	}
+	codes := factor.NewRecoveryCodes(recoveryCodes)
+	hashes := g.recoveryHashes(self.ID, codes)
+	return codes, g.db.Factors.SetRecoveryCodes(ctx, self.ID, hashes, userAct(g.time(), self, "user.recovery-codes-made"))
+}
+
+// Remove removes a passkey of a user, or the authenticator app when passkey
+// is "".
+func (g SecondFactors) Remove(ctx context.Context, self access.Self, passkey string) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
+	act := "user.app-removed"
+	if passkey != "" {
+		act = "user.passkey-removed"
+	}
+	return g.db.Factors.Remove(ctx, self.ID, passkey, userAct(g.time(), self, act))
+}
+
+// UseCode checks what a user typed: the code of the app, or a recovery code, each
+// of which opens once. Guesses are as few as those of passwords.
+func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code string) error {
+	if err := p.Needs(); err != nil {
+		return err
+	}
+	if err := g.guesses.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+		return err
+	}
+	code = factor.TypedCode(code)
+	ok, err := g.useAppCode(ctx, p.ID, code)
+	if err == nil && !ok {
+		used := userAct(g.time(), access.Self{ID: p.ID, Address: p.Address}, "user.recovery-code-used")
+		ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, g.recoveryHashes(p.ID, []string{code})[0], used)
+	}
+	if err == nil && !ok {
+		err = postern.Invalid("/code", "this code is wrong, or was used already; the app shows a new one every 30 seconds")
+	}
+	return err
+}
+
+func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, code string) (bool, error) {
+	app, ok, err := g.db.Factors.TOTP(ctx, id)
+	if err != nil || !ok || !app.Confirmed {
+		return false, err
+	}
+	secret, err := g.box.Open(app.Secret, appPlace(id))
+	if err != nil {
+		return false, err
+	}
+	step, ok := factor.MatchCode(secret, code, g.now(), app.Used)
+	if !ok {
+		return false, nil
+	}
+	return g.db.Factors.UseTOTP(ctx, id, step)
+}
+
+// PasskeysOff says why this server can have no passkeys; nil when it can.
+func (g SecondFactors) PasskeysOff() error { return g.noPasskeys }
+
+// BeginAddPasskey asks the person's browser for a new passkey.
+func (g SecondFactors) BeginAddPasskey(ctx context.Context, self access.Self) (c factor.Ceremony, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return c, err
+	}
+	p, err := g.person(ctx, self.ID)
+	if err != nil {
+		return c, err
+	}
+	return g.passkeys.BeginAdd(p)
+}
+
+// BeginUsePasskey asks the browser of a person who signs in for one of their passkeys.
+func (g SecondFactors) BeginUsePasskey(ctx context.Context, p access.Pending) (c factor.Ceremony, err error) {
+	if err := p.Needs(); err != nil {
+		return c, err
+	}
+	person, err := g.person(ctx, p.ID)
+	if err != nil {
+		return c, err
+	}
+	return g.passkeys.BeginUse(person)
+}
+
+// person is a user with the passkeys.
+func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.Person, err error) {
+	if g.passkeys == nil {
+		return p, postern.Errorf(postern.NotFound, "%s", g.noPasskeys)
+	}
+	u, _, _, err := g.db.Users.Get(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	list, err := g.db.Factors.Passkeys(ctx, id, maxPasskeys)
+	if err != nil {
+		return p, err
+	}
+	p = factor.Person{ID: string(id), Email: u.Email}
+	for _, k := range list {
+		kept, err := g.box.Open(k.Kept, passkeyPlace(id))
+		if err != nil {
+			return p, err
+		}
+		p.Passkeys = append(p.Passkeys, kept)
+	}
+	return p, nil
+}
+
+func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
+
+// AddPasskey takes a browser's new passkey, in answer to the question whose state
+// is given. All other sessions of the user end. The recovery codes are nil when the
+// user has some.
+func (g SecondFactors) AddPasskey(ctx context.Context, self access.Self, name string, state, answer []byte) (recovery []string, err error) {
+	if err := self.NeedsSure(); err != nil {
+		return nil, err
+	}
+	if err := postern.CheckName("/name", name); err != nil {
+		return nil, err
+	}
+	p, err := g.person(ctx, self.ID)
+	if err != nil {
+		return nil, err
+	}
+	k, err := g.passkeys.FinishAdd(p, state, answer)
+	if err != nil {
+		return nil, passkeyRefused(err)
+	}
+	in := store.Passkey{ID: k.ID, UserID: self.ID, Name: name, Kept: g.box.Seal(k.Kept, passkeyPlace(self.ID)), CreatedAt: g.time()}
+	return g.added(self, "user.passkey-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.AddPasskey(ctx, o, in, maxPasskeys) })
+}
+
+// UsePasskey takes a browser's proof that it has one of the user's passkeys, in
+// answer to the question whose state is given.
+func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, answer []byte) error {
+	if err := p.Needs(); err != nil {
+		return err
+	}
+	if err := g.guesses.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+		return err
+	}
+	person, err := g.person(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	k, err := g.passkeys.FinishUse(person, state, answer)
+	if err != nil {
+		return passkeyRefused(err)
+	}
+	ok, err := g.db.Factors.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, passkeyPlace(p.ID)), UsedAt: g.time()})
+	if err == nil && !ok {
+		err = passkeyRefused(factor.ErrPasskey)
+	}
+	return err
+}
+
+func passkeyRefused(err error) error {
+	if errors.Is(err, factor.ErrPasskey) {
+		return postern.Invalid("/passkey", "the passkey was not accepted; try again, or use another way")
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package people
+
+import (
+	"context"
+	"strings"
+
+	"postern/internal/access"
+	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/internal/throttle"
+)
+
+// Identity is somebody at a provider of OpenID Connect, for whom it vouches.
+type Identity struct {
+	Issuer   string
+	Subject  string
+	Email    string // as the provider writes it
+	Verified bool   // the provider knows that the address is the person's
+}
+
+// TakeSignOn counts a browser that is sent to the provider: for each one something
+// is kept.
+func (g Identities) TakeSignOn(ctx context.Context, address string) error {
+	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-ins; wait a few minutes")
+}
+
+var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
+
+// SignIn finds the user who is somebody at the provider, and who may have to prove
+// more: see Factors. An e-mail address alone finds nobody: a provider may let people
+// write any into their profile.
+func (g Identities) SignIn(ctx context.Context, i Identity) (postern.User, error) {
+	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
+	if err == nil && !ok {
+		err = errIdentity
+	}
+	return u, err
+}
+
+// Reenter checks that an identity is the user's who is signed in: it stands for the
+// password that others enter again, and not beside one.
+func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) error {
+	has, err := g.users().HasPassword(ctx, self)
+	if err != nil {
+		return err
+	}
+	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
+	switch {
+	case err != nil:
+		return err
+	case !ok || u.ID != self.ID:
+		return postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
+	case has:
+		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
+	}
+	return nil
+}
+
+// Confirm refuses a member who has not entered the password again. One without a
+// password has signed in at the provider again instead.
+func (g Users) Confirm(ctx context.Context, c access.Caller, password string) error {
+	if c.Member.UserID == "" {
+		return postern.Errorf(postern.MissingScope, "only a member in the dashboard can confirm this by a password")
+	}
+	if c.Sure {
+		has, err := g.hasPassword(ctx, c.Member.UserID)
+		if err != nil || !has {
+			return err
+		}
+	}
+	_, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password)
+	return err
+}
+
+// HasPassword tells whether a user can sign in with a password.
+func (g Users) HasPassword(ctx context.Context, self access.Self) (bool, error) {
+	if err := self.Needs(); err != nil {
+		return false, err
+	}
+	return g.hasPassword(ctx, self.ID)
+}
+
+func (g Users) hasPassword(ctx context.Context, id postern.UserID) (bool, error) {
+	_, hash, _, err := g.db.Users.Get(ctx, id)
+	return hash != "", err
+}
+
+// ChoosePassword gives a person without a password one, and ends all of the person's
+// sessions. It returns the user as changed.
+func (g Users) ChoosePassword(ctx context.Context, self access.Self, password string) (postern.User, error) {
+	if err := self.NeedsSure(); err != nil {
+		return postern.User{}, err
+	}
+	u, hash, ok, err := g.db.Users.Get(ctx, self.ID)
+	if err == nil && (!ok || hash != "") {
+		err = postern.Invalid("/current", "this is not your password")
+	}
+	if err != nil {
+		return u, err
+	}
+	return g.setPassword(ctx, u, "", password, self.Address)
+}
+
+// List lists who a user is at providers.
+func (g Identities) List(ctx context.Context, self access.Self) ([]store.Identity, error) {
+	if err := self.Needs(); err != nil {
+		return nil, err
+	}
+	return g.db.Identities.List(ctx, self.ID, maxIdentities)
+}
+
+// Connect lets an identity sign a user in.
+func (g Identities) Connect(ctx context.Context, self access.Self, i Identity) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
+	now := g.time()
+	return g.db.Identities.Add(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self, "user.identity-connected"))
+}
+
+func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
+	return store.Identity{Issuer: i.Issuer, Subject: i.Subject, UserID: id, CreatedAt: at}
+}
+
+// Disconnect ends that an identity signs a user in, who must have a password. All
+// other sessions end, since it may have opened them.
+func (g Identities) Disconnect(ctx context.Context, self access.Self, issuer, subject string) error {
+	if err := self.NeedsSure(); err != nil {
+		return err
+	}
+	now := g.time()
+	return g.db.Identities.Remove(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self, "user.identity-disconnected"))
+}
+
+// JoinByIdentity uses an invitation of an address without an account: it makes a user
+// without a password, whom the identity signs in. The provider must have verified
+// the address of the invitation.
+func (g Invitations) JoinByIdentity(ctx context.Context, token, address string, i Identity) (postern.User, postern.WorkspaceID, error) {
+	l, err := g.Get(ctx, token)
+	switch {
+	case err != nil:
+		return postern.User{}, "", err
+	case l.Known:
+		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "this address has an account; sign in with it")
+	case !i.Verified || !sameEmail(i.Email, l.Email):
+		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "the invitation is for %s, and the provider does not vouch that this is your address; choose a password instead, or ask for another invitation", l.Email)
+	}
+	now := g.time()
+	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
+	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
+		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+	})
+}
+
+// sameEmail tells whether a provider's address is one that we keep, in lower case.
+// Of other letters than those of ASCII some turn into these in lower case: they are
+// another address.
+func sameEmail(theirs, ours string) bool {
+	foreign := strings.ContainsFunc(theirs, func(r rune) bool { return r > 0x7f })
+	return theirs == ours || !foreign && strings.ToLower(theirs) == ours
+}

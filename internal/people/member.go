@@ -1,0 +1,45 @@
+package people
+
+import (
+	"context"
+
+	"postern/internal/access"
+	"postern/internal/postern"
+)
+
+// List lists who belongs to a workspace. A member needs the role of an admin.
+func (g Members) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Member, error) {
+	if err := by.Needs(ws, postern.Admin); err != nil {
+		return nil, err
+	}
+	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
+		return nil, err
+	}
+	return g.db.Members.List(ctx, ws, maxMembers)
+}
+
+// ChangeRole changes what a member may do.
+func (g Members) ChangeRole(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID, role postern.Role) error {
+	if err := by.Needs(ws, postern.Admin); err != nil {
+		return err
+	}
+	if err := checkRole(role); err != nil {
+		return err
+	}
+	return g.db.Members.SetRole(ctx, ws, id, role, rule(by.Gives(role)), act(by, g.time(), ws, "member.made-"+string(role), string(id)))
+}
+
+// Remove takes a member out of a workspace; the account stays.
+func (g Members) Remove(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID) error {
+	if err := by.Needs(ws, postern.Admin); err != nil {
+		return err
+	}
+	return g.db.Members.Remove(ctx, ws, id, rule(by.Gives("")), act(by, g.time(), ws, "member.removed", string(id)))
+}
+
+func checkRole(role postern.Role) error {
+	if !role.Covers(role) {
+		return postern.Invalid("/role", "a role is one of %v", postern.Roles())
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package people
+
+import (
+	"errors"
+	"testing"
+
+	"postern/internal/access"
+	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/postern"
+)
+
+// refusedAsNoPage tells which of all that operators may do an actor is not refused.
+func (o office) refusedAsNoPage(by access.Actor) {
+	o.t.Helper()
+	ctx := o.t.Context()
+	for name, err := range map[string]error{
+		"plan":       o.Workspaces.SetPlan(ctx, by, o.ws, "free"),
+		"limits":     failedOf(o.Workspaces.ChangeLimits(ctx, by, o.ws, postern.Limits{Devices: new(1)})),
+		"workspace":  failedOf(o.Workspaces.Create(ctx, by, gateway.NewWorkspace{Name: "mine", Plan: "pro"})),
+		"link":       failedBoth(o.PasswordLinks.Reset(ctx, by, Reset{Email: by.Member.Email})),
+		"own link":   failedBoth(o.PasswordLinks.ResetByPassword(ctx, by, by.Member.UserID, false, goodPassword)),
+		"figures":    failedOf(o.Statistics.System(ctx, by)),
+		"workspaces": failedOf(o.Workspaces.ListWithUsage(ctx, by, "", paging.Page{})),
+		"one":        failedOf(o.Workspaces.GetWithUsage(ctx, by, o.ws)),
+		"devices":    failedOf(o.Workspaces.Devices(ctx, by, o.ws, paging.Page{})),
+		"beyond":     failedOf(o.Workspaces.Beyond(ctx, by, o.ws, 0)),
+		"users":      failedOf(o.Operators.Users(ctx, by, "", paging.Page{})),
+	} {
+		if !errors.Is(err, access.NoPage()) {
+			o.t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func failedOf[T any](_ T, err error) error { return err }
+
+func failedBoth[T, U any](_ T, _ U, err error) error { return err }
+
+func TestWhoOwnsAWorkspaceIsNoOperator(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		o := newOffice(t, g)
+		bob := o.hire("bob@example.com", postern.Owner)
+		o.refusedAsNoPage(bob)
+		o.refusedAsNoPage(access.Actor{})
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}); !errors.Is(err, access.NoPage()) {
+			t.Errorf("an owner is an operator: %v", err)
+		}
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: "usr_none", Address: ""}); !errors.Is(err, access.NoPage()) {
+			t.Errorf("nobody is an operator: %v", err)
+		}
+	})
+}
+
+// Who was an operator when the request came, and is none when it is carried out, does
+// nothing.
+func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		o := newOffice(t, g)
+		ctx := t.Context()
+		other, err := g.Workspaces.Create(ctx, access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bob := o.hire("bob@example.com", postern.Viewer)
+		if _, err := g.Operators.Set(ctx, access.Operator(), OperatorChange{Email: "Bob@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		by, err := g.Operators.Actor(ctx, access.Self{ID: bob.Member.UserID, Address: "192.0.2.3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.hire("carol@example.com", postern.Viewer)
+		_, mine, err := g.PasswordLinks.Reset(ctx, access.Operator(), Reset{Email: "carol@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, link, err := g.PasswordLinks.Reset(ctx, by, Reset{Email: "ada@example.com", Alone: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, err := g.Invitations.Create(ctx, by, other.ID, NewInvitation{Email: "eve@example.com", Role: postern.Owner})
+		if err := errors.Join(err, g.Workspaces.SetPlan(ctx, by, other.ID, "pro")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Operators.Set(ctx, access.Operator(), OperatorChange{Email: "bob@example.com", Remove: true}); err != nil {
+			t.Fatal(err)
+		}
+		for name, err := range map[string]error{
+			"plan":   g.Workspaces.SetPlan(ctx, by, other.ID, "free"),
+			"limits": failedOf(g.Workspaces.ChangeLimits(ctx, by, other.ID, postern.Limits{Devices: new(1)})),
+			"new":    failedOf(g.Workspaces.Create(ctx, by, gateway.NewWorkspace{Name: "mine", Plan: "pro"})),
+			"link":   failedBoth(g.PasswordLinks.Reset(ctx, by, Reset{Email: "ada@example.com"})),
+			"invite": failedBoth(g.Invitations.Create(ctx, by, other.ID, NewInvitation{Email: "mallory@example.com", Role: postern.Owner})),
+		} {
+			if err == nil {
+				t.Errorf("%s goes on without the flag", name)
+			}
+		}
+		for name, token := range map[string]string{"invitation": token, "link for a password": link} {
+			if _, err := g.Invitations.Get(ctx, token); err == nil {
+				t.Errorf("the %s outlives the flag", name)
+			}
+		}
+		if _, err := g.Invitations.Get(ctx, mine); err != nil {
+			t.Error("a link that another made goes with the flag:", err)
+		}
+	})
+}

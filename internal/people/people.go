@@ -1,0 +1,103 @@
+// Package people holds the rules about people: how they sign in and prove who they
+// are, who belongs to a workspace with which role, who is invited, and who operates
+// the server.
+package people
+
+import (
+	"time"
+
+	"postern/internal/factor"
+	"postern/internal/paging"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+	"postern/internal/throttle"
+)
+
+// People applies the rules over one store, one member for each noun. Its methods may
+// be called from many goroutines.
+type People struct {
+	*core
+
+	Audit         Audit
+	Identities    Identities
+	Invitations   Invitations
+	Members       Members
+	Operators     Operators
+	PasswordLinks PasswordLinks
+	SecondFactors SecondFactors
+	SignIns       SignIns
+	Users         Users
+}
+
+// The nouns. Each has the rules for one kind of thing.
+type (
+	Audit         struct{ *core }
+	Identities    struct{ *core }
+	Invitations   struct{ *core }
+	Members       struct{ *core }
+	Operators     struct{ *core }
+	PasswordLinks struct{ *core }
+	SecondFactors struct{ *core }
+	SignIns       struct{ *core }
+	Users         struct{ *core }
+)
+
+// core is what all nouns share.
+type core struct {
+	db      *store.Store
+	box     *seal.Box
+	cursors paging.Cursors
+	now     func() time.Time
+
+	hashing *hashing
+	guesses *guesses
+	signOns *throttle.Limit // sign-ins at the identity provider, of each network
+	mails   mails
+
+	passkeys   *factor.Passkeys // nil on a server that can have none
+	noPasskeys error            // why
+}
+
+// Options configure People.
+type Options struct {
+	DB  *store.Store
+	Box *seal.Box
+	// BaseURL is where browsers reach the dashboard: passkeys are bound to it.
+	BaseURL string
+	// PasswordMemory is the memory for hashing a password, in KiB; 0 is 64 MiB. Less
+	// is for tests about something else.
+	PasswordMemory uint32
+}
+
+// New makes a People.
+func New(opts Options) *People {
+	passkeys, noPasskeys := factor.NewPasskeys(opts.BaseURL)
+	c := &core{
+		db: opts.DB, box: opts.Box, cursors: paging.Cursors{Box: opts.Box}, now: time.Now,
+		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), signOns: throttle.PerHour(signOnStarts),
+		mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
+	}
+	return &People{
+		core:          c,
+		Audit:         Audit{c},
+		Identities:    Identities{c},
+		Invitations:   Invitations{c},
+		Members:       Members{c},
+		Operators:     Operators{c},
+		PasswordLinks: PasswordLinks{c},
+		SecondFactors: SecondFactors{c},
+		SignIns:       SignIns{c},
+		Users:         Users{c},
+	}
+}
+
+func (g *core) users() Users { return Users{g} }
+
+func (g *core) time() postern.Time { return postern.TimeOf(g.now()) }
+
+// open turns a page into what the store asks for.
+func (g *core) open(ws postern.WorkspaceID, kind string, p paging.Page) (store.Page, error) {
+	after, rows, err := g.cursors.Open(ws, kind, p)
+	return store.Page{After: after, Limit: rows}, err
+}

@@ -1,0 +1,249 @@
+package people
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/mail"
+	"strings"
+	"unicode"
+
+	"postern/internal/access"
+	"postern/internal/paging"
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/store"
+)
+
+// OpenSetUp makes the token of a set-up link, in place of an earlier one; "" when
+// somebody can sign in already.
+func (g Users) OpenSetUp(ctx context.Context, by access.Actor) (token string, err error) {
+	if err := by.NeedsSocket(); err != nil {
+		return "", err
+	}
+	token = seal.NewToken()
+	ok, err := g.db.Users.SetSetUpToken(ctx, hashToken(token))
+	if err != nil || !ok {
+		return "", err
+	}
+	return token, nil
+}
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// CheckSetUp refuses a token that is not that of the set-up link.
+func (g Users) CheckSetUp(ctx context.Context, token string) error {
+	open, err := g.IsSetUpOpen(ctx, token)
+	if err == nil && !open {
+		return errSetUp
+	}
+	return err
+}
+
+// IsSetUpOpen tells whether a token is that of the set-up link.
+func (g Users) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
+	hash, err := g.db.Users.SetUpToken(ctx)
+	return hash != "" && hash == hashToken(token), err
+}
+
+var errSetUp = postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
+
+// SetUp is what the first user says.
+type SetUp struct {
+	Workspace string // its name
+	Email     string
+	Password  string
+}
+
+// SetUp makes the first user, who owns a new workspace on the largest plan and all
+// that there are already: whoever has the link runs the server. A token is used
+// once.
+func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
+	email, err := CheckEmail(in.Email)
+	if err != nil {
+		return postern.User{}, err
+	}
+	if err := postern.CheckName("/workspace", in.Workspace); err != nil {
+		return postern.User{}, err
+	}
+	if err := checkPassword(in.Password, email); err != nil {
+		return postern.User{}, err
+	}
+	if err := g.CheckSetUp(ctx, token); err != nil { // a hash is dear: nobody without the link has one made
+		return postern.User{}, err
+	}
+	hash, err := g.hashing.hash(ctx, in.Password)
+	if err != nil {
+		return postern.User{}, err
+	}
+	now := g.time()
+	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}
+	names := postern.PlanNames()
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: in.Workspace, Plan: names[len(names)-1], CreatedAt: now}
+	act := store.Act{At: now, WorkspaceID: ws.ID, UserID: u.ID, Act: "user.set-up", Subject: string(u.ID), Address: address}
+	return u, g.db.Users.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
+}
+
+// CheckEmail gives an address as it is kept: in lower case, without a name.
+func CheckEmail(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	a, err := mail.ParseAddress(text)
+	unseen := strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) // such as what turns text around
+	if err != nil || a.Address != text || len(text) > maxEmail || !postern.IsPlainText(text) || unseen {
+		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
+	}
+	return strings.ToLower(text), nil
+}
+
+// errSignIn is the same for whatever is wrong, so that nobody learns who has an
+// account.
+var errSignIn = postern.Errorf(postern.Unauthorized, "the e-mail address or the password is wrong")
+
+// SignIn finds the user with an e-mail address and a password, who may have to prove
+// more: see Factors. Guesses are few, for each account and for each account and
+// network.
+func (g Users) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
+	email = strings.ToLower(strings.TrimSpace(email))
+	if len(email) > maxEmail || len(password) > maxPassword {
+		return postern.User{}, errSignIn
+	}
+	if err := g.guesses.take(ctx, address, email); err != nil {
+		return postern.User{}, err
+	}
+	u, hash, _, err := g.db.Users.ByEmail(ctx, email)
+	if err != nil {
+		return postern.User{}, err
+	}
+	same, err := g.hashing.matches(ctx, password, hash)
+	if err != nil {
+		return postern.User{}, err
+	}
+	if !same {
+		return postern.User{}, errSignIn
+	}
+	return u, nil
+}
+
+// SignedIn writes into the audit log that a user came in.
+func (g Users) SignedIn(ctx context.Context, self access.Self) error {
+	if err := self.Needs(); err != nil {
+		return err
+	}
+	return g.db.Audit.Record(ctx, userAct(g.time(), self, "user.signed-in"))
+}
+
+// userAct is an act of a person upon their own account.
+func userAct(at postern.Time, self access.Self, act string) store.Act {
+	return store.Act{At: at, UserID: self.ID, Act: act, Subject: string(self.ID), Address: self.Address}
+}
+
+// ChangePassword replaces a user's password and ends all sessions of the user, whom
+// it gives as the user is then.
+func (g Users) ChangePassword(ctx context.Context, self access.Self, before, password string) (postern.User, error) {
+	if err := self.Needs(); err != nil {
+		return postern.User{}, err
+	}
+	u, checked, err := g.reenter(ctx, self.Address, self.ID, "/current", before)
+	if err != nil {
+		return u, err
+	}
+	return g.setPassword(ctx, u, checked, password, self.Address)
+}
+
+// reenter checks the password of a user who is signed in, and gives its hash.
+// Wrong ones are as few as at the sign-in, and counted apart: whoever tries the
+// sign-in from elsewhere does not keep the user from the own account.
+func (g Users) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (u postern.User, hash string, err error) {
+	if len(password) > maxPassword {
+		return u, "", postern.Invalid(pointer, "this is not your password")
+	}
+	if err := g.guesses.take(ctx, address, g.guesses.again(id)); err != nil {
+		return u, "", err
+	}
+	u, hash, ok, err := g.db.Users.Get(ctx, id)
+	if err != nil {
+		return u, "", err
+	}
+	same, err := g.hashing.matches(ctx, password, hash)
+	switch {
+	case err != nil:
+	case ok && same:
+		g.guesses.prove(id)
+	default:
+		err = postern.Invalid(pointer, "this is not your password")
+	}
+	return u, hash, err
+}
+
+func (g Users) setPassword(ctx context.Context, u postern.User, before, password, address string) (postern.User, error) {
+	if err := checkPassword(password, u.Email); err != nil {
+		return u, err
+	}
+	hash, err := g.hashing.hash(ctx, password)
+	if err != nil {
+		return u, err
+	}
+	u.Epoch, err = g.db.Users.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+	return u, err
+}
+
+// Memberships lists the first workspaces of a person.
+func (g Members) Memberships(ctx context.Context, self access.Self) ([]postern.Member, error) {
+	if err := self.Needs(); err != nil {
+		return nil, err
+	}
+	return g.db.Members.Memberships(ctx, self.ID, store.Page{Limit: MenuSize})
+}
+
+// AllMemberships lists the workspaces of a person page by page.
+func (g Members) AllMemberships(ctx context.Context, self access.Self, p paging.Page) (paging.List[postern.Member], error) {
+	if err := self.Needs(); err != nil {
+		return paging.List[postern.Member]{}, err
+	}
+	own := postern.WorkspaceID(self.ID) // cursors are the user's
+	sp, err := g.open(own, "workspaces", p)
+	if err != nil {
+		return paging.List[postern.Member]{}, err
+	}
+	rows, err := g.db.Members.Memberships(ctx, self.ID, sp)
+	return paging.Cut(g.cursors, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
+}
+
+// ErrUnknownPlan means that a workspace has a plan that this server does not know.
+var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server does not know the workspace's plan")
+
+// Caller is the caller that a person is in a workspace. If the workspace has an unknown
+// plan it returns the member alone, with ErrUnknownPlan.
+func (g Members) Caller(ctx context.Context, self access.Self, ws postern.WorkspaceID) (access.Caller, error) {
+	if err := self.Needs(); err != nil {
+		return access.Caller{}, err
+	}
+	m, err := g.db.Members.Get(ctx, ws, self.ID)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	w, err := g.db.Workspaces.Get(ctx, ws)
+	if err != nil {
+		return access.Caller{}, err
+	}
+	plan, ok := w.Entitlement()
+	if !ok {
+		return access.Caller{Member: m, Address: self.Address}, ErrUnknownPlan
+	}
+	return access.Caller{
+		Key:  postern.Key{WorkspaceID: ws, Scopes: m.Role.Scopes()},
+		Plan: plan, Member: m, Address: self.Address, Sure: self.Sure,
+	}, nil
+}
+
+// Email is the e-mail address of a person; "" when the account is gone.
+func (g Users) Email(ctx context.Context, self access.Self) (string, error) {
+	if err := self.Needs(); err != nil {
+		return "", err
+	}
+	u, _, _, err := g.db.Users.Get(ctx, self.ID)
+	return u.Email, err
+}

@@ -1,0 +1,376 @@
+package people
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/postern"
+)
+
+const goodPassword = "four plain words here"
+
+// first sets the server up.
+func first(t *testing.T, g *server) (postern.User, postern.Member) {
+	t.Helper()
+	token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
+	if err != nil || token == "" {
+		t.Fatalf("no set-up link: %v", err)
+	}
+	u, err := g.Users.SetUp(t.Context(), token, "192.0.2.1", SetUp{Workspace: "acme", Email: " Ada@Example.com", Password: goodPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
+	if err != nil || len(list) != 1 {
+		t.Fatalf("memberships = %v, %v", list, err)
+	}
+	return u, list[0]
+}
+
+func TestSetUpLinkMakesOneOwner(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		older, err := g.Users.OpenSetUp(t.Context(), access.Operator())
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword}
+		for _, wrong := range []string{"", "x", older, hashToken(token)} {
+			if open, err := g.Users.IsSetUpOpen(t.Context(), wrong); open || err != nil {
+				t.Errorf("%q is open: %v, %v", wrong, open, err)
+			}
+			if _, err := g.Users.SetUp(t.Context(), wrong, "", in); postern.ReasonOf(err) != postern.NotFound {
+				t.Errorf("%q: %v", wrong, err)
+			}
+		}
+		var made sync.Map
+		var race sync.WaitGroup
+		for i := range 8 { // many browsers with the same link
+			race.Go(func() {
+				in := in
+				in.Email = fmt.Sprintf("u%d@example.com", i)
+				if u, err := g.Users.SetUp(t.Context(), token, "", in); err == nil {
+					made.Store(u.ID, true)
+				} else if postern.ReasonOf(err) != postern.NotFound {
+					t.Errorf("set up: %v", err)
+				}
+			})
+		}
+		race.Wait()
+		n := 0
+		made.Range(func(any, any) bool { n++; return true })
+		if n != 1 {
+			t.Errorf("%d users were made with one link", n)
+		}
+		if again, err := g.Users.OpenSetUp(t.Context(), access.Operator()); again != "" || err != nil {
+			t.Errorf("there is a user, and a new set-up link: %v", err)
+		}
+	})
+}
+
+func TestFirstUserOwnsWhatThereIs(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		before, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "before", Plan: "growth"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := g.Users.SetUp(t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
+		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
+			t.Errorf("memberships = %+v, %v", list, err)
+		}
+	})
+}
+
+func TestSetUpSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	token, err := g.Users.OpenSetUp(t.Context(), access.Operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword}
+	for pointer, change := range map[string]func(*SetUp){
+		"/workspace": func(s *SetUp) { s.Workspace = "" },
+		"/email":     func(s *SetUp) { s.Email = "Ada <ada@example.com>" },
+		"/password":  func(s *SetUp) { s.Password = "short" },
+	} {
+		in := good
+		change(&in)
+		_, err := g.Users.SetUp(t.Context(), token, "", in)
+		if e, ok := errors.AsType[*postern.Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != pointer {
+			t.Errorf("%s: %v", pointer, err)
+		}
+	}
+	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n", strings.Repeat("a", 250) + "@example.com"} {
+		if got, err := CheckEmail(email); err == nil && strings.TrimSpace(email) != got {
+			t.Errorf("%q is taken as %q", email, got)
+		}
+	}
+	for _, email := range []string{"\u202eada@example.com", "a\u200bda@example.com"} {
+		if _, err := CheckEmail(email); err == nil {
+			t.Errorf("%q is taken", email)
+		}
+	}
+	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200), "Qwerty123456", "password123"} {
+		if checkPassword(password, "ada@example.com") == nil {
+			t.Errorf("the password %q is taken", password)
+		}
+	}
+	if open, err := g.Users.IsSetUpOpen(t.Context(), token); !open || err != nil {
+		t.Errorf("what was wrong has used the link up: %v", err)
+	}
+}
+
+func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		u, _ := first(t, g)
+		got, err := g.Users.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
+		if err != nil || got.ID != u.ID {
+			t.Errorf("sign in = %v, %v", got, err)
+		}
+		_, wrong := g.Users.SignIn(t.Context(), "192.0.2.1", "ada@example.com", "another password")
+		_, unknown := g.Users.SignIn(t.Context(), "192.0.2.1", "eve@example.com", goodPassword)
+		if postern.ReasonOf(wrong) != postern.Unauthorized || !errors.Is(unknown, wrong) || unknown.Error() != wrong.Error() {
+			t.Errorf("a wrong password is told %v, an unknown account %v", wrong, unknown)
+		}
+	})
+}
+
+func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	q := newGuesses()
+	tried := 0
+	for range 10_000 { // from one network, in one moment
+		if q.take(t.Context(), "2001:db8::"+fmt.Sprintf("%x", tried+1), "ada@example.com") == nil {
+			tried++
+		}
+	}
+	if tried > guessesNear {
+		t.Errorf("%d guesses were tried from one network, want at most %d", tried, guessesNear)
+	}
+	if err := q.take(t.Context(), "192.0.2.7", "ada@example.com"); err != nil {
+		t.Errorf("the user at home cannot sign in: %v", err)
+	}
+	for i := range 1000 { // from a thousand
+		if q.take(t.Context(), fmt.Sprintf("198.51.%d.%d", i/250, i%250), "ada@example.com") == nil {
+			tried++
+		}
+	}
+	if tried > guessesAll {
+		t.Errorf("%d guesses were tried, want at most %d", tried, guessesAll)
+	}
+	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil || e.Reason != postern.RateLimited || e.RetryAfter <= 0 {
+		t.Errorf("one too many is told %v", e)
+	}
+}
+
+func TestT16OneNetworkTriesFewPasswordsInAll(t *testing.T) {
+	t.Parallel()
+	q, tried := newGuesses(), 0
+	for i := range 1000 {
+		if q.take(t.Context(), "192.0.2.1", fmt.Sprintf("u%d@example.com", i)) == nil {
+			tried++
+		}
+	}
+	if tried == 0 || tried > guessesFrom {
+		t.Errorf("%d guesses were tried, want at most %d", tried, guessesFrom)
+	}
+}
+
+// Who guesses at the sign-in does not keep a user who is there from the account.
+func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	u, _ := first(t, g)
+	for i := range 3 * guessesAll {
+		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
+	}
+	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
+		t.Errorf("the sign-in is open: %v", err)
+	}
+	if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here"); err != nil {
+		t.Errorf("the user who is there cannot change the password: %v", err)
+	}
+}
+
+// sessionOf is a session of a user that lasts.
+func sessionOf(g *server, u postern.User) SignIn {
+	return SignIn{TokenHash: "token", UserID: u.ID, Epoch: u.Epoch, Data: []byte("x"), ExpiresAt: g.time().Add(1e12)}
+}
+
+// A password may be checked, and be another one before the session is there.
+func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		first(t, g)
+		in := func(password string) postern.User {
+			u, err := g.Users.SignIn(t.Context(), "", "ada@example.com", password)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u
+		}
+		early := in(goodPassword)
+		now, err := g.Users.ChangePassword(t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, early)); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("with the password of before: %v", err)
+		}
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, now)); err != nil {
+			t.Errorf("with the new one: %v", err)
+		}
+		early = in("five plain words are here")
+		if err := g.SignIns.EndOthers(t.Context(), access.Self{ID: now.ID, Token: "token"}); err != nil {
+			t.Fatal(err)
+		}
+		late := sessionOf(g, early)
+		late.TokenHash = "late"
+		if err := g.SignIns.Create(t.Context(), late); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("checked before all others were signed out: %v", err)
+		}
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
+			t.Errorf("the one that was to go on: %v", err)
+		}
+	})
+}
+
+// Who enters the right password again and again is not kept from it; who guesses is.
+func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	u, _ := first(t, g)
+	for range 2 * guessesNear {
+		if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); err != nil {
+			t.Fatalf("the right one is answered %v", err)
+		}
+	}
+	limited := false
+	for range guessesNear {
+		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one")) == postern.RateLimited
+	}
+	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
+		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
+	}
+}
+
+func TestNewPasswordEndsAllSessions(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		u, _ := first(t, g)
+		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+			t.Errorf("with a wrong one: %v", err)
+		}
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
+			t.Errorf("the session has ended: %v", err)
+		}
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, goodPassword, "five plain words are here"); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
+			t.Errorf("the session goes on: %v", err)
+		}
+		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("the old password: %v", err)
+		}
+		if _, err := g.Users.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
+			t.Errorf("the new password: %v", err)
+		}
+	})
+}
+
+func TestMemberMayWhatTheRoleAllows(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		u, m := first(t, g)
+		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("a workspace of others: %v", err)
+		}
+		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
+		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
+			t.Errorf("caller = %+v, %v", c, err)
+		}
+		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
+			by := access.Actor{Member: m}
+			by.Member.Role = role
+			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(err) != want {
+				t.Errorf("%s makes a key: %v", role, err)
+			}
+			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
+				t.Errorf("%s makes a key of others: %v", role, err)
+			}
+		}
+		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("nobody reads the keys: %v", err)
+		}
+		developer := access.Actor{Member: m}
+		developer.Member.Role = postern.Developer
+		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
+			t.Errorf("a developer reads the audit log: %v", err)
+		}
+		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
+		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID || acts.Data[2].Act != "user.set-up" || acts.Data[2].Address != "192.0.2.1" {
+			t.Errorf("the audit log has %+v, %v", acts, err)
+		}
+	})
+}
+
+func reasonOrNone(err error) postern.Reason {
+	if err == nil {
+		return ""
+	}
+	return postern.ReasonOf(err)
+}
+
+func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		u, _ := first(t, g)
+		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
+			if err := g.SignIns.Create(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, ok, err := g.SignIns.Get(t.Context(), "ended"); ok || err != nil {
+			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
+		}
+		if err := g.Maintenance.RemoveOld(t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
+		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
+			t.Errorf("kept are %+v, %v", list, err)
+		}
+		if err := g.SignIns.EndAll(t.Context(), access.Self{ID: u.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.SignIns.Update(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := g.SignIns.Get(t.Context(), "open"); ok || err != nil {
+			t.Errorf("a request that was under way has brought it back: %v", err)
+		}
+	})
+}

@@ -1,0 +1,24 @@
+package postern
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxName is the largest size of a name of a workspace, key, device or passkey, in
+// bytes.
+const MaxName = 200
+
+// CheckName refuses a name that is empty, longer than [MaxName], or not plain text.
+// The pointer says which field of the request is wrong.
+func CheckName(pointer, name string) error {
+	if name == "" || len(name) > MaxName || !IsPlainText(name) {
+		return Invalid(pointer, "a name has 1 to %d bytes of plain text", MaxName)
+	}
+	return nil
+}
+
+// IsPlainText tells whether s is valid UTF-8 without control characters.
+func IsPlainText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+)
+
+// Attempt is one POST of a delivery and what follows from it.
+type Attempt struct {
+	DeliveryID postern.DeliveryID
+	Row        int64 // of the delivery in its table
+	EndpointID postern.EndpointID
+	Replay     postern.ReplayID // that it belongs to
+	URL        string           // that was posted to
+	Claimed    postern.Time     // when the delivery was due as the attempt began; 0: nobody looked
+	Number     int
+	At         postern.Time // when it began
+	Ended      postern.Time
+	HTTPStatus int                    // 0 when there was no answer
+	Reason     string                 // "" for success
+	Answer     string                 // at most the first KiB
+	Status     postern.DeliveryStatus // of the delivery from now on
+	DueAt      postern.Time           // of the next attempt, while pending
+	Disable    string                 // why the endpoint is disabled at once; "" leaves it
+
+	newRound bool // the delivery starts over
+}
+
+// FinishAttempt records one attempt and what follows from it.
+func (s Deliveries) FinishAttempt(ctx context.Context, o Attempt) error { return write(ctx, s.core, o) }
+
+// FinishAttemptThen is FinishAttempt for a caller that does not wait: then is called with
+// the outcome and must not block. It must not be called after Close.
+func (s Deliveries) FinishAttemptThen(o Attempt, then func(error)) { writeThen(s.core, o, then) }
+
+// About lets attempts wait for others: nothing depends on them.
+func (o Attempt) About() db.About { return db.About{Urgency: db.Patient} }
+
+// WriteAll records attempts. Two of the same delivery are recorded one after the other.
+func (Attempt) WriteAll(t *db.Tx, list []db.Pending[Attempt]) error {
+	for len(list) > 0 {
+		var attempts []*Attempt
+		seen := make(map[postern.DeliveryID]bool, len(list))
+		for len(list) > 0 && !seen[list[0].Value.DeliveryID] {
+			o := list[0].Value
+			seen[o.DeliveryID] = true
+			attempts, list = append(attempts, &o), list[1:]
+		}
+		if err := recordAttempts(t, attempts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordAttempts records attempts of different deliveries. One that is recorded already, or
+// whose endpoint was deleted in the meantime, changes nothing.
+func recordAttempts(t *db.Tx, list []*Attempt) error {
+	recorded, err := updateDeliveries(t, list)
+	if err != nil {
+		return err
+	}
+	var health endpointHealth
+	for _, o := range recorded {
+		t.Note(o)
+		if err := o.countReplay(t); err != nil {
+			return err
+		}
+		if err := health.record(t, o); err != nil {
+			return err
+		}
+	}
+	return health.flush(t)
+}
+
+// updateDeliveries writes attempts into their deliveries and returns those it wrote.
+func updateDeliveries(t *db.Tx, list []*Attempt) (recorded []*Attempt, err error) {
+	var first, others []*Attempt
+	for _, o := range list {
+		if o.Number == 1 && o.Reason == "" {
+			first = append(first, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	if recorded, err = updateEach(t, succeedAtOnce, first, (*Attempt).firstSuccess); err != nil || len(others) == 0 {
+		return recorded, err
+	}
+	if err := heedRequests(t, others); err != nil {
+		return nil, err
+	}
+	if err := logPrevious(t, others); err != nil {
+		return nil, err
+	}
+	more, err := updateEach(t, updateDelivery, others, (*Attempt).outcome)
+	return append(recorded, more...), err
+}
+
+func updateEach(t *db.Tx, s *db.Statement, list []*Attempt, row func(*Attempt) []any) (recorded []*Attempt, err error) {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = row(o)
+	}
+	changed, err := t.Which(s, rows)
+	for i, o := range list {
+		if changed[i] {
+			recorded = append(recorded, o)
+		}
+	}
+	return recorded, err
+}
+
+// succeedAtOnce is for first attempts that succeed, as nearly all do: with half of the
+// parameters it costs two thirds of updateDelivery.
+var succeedAtOnce = db.NewStatement("place, delivery, began, took, http, said, ended",
+	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = @began, last_attempt_at = @began,
+	last_duration = @took, last_status = @http, last_reason = '', last_answer = @said, completed_at = @ended
+	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts = 0`)
+
+func (o *Attempt) firstSuccess() []any {
+	return []any{o.Row, o.DeliveryID, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Answer, o.Ended}
+}
+
+var updateDelivery = db.NewStatement("place, delivery, outcome, number, due, began, took, http, reason, said, ended, new_round",
+	`UPDATE delivery SET status = @outcome, attempts = @number, due_at = @due,
+	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began ELSE first_attempt_at END,
+	earlier = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN @number ELSE earlier END,
+	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said, completed_at = @ended
+	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts < @number`)
+
+func (o *Attempt) outcome() []any {
+	completed := o.Ended
+	if o.Status == postern.DeliveryPending {
+		completed = 0
+	}
+	return []any{
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound,
+	}
+}
+
+var readDue = db.NewStatement("place, delivery",
+	`SELECT n, due_at FROM delivery [, @rows] WHERE n = @place AND id = @delivery AND status = 'pending'`)
+
+// heedRequests keeps the time for which somebody requested a retry while the attempt was
+// under way, and starts the delivery over when this was its last attempt.
+func heedRequests(t *db.Tx, list []*Attempt) error {
+	byRow := make(map[int64]*Attempt, len(list))
+	var rows [][]any
+	for _, o := range list {
+		if o.Reason != "" && o.Claimed != 0 {
+			byRow[o.Row] = o
+			rows = append(rows, []any{o.Row, o.DeliveryID})
+		}
+	}
+	return t.EachRow(readDue, rows, func(r *sql.Rows) error {
+		var row int64
+		var due postern.Time
+		err := r.Scan(&row, &due)
+		if o := byRow[row]; err == nil && due != o.Claimed {
+			o.newRound = o.Status == postern.DeliveryExhausted
+			o.Status, o.DueAt = postern.DeliveryPending, due
+		}
+		return err
+	})
+}
+
+var logAttempts = db.NewStatement("place, delivery, next",
+	`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer)
+	SELECT id, attempts, last_attempt_at, last_duration, last_status, last_reason, last_answer FROM delivery [, @rows]
+	WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts BETWEEN 1 AND @next - 1
+	ON CONFLICT (delivery_id, number) DO NOTHING`)
+
+// logPrevious moves the attempt before each of these into the log.
+func logPrevious(t *db.Tx, list []*Attempt) error {
+	var rows [][]any
+	for _, o := range list {
+		if o.Number > 1 {
+			rows = append(rows, []any{o.Row, o.DeliveryID, o.Number})
+		}
+	}
+	_, err := t.Each(logAttempts, rows)
+	return err
+}
+
+// endpointHealth keeps, for each endpoint, since when and how often it has been failing.
+// Rows are written only when they change.
+type endpointHealth struct {
+	well [][]any // endpoints that succeeded and are not written yet
+}
+
+// wellKey is the key under which a transaction remembers an endpoint that is well.
+type wellKey postern.EndpointID
+
+var markWell = db.NewStatement("endpoint",
+	`UPDATE endpoint SET failing_since = 0, failures = 0 [FROM @rows] WHERE id = @endpoint AND failures > 0`)
+
+// record takes the outcome of an attempt. Successes are written together, by flush or
+// before the next failure.
+func (h *endpointHealth) record(t *db.Tx, o *Attempt) error {
+	if o.Reason == "" {
+		if t.First(wellKey(o.EndpointID)) {
+			h.well = append(h.well, []any{o.EndpointID})
+		}
+		return nil
+	}
+	if err := h.flush(t); err != nil {
+		return err
+	}
+	t.Forget(wellKey(o.EndpointID))
+	return o.countFailure(t)
+}
+
+// flush writes the successes.
+func (h *endpointHealth) flush(t *db.Tx) error {
+	_, err := t.Each(markWell, h.well)
+	h.well = nil
+	return err
+}
+
+// countFailure counts a failure of the endpoint, and disables the endpoint if it has failed
+// for long enough or has asked for no more.
+func (o *Attempt) countFailure(t *db.Tx) error {
+	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1
+		WHERE id = $1`, o.EndpointID, o.At)
+	if err != nil {
+		return err
+	}
+	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END,
+			since = (SELECT coalesce(max(position), 0) FROM event)
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3 AND failing_since <= $4)`,
+		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter), o.URL)
+	if err != nil || n == 0 {
+		return err
+	}
+	t.Wake(EndpointChanged, string(o.EndpointID))
+	return recordDisabled(t, o.EndpointID, o.Ended)
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"postern/internal/postern"
+)
+
+// cachedAndRead gives the devices as callers get them and as they are on disk.
+func cachedAndRead(t *testing.T, db *Store, ws postern.WorkspaceID, only []postern.DeviceID) (kept, read string) {
+	t.Helper()
+	p := Page{Limit: 50}
+	list, err := db.Devices.List(t.Context(), ws, only, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := db.Devices.read(t.Context(), deviceQuery{workspace: ws, only: asJSON(only), page: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dump(t, list), dump(t, fresh)
+}
+
+func dump(t *testing.T, list []postern.Device) string {
+	t.Helper()
+	var lines []string
+	for _, d := range list {
+		b, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(b))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Every operation that changes a device is followed by reads that must show it.
+func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		db, ctx := e.open(t), t.Context()
+		ws, other := newWorkspace(t, db), newWorkspace(t, db)
+		newDevice(t, db, other, postern.Unlinked)
+		d, second := newDevice(t, db, ws, postern.Unlinked), newDevice(t, db, ws, postern.Unlinked)
+		l := openLinkOf(d, 5)
+		steps := []func() error{
+			func() error { return db.Links.Open(ctx, l) },
+			func() error {
+				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
+				return err
+			},
+			func() error {
+				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected, DisplayName: "Ann", At: testNow})
+			},
+			func() error { return db.Devices.ResetSessions(ctx) },
+			func() error {
+				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, At: testNow})
+			},
+			func() error { newDevice(t, db, ws, postern.Linking); return nil },
+			func() error { return db.Devices.RequestDelete(ctx, ws, second.ID, nil, testNow) },
+		}
+		before, _ := cachedAndRead(t, db, ws, nil)
+		for i, step := range steps {
+			if err := step(); err != nil {
+				t.Fatalf("step %d: %v", i, err)
+			}
+			kept, read := cachedAndRead(t, db, ws, nil)
+			if kept != read {
+				t.Errorf("after step %d callers get\n%s\nand on disk is\n%s", i, kept, read)
+			}
+			if i > 0 && read == before {
+				t.Errorf("step %d has changed nothing: it tests nothing", i)
+			}
+			before = read
+		}
+		if kept, _ := cachedAndRead(t, db, other, nil); strings.Contains(kept, string(d.ID)) {
+			t.Error("another workspace's device is in the list")
+		}
+		if kept, _ := cachedAndRead(t, db, ws, []postern.DeviceID{}); kept != "" {
+			t.Errorf("a key of no device lists %s", kept)
+		}
+	})
+}
+
+// Who was told that a change is done sees it, whoever reads meanwhile.
+func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		db := e.open(t)
+		ws := newWorkspace(t, db)
+		d := newDevice(t, db, ws, postern.Unlinked)
+		ctx, stop := context.WithCancel(t.Context())
+		var readers sync.WaitGroup
+		defer readers.Wait()
+		defer stop()
+		for range 4 {
+			readers.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = db.Devices.Get(ctx, ws, d.ID) // only to keep it read
+				}
+			})
+		}
+		for i := range 200 {
+			reason := fmt.Sprint("reason ", i)
+			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected, Reason: reason, At: testNow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := db.Devices.Get(t.Context(), ws, d.ID); err != nil || string(got.StatusReason) != reason {
+				t.Fatalf("after the change to %q was answered the device says %q (%v)", reason, got.StatusReason, err)
+			}
+		}
+	})
+}
+
+// What is kept stays within its bound, and a caller cannot change it.
+func TestCachedDevicesAreBounded(t *testing.T) {
+	var k deviceCache
+	big := map[string]string{"a": strings.Repeat("x", cacheBytes/64)}
+	for i := range 1000 {
+		q := deviceQuery{workspace: postern.WorkspaceID(fmt.Sprint(i))}
+		list, err := k.get(q, func() ([]postern.Device, error) { return []postern.Device{{Name: "d", Metadata: big}}, nil })
+		if err != nil || k.bytes > cacheBytes {
+			t.Fatalf("%d bytes are kept, want at most %d (%v)", k.bytes, cacheBytes, err)
+		}
+		list[0].Name = "changed by a caller"
+		list, _ = k.get(q, func() ([]postern.Device, error) { return nil, fmt.Errorf("it is kept") })
+		if len(list) != 1 || list[0].Name != "d" {
+			t.Fatalf("what is kept is %v", list)
+		}
+	}
+}
+
+// A statement that changes devices in another way than by changeDevices would leave stale
+// devices in the cache. Only the sequence of events is not shown by any read.
+func TestStatementsThatChangeDevicesSayThat(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := regexp.MustCompile(`(?i)(update|insert into|insert or \w+ into|replace into|delete from)\s+device\b( SET sequence )?`)
+	found := 0
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, at := range writes.FindAllStringSubmatchIndex(string(b), -1) {
+			found++
+			before := string(b[:at[0]])
+			if at[4] < 0 && !strings.HasSuffix(before, "changeDevice(t, `") && !strings.HasSuffix(before, "changeDevices(t, `") {
+				t.Errorf("%s: %s", name, b[at[0]:at[1]])
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d statements were found, want at least 8", found)
+	}
+}

@@ -1,0 +1,19 @@
+//go:build !failpoints
+
+package store
+
+import (
+	"context"
+
+	"postern/internal/db"
+)
+
+// write hands a hot write to the engine and waits until it is durable or refused.
+func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
+	return s.db.Do(ctx, db.Item(value))
+}
+
+// writeThen hands a hot write to the engine and does not wait; see [db.DB.After].
+func writeThen[T db.Hot[T]](s *core, value T, then func(error)) {
+	s.db.After(db.Item(value), then)
+}

@@ -1,0 +1,118 @@
+// Package postern_test checks the layers: which package may import which.
+package postern_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "postern/"
+
+// layers lists, for each package, the packages of this module it may import;
+// "*" is all of them. A package missing here fails the test, so that a new
+// package is a decision and not an accident.
+var layers = map[string]string{
+	".":                            "",
+	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
+	"cmd/vendorsim":                "vendorsim",
+	"internal/app":                 "*",
+	"internal/testkit":             "*",
+	"internal/chaos":               "*",
+	"bench/bare":                   "vendorsim",
+	"internal/demo":                "*",
+	"internal/api":                 "internal/access internal/api/schema internal/api/spec internal/gateway internal/obs internal/paging internal/postern internal/problem internal/qrcode internal/reference",
+	"internal/api/schema":          "internal/postern",
+	"internal/api/spec":            "internal/postern internal/problem internal/reference",
+	"internal/problem":             "internal/obs internal/postern",
+	"internal/web":                 "internal/obs internal/postern internal/problem internal/reference",
+	"internal/listen":              "internal/egress internal/postern internal/seal",
+	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
+	"internal/dash":                "internal/access internal/dash/page internal/gateway internal/mail internal/oidc internal/paging internal/people internal/postern internal/problem internal/qrcode",
+	"internal/dash/page":           "",
+	"internal/dash/browsertest":    "",
+	"internal/reference":           "",
+	"internal/session":             "internal/gateway internal/network internal/obs internal/postern internal/store",
+	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/seal internal/store",
+	"internal/gateway":             "internal/access internal/paging internal/postern internal/seal internal/store internal/throttle",
+	"internal/people":              "internal/access internal/factor internal/paging internal/postern internal/seal internal/store internal/throttle",
+	"internal/access":              "internal/postern",
+	"internal/paging":              "internal/postern internal/seal",
+	"internal/throttle":            "internal/postern",
+	"internal/factor":              "",
+	"internal/mail":                "internal/seal",
+	"internal/mail/mailtest":       "",
+	"internal/oidc":                "internal/seal",
+	"internal/oidc/oidctest":       "",
+	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/keys internal/postern internal/seal internal/store",
+	"internal/network":             "internal/postern",
+	"internal/network/networktest": "internal/network internal/postern",
+	"internal/store":               "internal/db internal/failpoint internal/postern",
+	"internal/db":                  "internal/failpoint internal/obs",
+	"internal/store/storetest":     "",
+	"internal/egress":              "",
+	"internal/seal":                "",
+	"internal/failpoint":           "",
+	"internal/config":              "internal/seal",
+	"internal/obs":                 "",
+	"internal/postern":             "",
+	"internal/qrcode":              "",
+	"vendorsim":                    "",
+
+	"internal/network/whatsapp/keys": "internal/network internal/postern internal/seal internal/store",
+}
+
+// owners lists outside modules and the only packages that may import them.
+var owners = map[string]string{
+	"github.com/a-h/templ":    "internal/dash internal/dash/page",
+	"github.com/coreos/":      "internal/oidc",
+	"github.com/go-webauthn/": "internal/factor",
+	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/keys vendorsim bench/bare",
+	"github.com/jackc/pgx/v5": "internal/db internal/store/storetest internal/chaos",
+	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
+}
+
+// TestLayers reads the files itself, not through "go list", so that the test
+// cache notices when an import changes.
+func TestLayers(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "sdk" || d.Name() == "testdata" || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(path))
+		allowed, known := layers[pkg]
+		if !known {
+			t.Errorf("%s has no layer: add it to layers_test.go", pkg)
+			return nil
+		}
+		for _, spec := range f.Imports {
+			imp := strings.Trim(spec.Path.Value, `"`)
+			if dep, ours := strings.CutPrefix(imp, module); ours && allowed != "*" && !slices.Contains(strings.Fields(allowed), dep) {
+				t.Errorf("%s: %s must not import %s", path, pkg, dep)
+			}
+			for outside, owner := range owners {
+				if strings.HasPrefix(imp, outside) && !slices.Contains(strings.Fields(owner), pkg) {
+					t.Errorf("%s: only %s may import %s", path, owner, outside)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
