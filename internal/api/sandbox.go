@@ -55,7 +55,8 @@ type Inbound struct {
 }
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
-	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From, postern.Content{Kind: in.Body.Type, Text: in.Body.Body})
+	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From,
+		postern.Content{Kind: in.Body.Type, Text: in.Body.Body})
 	return answer(Inbound{id}, err)
 }
 

@@ -113,10 +113,14 @@ func (inlinePace) Schema(r huma.Registry) *huma.Schema {
 	return huma.SchemaFromType(r, reflect.TypeFor[postern.Pace]())
 }
 
-// schemaName names a list of devices DeviceList, and a problem document Problem.
+// schemaName names a list of devices DeviceList, a problem document Problem, and a
+// message object Message.
 func schemaName(t reflect.Type, hint string) string {
-	if t == reflect.TypeFor[problem.Document]() {
+	switch t {
+	case reflect.TypeFor[problem.Document]():
 		return "Problem"
+	case reflect.TypeFor[postern.MessageObject]():
+		return "Message"
 	}
 	name := strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Object") // a MessageObject is a Message
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
