@@ -21,7 +21,9 @@ func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
 func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": storetest.URL}
+	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t, url(t)))
@@ -88,7 +90,8 @@ func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
 		_, expired := newKey(t, g, NewKey{ExpiresAt: 1})
 		want := unauthorized().Error()
 		for _, header := range []string{
-			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ", "Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
+			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ",
+			"Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
 		} {
 			if _, err := g.Keys.Authenticate(t.Context(), header); err == nil || err.Error() != want {
 				t.Errorf("a broken header = %v, want %v", err, want)
