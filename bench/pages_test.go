@@ -23,14 +23,17 @@ const (
 	pageMessages = 100_000
 )
 
-// pages measures the server's time for each page of the dashboard, in a workspace
-// with many devices and messages, on both engines.
+// pages measures the server's time for each page of the dashboard, in a workspace with
+// many devices and messages, on both engines.
 func pages(t *testing.T) (list []figure) {
 	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", storetest.NewDurable(t).URL(t)}} {
 		h, cookie, names := dashboard(t, engine.url)
 		for _, path := range pagePaths() {
 			where := names.Replace(path)
-			f := figure{name: "dashboard " + path + " on " + engine.name, unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
+			f := figure{
+				name: "dashboard " + path + " on " + engine.name, unit: "µs",
+				extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages),
+			}
 			for range rounds {
 				f.ours = append(f.ours, pageTime(t, h, cookie, where))
 			}
@@ -40,7 +43,7 @@ func pages(t *testing.T) (list []figure) {
 	return list
 }
 
-// pagePaths are the pages; what is in braces is filled in.
+// pagePaths lists the pages. The names in braces are replaced.
 func pagePaths() []string {
 	return []string{
 		"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
@@ -54,7 +57,7 @@ func pagePaths() []string {
 	}
 }
 
-// chatOf is the chat of a message: there are a thousand.
+// chatOf returns the chat of a message. There are a thousand chats.
 func chatOf(n int) string { return fmt.Sprintf("+1555%07d", n%1000) }
 
 func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) float64 {
@@ -73,8 +76,8 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 	return float64(time.Since(began).Microseconds()) / n
 }
 
-// dashboard is one whose first user is signed in, with what the braces of a path
-// stand for.
+// dashboard is a dashboard whose first user is signed in, with the values for the names
+// in braces.
 func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cookie, names *strings.Replacer) {
 	t.Helper()
 	b := newBacklogIn(t, database, "https://example.com")
@@ -102,18 +105,21 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 		return nil
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
-	h = dash.Handler(dash.Options{Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
-	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0, 1)
+	h = dash.Handler(dash.Options{
+		Gateway: g, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost",
+		Address: func(*http.Request) string { return "127.0.0.1" },
+	})
+	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0,
+		1)
 	if err != nil || len(deliveries.List) == 0 {
 		t.Fatalf("there are %d deliveries, %v", len(deliveries.List), err)
 	}
-	return h, signedIn(t, g, h), strings.NewReplacer(
-		"{device}", string(b.device.ID), "{workspace}", string(b.device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0)),
-		"{endpoint}", string(b.endpoint.ID), "{delivery}", string(deliveries.List[0].ID),
-	)
+	return h, signedIn(t, g, h), strings.NewReplacer("{device}", string(b.device.ID), "{workspace}",
+		string(b.device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0)), "{endpoint}",
+		string(b.endpoint.ID), "{delivery}", string(deliveries.List[0].ID))
 }
 
-// signedIn makes the first user, who owns the workspace.
+// signedIn creates the first user, who owns the workspace.
 func signedIn(t *testing.T, g *gateway.Gateway, h http.Handler) *http.Cookie {
 	t.Helper()
 	token, err := g.Users.OpenSetUp(t.Context())

@@ -35,7 +35,10 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	}
 	w := newWorld(t, options{
 		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(), Stumble: true,
-		Faults: []string{"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry", "noack", "refuse:503", "restrict:1", "hang"},
+		Faults: []string{
+			"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry", "noack",
+			"refuse:503", "restrict:1", "hang",
+		},
 	})
 	w.driver.start()
 	w.killAgainAndAgain()

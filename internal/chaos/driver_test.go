@@ -36,7 +36,7 @@ type driver struct {
 	load  sync.WaitGroup
 	rooms map[string]room // by device and by number
 
-	sent, received          atomic.Int64  // that the receiver was told of, once each
+	sent, received, failed  atomic.Int64  // messages that the receiver was told of; failed ones count as sent too
 	moved                   chan struct{} // has room for one token: sent or received has grown
 	repeats, broken, faults atomic.Int64
 
@@ -231,7 +231,8 @@ func pause(changed <-chan struct{}) {
 
 func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	told := chaos.Told{Key: a.Key}
-	text, err := json.Marshal(map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"})
+	text, err := json.Marshal(
+		map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"})
 	if err != nil {
 		d.w.t.Error(err)
 		return told
@@ -262,7 +263,10 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 	caller := r.Uint32()
 	for n := 0; d.rooms[dev.number].enter(ctx); n++ {
-		in := map[string]string{"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text", "body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r))}
+		in := map[string]string{
+			"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text",
+			"body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r)),
+		}
 		if err := d.w.vendor.ask("POST", "/inbound", in, nil); err != nil {
 			d.w.t.Error(err)
 			return
@@ -274,6 +278,9 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 func (d *driver) happened(kind, device, body, _ string) {
 	switch kind {
 	case "message.sent", "message.failed", "message.expired":
+		if kind == "message.failed" {
+			d.failed.Add(1)
+		}
 		d.sent.Add(1)
 		d.rooms[device].leave()
 	case "message.received":

@@ -144,7 +144,10 @@ func (d *delivering) tellAll(verb string) {
 // contact writes a device's share of a heap.
 func (d *delivering) contact(to device, from int) {
 	for n := range heapSize / len(d.devices) {
-		in := map[string]string{"to": to.number, "from": fmt.Sprintf("+1555888%04d", from), "type": "text", "body": fmt.Sprintf("message %d of heap %d", n, d.heaps)}
+		in := map[string]string{
+			"to": to.number, "from": fmt.Sprintf("+1555888%04d", from), "type": "text",
+			"body": fmt.Sprintf("message %d of heap %d", n, d.heaps),
+		}
 		if err := d.vendor.ask("POST", "/inbound", in, nil); err != nil {
 			d.t.Error(err)
 			return
@@ -225,7 +228,9 @@ func (d *delivering) evidence() chaos.FlatOut {
 		d.t.Fatal(err)
 	}
 	if d.met < *flatOut || len(state.Events) < d.written || retries == 0 && len(d.kills) > 3 {
-		d.t.Errorf("seed %d: the run proves little: %d kills met attempts on their way, %d events of %d messages, %d retries", d.opts.Seed, d.met, len(state.Events), d.written, retries)
+		d.t.Errorf(
+			"seed %d: the run proves little: %d kills met attempts on their way, %d events of %d messages, %d retries",
+			d.opts.Seed, d.met, len(state.Events), d.written, retries)
 	}
 	return chaos.FlatOut{Endpoints: d.endpoints, Posts: posts, Kills: d.kills, State: state}
 }
@@ -237,7 +242,8 @@ func (d *delivering) summary(e chaos.FlatOut) string {
 	for _, again := range repeats {
 		all += again.Sum()
 	}
-	fmt.Fprintf(&s, "seed %d: %d kills, %d of them with attempts on their way; %d events in %d heaps, %d deliveries, %d posts\n%d repeated",
+	fmt.Fprintf(&s,
+		"seed %d: %d kills, %d of them with attempts on their way; %d events in %d heaps, %d deliveries, %d posts\n%d repeated",
 		d.opts.Seed, len(e.Kills), d.met, len(e.State.Events), d.heaps, len(e.State.Deliveries), len(e.Posts), all)
 	for _, endpoint := range d.endpoints {
 		var each []int
@@ -245,9 +251,11 @@ func (d *delivering) summary(e chaos.FlatOut) string {
 			each = append(each, repeats[i][endpoint.ID])
 		}
 		slices.Sort(each)
-		fmt.Fprintf(&s, "; %d in flight: median %d, most %d, bound %d", endpoint.MaxInFlight, each[len(each)/2], each[len(each)-1], 2*endpoint.MaxInFlight)
+		fmt.Fprintf(&s, "; %d in flight: median %d, most %d, bound %d", endpoint.MaxInFlight, each[len(each)/2],
+			each[len(each)-1], 2*endpoint.MaxInFlight)
 	}
 	slices.Sort(d.boots)
-	fmt.Fprintf(&s, "\nmemory: %s; start to serving: median %s", d.memory, d.boots[len(d.boots)/2].Round(time.Millisecond))
+	fmt.Fprintf(&s, "\nmemory: %s; start to serving: median %s", d.memory,
+		d.boots[len(d.boots)/2].Round(time.Millisecond))
 	return s.String()
 }

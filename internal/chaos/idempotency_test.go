@@ -22,7 +22,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var rounds = flag.Int("rounds", 50, "how many idempotency keys are fought for; in every third round the gateway is killed")
+var rounds = flag.Int("rounds", 50,
+	"how many idempotency keys are fought for; in every third round the gateway is killed")
 
 // post is one request with an idempotency key, and what came of it.
 type post struct{ text string } // of the message
@@ -143,7 +144,8 @@ func (f *fight) insist(text string) {
 		if url != "" {
 			call := time.Since(f.start)
 			o, err := f.post(url, text)
-			if err == nil || !errors.Is(err, syscall.ECONNREFUSED) { // a request that was never sent is no part of the history
+			if err == nil ||
+				!errors.Is(err, syscall.ECONNREFUSED) { // a request that was never sent is no part of the history
 				f.note(text, o, call)
 			}
 			if o.kind != "lost" {
@@ -168,7 +170,9 @@ func (f *fight) note(text string, o outcome, call time.Duration) {
 		f.running++ // it changes nothing, wherever it stands in the history
 		return
 	}
-	f.history = append(f.history, porcupine.Operation{ClientId: len(f.history), Input: post{text}, Output: o, Call: call.Nanoseconds(), Return: end})
+	f.history = append(f.history, porcupine.Operation{
+		ClientId: len(f.history), Input: post{text}, Output: o, Call: call.Nanoseconds(), Return: end,
+	})
 	if o.body != "" {
 		f.answers[o.body]++
 	}
@@ -176,7 +180,8 @@ func (f *fight) note(text string, o outcome, call time.Duration) {
 
 // post makes one request.
 func (f *fight) post(url, text string) (outcome, error) {
-	body, err := json.Marshal(map[string]any{"deviceId": f.by.device, "to": f.to, "body": text, "whenDisconnected": "queue"})
+	body, err := json.Marshal(
+		map[string]any{"deviceId": f.by.device, "to": f.to, "body": text, "whenDisconnected": "queue"})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -233,12 +238,15 @@ func decided(history []porcupine.Operation) []porcupine.Operation {
 func (f *fight) check() error {
 	f.w.t.Helper()
 	var list struct{ Data []json.RawMessage }
-	(&world{t: f.w.t, gateway: f.w.gateway, driver: f.w.driver, header: f.by.header}).api("GET", "/v1/messages?chatId=%2B"+f.to[1:], nil, &list)
+	(&world{t: f.w.t, gateway: f.w.gateway, driver: f.w.driver, header: f.by.header}).api("GET",
+		"/v1/messages?chatId=%2B"+f.to[1:], nil, &list)
 	if len(list.Data) != 1 || len(f.answers) != 1 {
-		return fmt.Errorf("the key %s made %d messages, with %d different answers\n%s", f.key, len(list.Data), len(f.answers), shown(f.history))
+		return fmt.Errorf("the key %s made %d messages, with %d different answers\n%s", f.key, len(list.Data),
+			len(f.answers), shown(f.history))
 	}
 	if res := porcupine.CheckOperationsTimeout(idempotent(), decided(f.history), time.Minute); res != porcupine.Ok {
-		return fmt.Errorf("the history of the key %s is %s; %d times another was running\n%s", f.key, res, f.running, shown(f.history))
+		return fmt.Errorf("the history of the key %s is %s; %d times another was running\n%s", f.key, res, f.running,
+			shown(f.history))
 	}
 	return nil
 }
@@ -291,7 +299,10 @@ func (w *world) fightForKeys(rounds int) error {
 	for n := range rounds {
 		var fights []*fight
 		for _, by := range []contender{mine, other} {
-			fights = append(fights, &fight{w: w, by: by, key: fmt.Sprintf("key-%d", n), to: fmt.Sprintf("+1555778%04d", n), start: time.Now(), answers: map[string]int{}})
+			fights = append(fights, &fight{
+				w: w, by: by, key: fmt.Sprintf("key-%d", n), to: fmt.Sprintf("+1555778%04d", n),
+				start: time.Now(), answers: map[string]int{},
+			})
 		}
 		w.round(fights, r, n%3 == 2)
 		for _, f := range fights {
@@ -309,7 +320,10 @@ func (w *world) otherTenant() contender {
 	var made struct{ ID, Key string }
 	w.command(&made, "workspace", "create", "--name", "other", "--plan", "enterprise")
 	w.command(&made, "key", "create", "--workspace", made.ID, "--name", "other")
-	there := world{t: w.t, gateway: w.gateway, driver: w.driver, vendor: w.vendor, header: http.Header{"Authorization": {"Bearer " + made.Key}}}
+	there := world{
+		t: w.t, gateway: w.gateway, driver: w.driver, vendor: w.vendor,
+		header: http.Header{"Authorization": {"Bearer " + made.Key}},
+	}
 	return contender{there.header, there.link("+15550009999").id}
 }
 

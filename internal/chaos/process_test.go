@@ -47,7 +47,8 @@ func build(tags string) (b binaries, err error) {
 		return b, err
 	}
 	dir := filepath.Join(root, "with-"+tags) + "/"
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", dir, "postern/cmd/postern", "postern/cmd/vendorsim")
+	cmd := exec.Command("go", "build", "-tags", tags, "-ldflags", "-s -w", "-o", dir, "postern/cmd/postern",
+		"postern/cmd/vendorsim")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return b, fmt.Errorf("build: %w\n%s", err, out)
@@ -186,7 +187,14 @@ func (g *gateway) start() (ready <-chan struct{}, err error) {
 		close(serving)
 		return true
 	}}
-	cmd := exec.Command(g.bin.postern, append([]string{"serve", "--data-dir", g.dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0", "--allow-private-webhooks", "on"}, g.flags...)...)
+	cmd := exec.Command(
+		g.bin.postern,
+		append(
+			[]string{
+				"serve", "--data-dir", g.dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0",
+				"--allow-private-webhooks", "on",
+			},
+			g.flags...)...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), g.env...), out
 	p, err := launch(cmd)
 	if err != nil {
@@ -284,7 +292,10 @@ func startVendor(t *testing.T, bin, dir string) *vendor {
 	if err != nil {
 		t.Fatalf("vendorsim did not start: %v", err)
 	}
-	return &vendor{proc: p, control: ready.Control, flags: []string{"--network-url", ready.URL, "--network-root-key", ready.RootKey, "--network-ca", ready.CA}}
+	return &vendor{
+		proc: p, control: ready.Control,
+		flags: []string{"--network-url", ready.URL, "--network-root-key", ready.RootKey, "--network-ca", ready.CA},
+	}
 }
 
 // ask makes a call to the control interface.

@@ -31,6 +31,8 @@ type receiver struct {
 	down  atomic.Int64 // how many first attempts it cuts off from now on
 	calm  atomic.Bool  // no more misbehavior
 
+	refused atomic.Int64 // attempts that it did not answer with 2xx
+
 	mu   sync.Mutex
 	seen map[string]struct{} // events answered with 2xx
 	on   func(kind, device, body, message string)
@@ -115,6 +117,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case cuts, forgets:
 		p.Answer = 0
 	case fine:
+	}
+	if mood != fine {
+		r.refused.Add(1)
 	}
 	if err := r.notes.Write(p); err != nil || mood == cuts || mood == forgets {
 		panic(http.ErrAbortHandler)

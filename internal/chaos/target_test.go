@@ -49,7 +49,9 @@ func startTargets(t *testing.T, seed uint64) *targets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &targets{url: "http://" + l.Addr().String(), seed: seed, check: check, ids: map[string]string{}, lives: []int{0}}
+	r := &targets{
+		url: "http://" + l.Addr().String(), seed: seed, check: check, ids: map[string]string{}, lives: []int{0},
+	}
 	r.moved = sync.NewCond(&r.mu)
 	srv := &http.Server{Handler: r, ConnState: r.socket}
 	go srv.Serve(l)

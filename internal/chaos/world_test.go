@@ -125,11 +125,16 @@ func newGateway(t *testing.T, opts options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...), env: opts.env(), log: log, changed: make(chan struct{})}
+	w.gateway = &gateway{
+		bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...),
+		env: opts.env(), log: log, changed: make(chan struct{}),
+	}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
-	w.driver = &driver{w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1), accepted: map[string][]string{}, http: &http.Client{
-		Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
-	}}
+	w.driver = &driver{
+		w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1),
+		accepted: map[string][]string{},
+		http:     &http.Client{Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
+	}
 	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
 		t.Fatal(err)
 	}
@@ -310,13 +315,19 @@ func (w *world) summary(e chaos.Evidence) string {
 	slices.Sort(w.depth)
 	slices.Sort(w.boots)
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d: %d thousand messages through %d kills: %d accepted, %d received, %d events, %d webhook posts", w.opts.Seed,
-		(len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"], len(e.State.Events), len(e.Posts))
-	fmt.Fprintf(&s, "\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id", w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e))
+	fmt.Fprintf(&s,
+		"seed %d: %d thousand messages through %d kills: %d accepted, %d received, %d events, %d webhook posts",
+		w.opts.Seed, (len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"],
+		len(e.State.Events), len(e.Posts))
+	fmt.Fprintf(&s,
+		"\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id",
+		w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e))
 	if w.kills > 0 {
-		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d; came to their end between two kills: median %d", w.depth[len(w.depth)/2], w.depth[0], w.flow())
+		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d; came to their end between two kills: median %d",
+			w.depth[len(w.depth)/2], w.depth[0], w.flow())
 	}
-	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond), w.boots[len(w.boots)-1].Round(time.Millisecond))
+	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond),
+		w.boots[len(w.boots)-1].Round(time.Millisecond))
 	fmt.Fprintf(&s, "\nhow messages ended: %v", count)
 	return s.String()
 }

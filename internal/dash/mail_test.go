@@ -89,7 +89,7 @@ func TestInvitationThatCannotBeMailedIsNone(t *testing.T) {
 		status int
 		says   string
 	}{
-		"550 no such user":    {http.StatusUnprocessableEntity, "The mail server does not take mail for this address (550)."},
+		"550 no such user":    {http.StatusUnprocessableEntity, "The mail server does not accept mail for this address (550)."},
 		"451 come back later": {http.StatusServiceUnavailable, "nobody was invited"},
 	} {
 		s, m, written := withMail(t)

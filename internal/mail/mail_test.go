@@ -16,7 +16,11 @@ import (
 )
 
 func address(scheme, addr, rest string) seal.Secret {
-	return seal.Secret(scheme + "://" + url.UserPassword(mailtest.User, mailtest.Password).String() + "@" + addr + "?from=postern@example.com" + rest)
+	return seal.Secret(
+		scheme + "://" + url.UserPassword(mailtest.User, mailtest.Password).
+			String() +
+			"@" + addr + "?from=postern@example.com" + rest,
+	)
 }
 
 func server(t *testing.T, at seal.Secret, roots *x509.CertPool) *mail.Server {
@@ -30,7 +34,10 @@ func server(t *testing.T, at seal.Secret, roots *x509.CertPool) *mail.Server {
 }
 
 func hello() mail.Message {
-	return mail.Message{To: "ada@example.com", Subject: "Grüße", Text: "one\n.\n..two = three\n" + strings.Repeat("long ", 300) + "\nhttps://example.com/join/x?a=b\n"}
+	return mail.Message{
+		To: "ada@example.com", Subject: "Grüße",
+		Text: "one\n.\n..two = three\n" + strings.Repeat("long ", 300) + "\nhttps://example.com/join/x?a=b\n",
+	}
 }
 
 func TestMailArrivesAsItWasWritten(t *testing.T) {
@@ -41,10 +48,16 @@ func TestMailArrivesAsItWasWritten(t *testing.T) {
 			t.Fatal(scheme, err)
 		}
 		m := at.Next(t)
-		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || m.Client != "[127.0.0.1]" || !m.Encrypted || !m.SignedIn {
+		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" ||
+			m.To != "ada@example.com" ||
+			m.Client != "[127.0.0.1]" ||
+			!m.Encrypted ||
+			!m.SignedIn {
 			t.Errorf("by %s came %+v", scheme, m)
 		}
-		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` || m.Header.Get("Auto-Submitted") != "auto-generated" || !strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
+		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` ||
+			m.Header.Get("Auto-Submitted") != "auto-generated" ||
+			!strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
 			t.Errorf("by %s with the headers %v", scheme, m.Header)
 		}
 		if at, err := m.Header.Date(); err != nil || time.Since(at).Abs() > time.Minute {
@@ -81,7 +94,8 @@ func TestServerIsKnownByItsCertificate(t *testing.T) {
 	t.Parallel()
 	for scheme, start := range map[string]func(testing.TB) *mailtest.Server{"smtp": mailtest.New, "smtps": mailtest.NewTLS} {
 		at := start(t)
-		if err := server(t, address(scheme, at.Addr, ""), x509.NewCertPool()).Send(t.Context(), hello()); err == nil || len(at.Mails()) != 0 {
+		if err := server(t, address(scheme, at.Addr, ""), x509.NewCertPool()).Send(t.Context(), hello()); err == nil ||
+			len(at.Mails()) != 0 {
 			t.Errorf("%s to a stranger: %v", scheme, err)
 		}
 	}
@@ -118,7 +132,8 @@ func TestLinksDoNotGoInPlainText(t *testing.T) {
 	at.OfferNoTLS()
 	_, port, _ := net.SplitHostPort(at.Addr)
 	elsewhere := "smtp://0.0.0.0:" + port + "?from=a@example.com" // this machine by an address that does not say so
-	if err := server(t, seal.Secret(elsewhere), nil).Send(t.Context(), hello()); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
+	if err := server(t, seal.Secret(elsewhere), nil).Send(t.Context(), hello()); err == nil ||
+		!strings.Contains(err.Error(), "STARTTLS") {
 		t.Errorf("to another machine: %v", err)
 	}
 	if err := server(t, seal.Secret(elsewhere+"&tls=off"), nil).Send(t.Context(), hello()); err != nil {

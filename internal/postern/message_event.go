@@ -1,7 +1,7 @@
 package postern
 
-// Arrival is the object of message.received, message.echo and
-// message.undecryptable: who wrote what.
+// Arrival is the object of message.received, message.echo and message.undecryptable: the
+// sender and the content.
 type Arrival struct {
 	ID       MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
@@ -16,15 +16,18 @@ type Arrival struct {
 	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
 }
 
-// Event makes the event of this kind about the message. Events of arrival show
-// who wrote what; all others show the message with its status.
+// Event creates an event about the message. Events about an arrival contain the sender
+// and the content; all others contain the message with its status.
 func (m Message) Event(t EventType) (Event, error) {
 	var object any = m
 	if t == MessageReceived || t == MessageEcho || t == MessageUndecryptable {
 		object = m.received()
 	}
 	b, err := EncodeJSON(object)
-	return Event{ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b, ChatID: m.ChatID}, err
+	return Event{
+		ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t,
+		Subject: "message", Object: b, ChatID: m.ChatID,
+	}, err
 }
 
 func (m Message) received() Arrival {
@@ -38,8 +41,11 @@ func (m Message) received() Arrival {
 	return r
 }
 
-// Event makes the event of this kind about the device.
+// Event creates an event about the device.
 func (d Device) Event(t EventType) (Event, error) {
 	b, err := EncodeJSON(d)
-	return Event{ID: NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: t, Subject: "device", Object: b}, err
+	return Event{
+		ID: NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: t, Subject: "device",
+		Object: b,
+	}, err
 }
