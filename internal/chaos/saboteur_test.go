@@ -10,11 +10,11 @@ import (
 	"postern/internal/failpoint"
 )
 
-// saboteur is a mistake that the judge must notice, and all that it must call
-// it. Some mistakes show only when the gateway is killed.
+// saboteur is a mistake that the judge must notice, and the rules that it must report.
+// Some mistakes have an effect only if the gateway is killed.
 type saboteur struct {
 	mistake failpoint.Mistake
-	rules   []chaos.Rule // in their order; none: it must be acquitted
+	rules   []chaos.Rule // in order; none: the judge must find nothing
 	kills   int
 }
 
@@ -58,8 +58,8 @@ var saboteurs = []saboteur{
 	{failpoint.LogText, named(chaos.Leaked), 0},
 }
 
-// TestEverySaboteurIsNamed proves that the judge can fail: each mistake, made
-// now and then by a running gateway, is found, under its name and no other.
+// TestEverySaboteurIsNamed proves that the judge can fail: each mistake that a running
+// gateway makes now and then is reported as its rule, and as no other.
 func TestEverySaboteurIsNamed(t *testing.T) {
 	bin, err := rigged()
 	if err != nil {
