@@ -1,6 +1,6 @@
 package postern
 
-// MessageStatus is how far a message got. It only moves forward.
+// MessageStatus is the state of a message. It only moves forward.
 type MessageStatus string
 
 // The states of an outbound message, and Received for an inbound one.
@@ -15,7 +15,7 @@ const (
 	Received  MessageStatus = "received"
 )
 
-// Rank orders the states a message moves through; ended states have none.
+// Rank orders the states through which a message moves. Final failures have no rank.
 func (s MessageStatus) Rank() int {
 	switch s {
 	case Queued:
@@ -33,7 +33,7 @@ func (s MessageStatus) Rank() int {
 	return 0
 }
 
-// FailureCode says why a message ended in Failed.
+// FailureCode is the cause of a failed message.
 type FailureCode string
 
 // The failure codes, as in the contract.
@@ -46,7 +46,7 @@ const (
 	Unconfirmed       FailureCode = "UNCONFIRMED"
 )
 
-// Failure is why a message failed.
+// Failure says why a message failed.
 type Failure struct {
 	Code   FailureCode `json:"code" example:"RECIPIENT_NOT_FOUND"`
 	Detail string      `json:"detail" example:"the number is not on the network"`
@@ -88,20 +88,20 @@ const (
 	FromContact = "contact"
 )
 
-// Usage is what a workspace used of its plan in a UTC calendar month.
+// Usage says how much of its plan a workspace has used in a UTC calendar month.
 type Usage struct {
 	Month    string
 	Messages int
 	Devices  int
 }
 
-// MessageSpan is what became of the messages of a span of time, by when they were
-// accepted or came.
+// MessageSpan counts the messages that were accepted or received in a period, by
+// outcome.
 type MessageSpan struct {
 	Start     Time
 	Accepted  int64 // of the API
-	Sent      int64 // of these, what the network took
-	Delivered int64 // of these, what arrived
-	Failed    int64 // of those accepted, what failed or expired
+	Sent      int64 // of these, accepted by the network
+	Delivered int64 // of these, delivered to the recipient
+	Failed    int64 // of the accepted ones, failed or expired
 	Received  int64
 }

@@ -17,5 +17,8 @@ func (m Message) Event(t EventType) (Event, error) {
 // Event returns an event about the device.
 func (d Device) Event(t EventType) (Event, error) {
 	b, err := EncodeJSON(d)
-	return Event{ID: NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: t, Subject: "device", Object: b}, err
+	return Event{
+		ID: NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: t, Subject: "device",
+		Object: b,
+	}, err
 }

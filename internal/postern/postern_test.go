@@ -30,7 +30,8 @@ func FuzzParsePhone(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again, ok := ParsePhone(got); !ok || again != got || len(got) < 8 || len(got) > 16 || strings.Trim(got[1:], "0123456789") != "" {
+		if again, ok := ParsePhone(got); !ok || again != got || len(got) < 8 || len(got) > 16 ||
+			strings.Trim(got[1:], "0123456789") != "" {
 			t.Errorf("ParsePhone(%q) = %q, which is not stable", s, got)
 		}
 	})
@@ -98,7 +99,8 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 		{nil, nil, MessageRead, "dev_1", false},
 	} {
 		if got := (Endpoint{Events: tt.events, DeviceIDs: tt.devices}).Wants(tt.kind, tt.device); got != tt.want {
-			t.Errorf("endpoint %v %v wants %s of %s: %v, want %v", tt.events, tt.devices, tt.kind, tt.device, got, tt.want)
+			t.Errorf("endpoint %v %v wants %s of %s: %v, want %v", tt.events, tt.devices, tt.kind, tt.device, got,
+				tt.want)
 		}
 	}
 	for pattern, want := range map[string]bool{"*": true, "message.*": true, "message.read": true, "message.": false, "mess*": false, "": false, "**": false, "group.*": false, ".*": false} {
