@@ -55,13 +55,9 @@ func New(opts Options) (*API, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	limit, err := newThrottle()
-	if err != nil {
-		return nil, err
-	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, transport: opts.Transport, dashboard: opts.Dashboard, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
+		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: newThrottle(), transport: opts.Transport, dashboard: opts.Dashboard, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
 	}
 	a.huma = humago.New(a.mux, a.config(opts))
 	a.huma.UseMiddleware(a.guard)

@@ -16,8 +16,6 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
-
-	"github.com/throttled/throttled/v2"
 )
 
 // Gateway applies the rules over one store, one member for each noun. Its
@@ -90,8 +88,8 @@ type core struct {
 	running  inProgress
 	hashing  *hashing
 	guesses  *guesses
-	linkRate *throttled.GCRARateLimiterCtx // attempts of each device
-	signOns  *throttled.GCRARateLimiterCtx // of each network
+	linkRate limit // attempts of each device
+	signOns  limit // of each network
 	mails    mails
 
 	passkeys   *factor.Passkeys // nil on a server that can have none
@@ -128,7 +126,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, log: opts.Log, sandbox: opts.Sandbox, checkURL: opts.CheckURL, checkVia: opts.CheckProxy, now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    keyCache{changed: opts.DB.Listen(store.KeyChanged, ""), byHash: map[[32]byte]Caller{}, used: map[postern.KeyID]time.Time{}},
 		running: inProgress{keys: map[scopedKey]struct{}{}},
-		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), linkRate: newRate(throttled.PerMin, linkStarts), signOns: newRate(throttled.PerHour, signOnStarts), mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
+		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), linkRate: newLimit(linkStarts, time.Minute), signOns: newLimit(signOnStarts, time.Hour), mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
 	}
 	return &Gateway{
 		core:          c,

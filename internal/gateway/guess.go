@@ -2,16 +2,13 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strconv"
 	"sync"
 	"time"
 
 	"postern/internal/postern"
-
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/memstore"
+	"postern/internal/ratelimit"
 )
 
 // guesses bounds the passwords that are tried: from one network, of one account
@@ -19,14 +16,17 @@ import (
 // so that a guesser somewhere does not lock the user out everywhere; the first
 // keeps hashing, which is dear, from being everybody's.
 type guesses struct {
-	from, near, all *throttled.GCRARateLimiterCtx
+	from, near, all limit
 
 	mu     sync.Mutex
 	proved map[postern.UserID]int // how often users who are signed in have entered their passwords again
 }
 
 func newGuesses() *guesses {
-	return &guesses{from: newRate(throttled.PerHour, guessesFrom), near: newRate(throttled.PerHour, guessesNear), all: newRate(throttled.PerHour, guessesAll), proved: map[postern.UserID]int{}}
+	return &guesses{
+		from: newLimit(guessesFrom, time.Hour), near: newLimit(guessesNear, time.Hour), all: newLimit(guessesAll, time.Hour),
+		proved: map[postern.UserID]int{},
+	}
 }
 
 // again is what the guesses of a user who is signed in are counted by. It is a new
@@ -43,27 +43,24 @@ func (g *guesses) prove(id postern.UserID) {
 	g.proved[id]++
 }
 
-// newRate allows at most a number in a time: the burst and what comes back in that
-// time are together the number.
-func newRate(per func(int) throttled.Rate, n int) *throttled.GCRARateLimiterCtx {
-	counts, err := memstore.NewCtx(rateNames)
-	if err != nil {
-		panic(err) // its size is constant
-	}
-	l, err := throttled.NewGCRARateLimiterCtx(counts, throttled.RateQuota{MaxRate: per(n / 2), MaxBurst: n/2 - 1})
-	if err != nil {
-		panic(err) // so is its rate
-	}
-	return l
+// limit is a limiter with the one rate that it is used with.
+type limit struct {
+	*ratelimit.Limiter
+	rate ratelimit.Rate
+}
+
+// newLimit allows at most n in any period, half of them at once.
+func newLimit(n int, per time.Duration) limit {
+	return limit{ratelimit.New(rateNames), ratelimit.AtMost(n, per, n/2)}
 }
 
 // take counts a guess.
 func (g *guesses) take(ctx context.Context, address, email string) error {
 	for _, c := range []struct {
-		limiter *throttled.GCRARateLimiterCtx
-		name    string
+		limit limit
+		name  string
 	}{{g.from, network(address)}, {g.near, network(address) + " " + email}, {g.all, email}} {
-		if err := takeOf(ctx, c.limiter, c.name, "too many sign-ins; wait a few minutes"); err != nil {
+		if err := takeOf(ctx, c.limit, c.name, "too many sign-ins; wait a few minutes"); err != nil {
 			return err
 		}
 	}
@@ -71,12 +68,12 @@ func (g *guesses) take(ctx context.Context, address, email string) error {
 }
 
 // takeOf counts one of what a name may do.
-func takeOf(ctx context.Context, l *throttled.GCRARateLimiterCtx, name, detail string) error {
-	limited, state, err := l.RateLimitCtx(ctx, name, 1)
+func takeOf(ctx context.Context, l limit, name, detail string) error {
+	state, err := l.Take(ctx, name, l.rate)
 	if err != nil {
-		return fmt.Errorf("count against a limit: %w", err)
+		return err
 	}
-	if limited {
+	if state.Refused {
 		return &postern.Error{Reason: postern.RateLimited, Detail: detail, RetryAfter: max(state.RetryAfter, time.Second)}
 	}
 	return nil

@@ -2,19 +2,18 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/store"
-
-	"github.com/throttled/throttled/v2"
 )
 
 // mails bounds the mail that people can have this server send in an hour: by a
 // workspace or a network, and of a kind to one address, whoever asks for it.
-type mails struct{ by, to *throttled.GCRARateLimiterCtx }
+type mails struct{ by, to limit }
 
 func newMails() mails {
-	return mails{by: newRate(throttled.PerHour, mailsBy), to: newRate(throttled.PerHour, mailsTo)}
+	return mails{by: newLimit(mailsBy, time.Hour), to: newLimit(mailsTo, time.Hour)}
 }
 
 func (m mails) take(ctx context.Context, by, to string) error {

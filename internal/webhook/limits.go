@@ -11,7 +11,6 @@ const (
 	pagesOn       = 64   // reads of a backlog, after which it is looked at from its start
 
 	fairWorkspaces = 1 << 16          // whose rates are remembered
-	casAttempts    = 10_000           // tries to count, while others count at the same moment
 	planLook       = 10 * time.Second // a lane looks so often whether the plan has changed
 
 	linger     = 5 * time.Second  // a lane without work waits so long before it ends
