@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"postern/bench/bare"
-	"postern/internal/config"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 )
@@ -95,7 +94,6 @@ func TestFigures(t *testing.T) {
 		t.Log("figures are measured with -figures; see make bench")
 		return
 	}
-	config.SpareProcessor() // as the program does, for a fair comparison
 	var table, samples strings.Builder
 	fmt.Fprintf(&table,
 		"%s, %d cores, %s, kernel %s, load at start %s\n\n| figure | Postern | bare limit | ratio | beside it |\n|---|---|---|---|---|\n",

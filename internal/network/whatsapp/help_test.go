@@ -2,7 +2,6 @@ package whatsapp
 
 import (
 	"bufio"
-	"context"
 	"crypto/sha1"
 	"encoding/base64"
 	"errors"
@@ -69,11 +68,6 @@ func upgrade(c net.Conn) net.Conn {
 
 // drain reads until the other side hangs up.
 func drain(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
-
-func contextOf(tb testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
-	tb.Helper()
-	return context.WithTimeout(tb.Context(), limit)
-}
 
 // serverError is how whatsmeow reports the vendor's refusal of a message.
 func serverError(code int) error { return fmt.Errorf("%w %d", whatsmeow.ErrServerReturnedError, code) }
