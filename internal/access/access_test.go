@@ -21,7 +21,7 @@ import (
 // with its reason. A method that is not here must refuse everybody without rights.
 func unchecked() map[string]string {
 	const (
-		engine  = "the session engine's: it carries out what somebody with the rights has asked for, and what the network reports"
+		engine  = "the session engine's: it does what somebody with the rights asked for"
 		upkeep  = "the server's own: it runs without anybody's request"
 		linkURL = "whoever has the token of the link page, and of its browser, may see it"
 		joinURL = "whoever has the token of the link may use it; it is sent to one mailbox or shown once"
@@ -85,10 +85,22 @@ func everybodyWithoutRights() []powerless {
 	key := postern.Key{ID: "key_1", WorkspaceID: workspace}
 	return []powerless{
 		{"nobody", access.Caller{}, []postern.Reason{postern.Unauthorized, postern.MissingScope}},
-		{"a key without scopes", access.Caller{Key: key, Plan: postern.Plan{API: true}}, []postern.Reason{postern.MissingScope}},
-		{"a member without a role", access.Caller{Key: key, Member: member}, []postern.Reason{postern.MissingScope, postern.Unauthorized}},
+		{
+			"a key without scopes",
+			access.Caller{Key: key, Plan: postern.Plan{API: true}},
+			[]postern.Reason{postern.MissingScope},
+		},
+		{
+			"a member without a role",
+			access.Caller{Key: key, Member: member},
+			[]postern.Reason{postern.MissingScope, postern.Unauthorized},
+		},
 		{"nobody", access.Actor{}, []postern.Reason{postern.NotFound}},
-		{"a member without a role", access.Actor{Member: member}, []postern.Reason{postern.MissingScope, postern.NotFound}},
+		{
+			"a member without a role",
+			access.Actor{Member: member},
+			[]postern.Reason{postern.MissingScope, postern.NotFound},
+		},
 		{"a browser without a session", access.Self{}, []postern.Reason{postern.Unauthorized}},
 		{"a browser without a password", access.Pending{}, []postern.Reason{postern.Unauthorized}},
 	}
@@ -125,7 +137,8 @@ func overAClosedStore(t *testing.T) (*gateway.Gateway, *people.People) {
 	}
 	p := people.New(people.Options{DB: db, Box: box, BaseURL: "https://example.com", PasswordMemory: 64})
 	g := gateway.New(gateway.Options{
-		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil },
+		Confirm: p.Users.Confirm,
 	})
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -188,7 +201,11 @@ func (w *walk) method(name string, m reflect.Value) {
 		}
 	}
 	if !who {
-		w.say("%s takes nobody whose rights it could check: pass it one of access.Caller, Actor, Self and Pending, or list it here with its reason", name)
+		w.say(
+			"%s takes nobody whose rights it could check: pass it one of access.Caller, Actor, Self "+
+				"and Pending, or list it here with its reason",
+			name,
+		)
 	}
 }
 
@@ -262,7 +279,10 @@ func (*noun) ThroughAPointer(context.Context, access.Self) error { return nil }
 
 func TestTheWalkFindsMethodsWithoutACheck(t *testing.T) {
 	t.Parallel()
-	w := walk{ctx: t.Context(), listed: map[string]string{"sample.Noun.Listed": "a reason", "sample.Noun.Gone": "a reason"}}
+	w := walk{
+		ctx:    t.Context(),
+		listed: map[string]string{"sample.Noun.Listed": "a reason", "sample.Noun.Gone": "a reason"},
+	}
 	w.all("sample", &sample{})
 	w.end()
 	want := map[string]int{"Unchecked": 3, "ForNobody": 1, "Late": 3, "ThroughAPointer": 1, "Gone": 1}

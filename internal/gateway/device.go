@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strconv"
 
 	"postern/internal/access"
 	"postern/internal/paging"
@@ -10,7 +12,7 @@ import (
 	"postern/internal/store"
 )
 
-// List lists the devices the caller may see, newest first.
+// List lists the devices that the caller may use, newest first.
 func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Device], error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return paging.List[postern.Device]{}, err
@@ -20,42 +22,54 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 		return paging.List[postern.Device]{}, err
 	}
 	rows, err := g.db.Devices.List(ctx, c.Workspace(), c.Key.Devices, sp)
-	return paging.Cut(g.cursors, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+	return paging.Cut(
+		g.cursors, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) },
+	), err
 }
 
-// ListForOperator lists a workspace's devices for the operator.
-func (g Devices) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Device, error) {
+// ListForOperator lists all devices of a workspace to operators.
+func (g Devices) ListForOperator(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID,
+) ([]postern.Device, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return nil, err
 	}
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
-	const all = 1000 // far above the largest plan
+	const all = 1000 // far more than the largest plan has
 	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: all})
 }
 
-// NewDevice describes a device to make.
+// NewDevice describes a device to create.
 type NewDevice struct {
 	Name     string
 	Metadata map[string]string
 }
 
-// Create makes a device that waits to be linked. It takes no slot yet.
-func (g Devices) Create(ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+// Create creates a device without a link. It uses none of the plan's device slots until a
+// link attempt is opened. A key that is limited to devices is refused.
+func (g Devices) Create(
+	ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency,
+) (Created[postern.Device], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[postern.Device]{}, err
 	}
 	if c.Key.Devices != nil {
-		return Created[postern.Device]{}, postern.Errorf(postern.ResourceNotAllowed, "a key limited to devices cannot create one")
+		return Created[postern.Device]{}, postern.Errorf(
+			postern.ResourceNotAllowed,
+			"this key is limited to certain devices and cannot create one; use a key without a device list",
+		)
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
 		if err := errors.Join(postern.CheckName("/name", in.Name), checkMetadata(in.Metadata)); err != nil {
 			return postern.Device{}, nil, err
 		}
 		d := postern.Device{
-			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(), Status: postern.Unlinked,
-			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
+			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(),
+			Status:  postern.Unlinked,
+			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(),
+			CreatedAt: g.time(),
 		}
 		return d, func(once *store.Once) error {
 			return g.db.Devices.Create(ctx, d, once, did(c, d.CreatedAt, "device.created", string(d.ID), d.Name)...)
@@ -80,9 +94,9 @@ func (g Devices) get(ctx context.Context, c access.Caller, id postern.DeviceID) 
 	return d, c.Allow(id)
 }
 
-// Delete hides a device at once; its link, its keys and all it holds are
-// removed by the session engine. It waits a moment for the network's answer to
-// the unlink, which otherwise comes later.
+// Delete hides a device at once. The session engine then unlinks it and removes its keys
+// and messages. Delete waits for the network's answer to the unlink, at most
+// Options.GoodbyeWait; a later answer is not lost.
 func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -100,8 +114,8 @@ func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceI
 	return nil
 }
 
-// DeleteByPassword is DeleteDevice for a member who has entered the password
-// again. It does not wait for the network.
+// DeleteByPassword is Delete for a member who has entered the password again. It does not
+// wait for the network.
 func (g Devices) DeleteByPassword(ctx context.Context, c access.Caller, id postern.DeviceID, password string) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -122,11 +136,17 @@ func (g Devices) requestDelete(ctx context.Context, c access.Caller, d postern.D
 		return err
 	}
 	now := g.time()
-	return g.db.Devices.RequestDelete(ctx, c.Workspace(), d.ID, event, now, did(c, now, "device.deleted", string(d.ID), d.Name)...)
+	return g.db.Devices.RequestDelete(
+		ctx,
+		c.Workspace(),
+		d.ID,
+		event,
+		now,
+		did(c, now, "device.deleted", string(d.ID), d.Name)...)
 }
 
-// deletion is the event of a link that ends with its device; nil when there is
-// no link.
+// deletion returns the event that tells that a device was unlinked because it was deleted;
+// nil if the device has no link.
 func deletion(d postern.Device) (*postern.Event, error) {
 	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
 		return nil, nil
@@ -136,7 +156,7 @@ func deletion(d postern.Device) (*postern.Event, error) {
 	return &e, err
 }
 
-// awaitGoodbye waits until nothing is left of a device's account.
+// awaitGoodbye waits until the session engine has removed the device's account.
 func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes *store.Listener) {
 	ctx, cancel := context.WithTimeout(ctx, g.goodbye)
 	defer cancel()
@@ -154,8 +174,8 @@ func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes 
 	}
 }
 
-// Unlink removes a device's link and keeps the device. The vendor is told by
-// the session engine, as soon as it can be.
+// Unlink removes a device's link and keeps the device. The session engine tells the
+// network as soon as it can.
 func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -174,6 +194,140 @@ func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceI
 	}
 	now := g.time()
 	return d, g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
-		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason),
+		Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
 	}, did(c, now, "device.unlinked", string(id), d.Name)...)
+}
+
+// pausedByUser is the status reason of a device or endpoint that only its owner can
+// resume.
+const pausedByUser = "user"
+
+// Pause closes a device's connection until it is resumed. The device keeps its link and
+// its slot, and queued messages wait. Pausing twice changes nothing. A device that was
+// paused because of the plan stays paused until its owner resumes it.
+func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	now := g.time()
+	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ int) (postern.EventType, error) {
+		if err := linked(*d, "pause"); err != nil {
+			return "", err
+		}
+		event := postern.DevicePaused
+		if d.Status == postern.Paused {
+			event = ""
+		}
+		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
+		return event, nil
+	}, did(c, now, "device.paused", string(id), d.Name)...)
+}
+
+// Resume lets a paused device connect again, if the plan has a free slot. A device that is
+// not paused does not change.
+func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	now := g.time()
+	return g.db.Devices.Decide(
+		ctx,
+		c.Workspace(),
+		id,
+		now,
+		func(d *postern.Device, free int) (postern.EventType, error) {
+			if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
+				return "", err
+			}
+			if free <= 0 {
+				return "", postern.Errorf(
+					postern.DeviceLimit,
+					"the plan allows no more linked devices; pause or unlink one, or change the plan",
+				)
+			}
+			d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
+			return "", nil
+		},
+		did(c, now, "device.resumed", string(id), d.Name)...)
+}
+
+// linked refuses a device that has no link.
+func linked(d postern.Device, what string) error {
+	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
+		return postern.Errorf(
+			postern.NotLinked, "the device is %s; link it before you %s it", d.Status, what,
+		)
+	}
+	return nil
+}
+
+// Health is one change of a device's state, as its event recorded it.
+type Health struct {
+	Type   postern.EventType
+	At     postern.Time
+	Reason string // "" if the event has none
+	Number string // the phone number of the account at that time
+}
+
+// Health lists the changes of a device's state, newest first, as far back as events are
+// retained.
+func (g Devices) Health(
+	ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page,
+) (paging.List[Health], error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return paging.List[Health]{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return paging.List[Health]{}, err
+	}
+	kind := "health " + string(id)
+	sp, err := g.open(c.Workspace(), kind, p)
+	if err != nil {
+		return paging.List[Health]{}, err
+	}
+	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
+	if err != nil {
+		return paging.List[Health]{}, err
+	}
+	rows, err := g.db.Events.DeviceHealth(ctx, c.Workspace(), id, before, sp.Limit)
+	if err != nil {
+		return paging.List[Health]{}, err
+	}
+	found := paging.Cut(
+		g.cursors,
+		c.Workspace(),
+		kind,
+		rows,
+		sp.Limit,
+		func(e store.LogEntry) string { return strconv.FormatInt(e.Position, 10) },
+	)
+	list := paging.List[Health]{Next: found.Next}
+	for _, e := range found.Data {
+		list.Data = append(list.Data, healthIn(e))
+	}
+	return list, nil
+}
+
+// healthIn reads an event's body, which is empty when it was removed with its device.
+func healthIn(e store.LogEntry) Health {
+	var body struct {
+		Device struct {
+			StatusReason string `json:"statusReason"`
+			PhoneNumber  string `json:"phoneNumber"`
+		} `json:"device"`
+	}
+	h := Health{Type: e.Type, At: e.At}
+	if json.Unmarshal(e.Body, &body) == nil {
+		h.Reason, h.Number = body.Device.StatusReason, body.Device.PhoneNumber
+	}
+	return h
 }

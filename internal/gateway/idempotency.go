@@ -10,16 +10,16 @@ import (
 	"postern/internal/store"
 )
 
-// Idempotency is what a request says of itself when it wants to happen once.
+// Idempotency identifies a request that must take effect only once.
 type Idempotency struct {
 	Method string
-	Path   string // the concrete path
+	Path   string // the path with its ids filled in
 	Key    string
 	Hash   [32]byte // SHA-256 of the body
 }
 
-// Created is what a request made, or what an earlier one with the same
-// idempotency key made.
+// Created is what a request created, or what an earlier request with the same idempotency
+// key created.
 type Created[T any] struct {
 	Value    T
 	Replayed bool
@@ -30,10 +30,15 @@ type scopedKey struct {
 	method, path, key string
 }
 
-// create runs build and its commit at most once for an idempotency key. The
-// commit writes the sealed answer in the transaction of the effect; a refusal
-// leaves nothing.
-func create[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
+// create runs build and its commit at most once for an idempotency key. The commit writes
+// the encrypted answer in the same transaction as the effect. A refusal stores nothing.
+func create[T any](
+	ctx context.Context,
+	g *core,
+	ws postern.WorkspaceID,
+	idem *Idempotency,
+	build func() (T, func(*store.Once) error, error),
+) (Created[T], error) {
 	if idem == nil {
 		v, commit, err := build()
 		if err != nil {
@@ -43,14 +48,30 @@ func create[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *I
 	}
 	done, ok := g.running.start(scopedKey{ws, idem.Method, idem.Path, idem.Key})
 	if !ok {
-		return Created[T]{}, postern.Errorf(postern.IdempotencyRunning, "the first request with this Idempotency-Key is still running; try again shortly")
+		return Created[T]{}, postern.Errorf(
+			postern.IdempotencyRunning,
+			"the first request with this Idempotency-Key is still running; try again shortly",
+		)
 	}
 	defer done()
 	return createOnce(ctx, g, ws, idem, build)
 }
 
-func createOnce[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
-	once := store.Once{WorkspaceID: ws, Method: idem.Method, Path: idem.Path, Key: idem.Key, RequestHash: idem.Hash, At: g.time()}
+func createOnce[T any](
+	ctx context.Context,
+	g *core,
+	ws postern.WorkspaceID,
+	idem *Idempotency,
+	build func() (T, func(*store.Once) error, error),
+) (Created[T], error) {
+	once := store.Once{
+		WorkspaceID: ws,
+		Method:      idem.Method,
+		Path:        idem.Path,
+		Key:         idem.Key,
+		RequestHash: idem.Hash,
+		At:          g.time(),
+	}
 	if v, ok, err := replay[T](ctx, g, once); ok || err != nil {
 		return Created[T]{v, true}, err
 	}
@@ -64,7 +85,7 @@ func createOnce[T any](ctx context.Context, g *core, ws postern.WorkspaceID, ide
 	}
 	once.Answer = g.box.Seal(answer, oncePlace(once))
 	err = commit(&once)
-	if errors.Is(err, store.ErrAlreadyDone) { // another node was first
+	if errors.Is(err, store.ErrAlreadyDone) { // another node was faster
 		v, _, err := replay[T](ctx, g, once)
 		return Created[T]{v, true}, err
 	}
@@ -77,7 +98,10 @@ func replay[T any](ctx context.Context, g *core, once store.Once) (v T, ok bool,
 		return v, false, err
 	}
 	if hash != once.RequestHash {
-		return v, false, postern.Errorf(postern.IdempotencyReused, "this Idempotency-Key was used with another body; use a new key for a new request")
+		return v, false, postern.Errorf(
+			postern.IdempotencyReused,
+			"this Idempotency-Key was used with a different body; use a new key for a new request",
+		)
 	}
 	answer, err := g.box.Open(sealed, oncePlace(once))
 	if err != nil {

@@ -21,7 +21,9 @@ func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
 func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": storetest.URL}
+	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t, url(t)))
@@ -44,7 +46,9 @@ func open(t *testing.T, url string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }})
+	return New(
+		Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }},
+	)
 }
 
 func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
@@ -86,7 +90,8 @@ func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
 		_, expired := newKey(t, g, NewKey{ExpiresAt: 1})
 		want := unauthorized().Error()
 		for _, header := range []string{
-			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ", "Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
+			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ",
+			"Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
 		} {
 			if _, err := g.Keys.Authenticate(t.Context(), header); err == nil || err.Error() != want {
 				t.Errorf("a broken header = %v, want %v", err, want)
@@ -122,7 +127,8 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		}
 		one := all
 		one.Key.Devices = ids[:1]
-		if list, err := g.Devices.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
+		if list, err := g.Devices.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 ||
+			list.Data[0].ID != ids[0] {
 			t.Errorf("list = %+v, %v", list, err)
 		}
 		everything, err := g.Webhooks.Create(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
@@ -133,7 +139,8 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		if err != nil || len(frozen.Value.DeviceIDs) != 1 || frozen.Value.DeviceIDs[0] != ids[0] {
 			t.Errorf("endpoint without devices = %+v, %v, want the key's list", frozen.Value.DeviceIDs, err)
 		}
-		if list, err := g.Webhooks.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
+		if list, err := g.Webhooks.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 ||
+			list.Data[0].ID != frozen.Value.ID {
 			t.Errorf("endpoints = %+v, %v", list, err)
 		}
 		for what, err := range map[string]error{

@@ -11,15 +11,17 @@ import (
 
 // NewLink describes a link attempt to open.
 type NewLink struct {
-	Method         string `json:"method"`              // postern.ByQR or postern.ByCode; "" is the first
-	PhoneNumber    string `json:"phoneNumber"`         // of the phone to enter a code on
-	ExpectedNumber string `json:"expectedPhoneNumber"` // only this number may be linked; "" any
-	AllowNewNumber bool   `json:"allowNewNumber"`      // a device may change its number
+	Method         string `json:"method"`              // postern.ByQR or postern.ByCode; "" means ByQR
+	PhoneNumber    string `json:"phoneNumber"`         // of the phone on which a code is entered
+	ExpectedNumber string `json:"expectedPhoneNumber"` // only this number may be linked; "" means any
+	AllowNewNumber bool   `json:"allowNewNumber"`      // the device may be linked to another number than before
 }
 
-// Open opens a link attempt and takes a slot of the plan. Codes follow
-// from the session engine.
-func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
+// Open opens a link attempt and takes one of the plan's device slots. The session engine
+// then provides the codes.
+func (g Links) Open(
+	ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency,
+) (Created[postern.Link], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[postern.Link]{}, err
 	}
@@ -31,45 +33,58 @@ func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, i
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
-		if err := g.linkRate.Take(ctx, string(id), "too many link attempts of this device; wait a moment"); err != nil {
+		err := g.linkRate.Take(ctx, string(id), "too many link attempts for this device; wait a minute")
+		if err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
-		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: in.Method, PhoneNumber: in.PhoneNumber, Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
+		l := postern.Link{
+			ID:          postern.NewLinkID(),
+			DeviceID:    id,
+			WorkspaceID: c.Workspace(),
+			Method:      in.Method,
+			PhoneNumber: in.PhoneNumber,
+			Status:      postern.LinkPending,
+			ExpiresAt:   now.Add(linkTime),
+		}
 		return l, func(once *store.Once) error {
 			return g.db.Links.Open(ctx, store.OpenLink{
-				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
+				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices,
+				At: now, Once: once,
 				Acts: did(c, now, "device.link-opened", string(id), d.Name),
 			})
 		}, nil
 	})
 }
 
-// check settles what is left open, and writes numbers in their one form.
+// check fills in defaults and normalizes the numbers.
 func (in *NewLink) check() error {
 	in.Method = cmp.Or(in.Method, postern.ByQR)
-	for pointer, number := range map[string]*string{"/expectedPhoneNumber": &in.ExpectedNumber, "/phoneNumber": &in.PhoneNumber} {
+	numbers := map[string]*string{"/expectedPhoneNumber": &in.ExpectedNumber, "/phoneNumber": &in.PhoneNumber}
+	for pointer, number := range numbers {
 		if *number == "" {
 			continue
 		}
 		n, ok := postern.ParsePhone(*number)
 		if !ok {
-			return postern.Invalid(pointer, "a phone number is + and 7 to 15 digits")
+			return postern.Invalid(pointer, "write a phone number as + and 7 to 15 digits")
 		}
 		*number = n
 	}
 	switch {
 	case in.Method == postern.ByQR && in.PhoneNumber != "":
-		return postern.Invalid("/phoneNumber", "it goes with method code; expectedPhoneNumber limits who may scan")
+		return postern.Invalid(
+			"/phoneNumber", "this field is for method code; use expectedPhoneNumber to limit who may scan",
+		)
 	case in.Method == postern.ByCode && in.PhoneNumber == "":
-		return postern.Invalid("/phoneNumber", "name the phone that the code will be entered on")
+		return postern.Invalid("/phoneNumber", "give the number of the phone on which the code will be entered")
 	case in.Method == postern.ByCode && in.ExpectedNumber != "" && in.ExpectedNumber != in.PhoneNumber:
-		return postern.Invalid("/expectedPhoneNumber", "with method code it is phoneNumber that will be linked")
+		return postern.Invalid("/expectedPhoneNumber", "with method code this must equal phoneNumber; leave it out")
 	}
 	return nil
 }
 
-// Get finds the newest link attempt of a device, with the code to show now.
+// Get finds the newest link attempt of a device, with the code that is valid now.
 func (g Links) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return postern.Link{}, err
@@ -87,12 +102,12 @@ func (g Links) get(ctx context.Context, c access.Caller, id postern.DeviceID) (p
 		return postern.Link{}, err
 	}
 	if !ok {
-		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt was ever opened for this device")
+		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt has been opened for this device")
 	}
 	return g.shown(row)
 }
 
-// shown is an attempt with the code to show now.
+// shown returns a link attempt with the code that is valid now.
 func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 	l := row.Link
 	if row.Passkey && l.Status == postern.LinkPending {
@@ -113,8 +128,7 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 
 func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 
-// Watch tells of every change of a device's link attempts until the listener is
-// closed.
+// Watch reports every change of a device's link attempts until the listener is closed.
 func (g Links) Watch(c access.Caller, id postern.DeviceID) (*store.Listener, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return nil, err
@@ -122,9 +136,9 @@ func (g Links) Watch(c access.Caller, id postern.DeviceID) (*store.Listener, err
 	return g.db.Listen(store.LinkChanged, string(id)), c.Allow(id)
 }
 
-// AnswerPasskey would hand the owner's passkey to the network. No page of ours
-// can ask a browser for a passkey of the network's own domain, so an attempt that
-// wants one cannot go on.
+// AnswerPasskey refuses to pass a passkey on to the network, and says why: only the
+// network's own pages can ask a browser for a passkey of its domain. A link attempt that
+// needs one cannot succeed.
 func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -136,12 +150,18 @@ func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.De
 	case !l.Status.Open():
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
 	case l.Status != postern.LinkPasskey:
-		return postern.Errorf(postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status)
+		return postern.Errorf(
+			postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status,
+		)
 	}
-	return postern.Errorf(postern.PasskeyNotSupported, "a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt")
+	return postern.Errorf(
+		postern.PasskeyNotSupported,
+		"browsers release this passkey only to the network's own pages; turn the passkey off in the "+
+			"account's settings on the phone, then open a new link attempt",
+	)
 }
 
-// Cancel ends the open attempt and gives the slot back.
+// Cancel ends the open link attempt and frees its slot.
 func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -152,7 +172,8 @@ func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID)
 	}
 	now := g.time()
 	ended, err := g.db.Links.End(ctx, store.LinkEnd{
-		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now, Acts: did(c, now, "device.link-canceled", string(id), d.Name),
+		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now,
+		Acts: did(c, now, "device.link-canceled", string(id), d.Name),
 	})
 	if err == nil && !ended {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")

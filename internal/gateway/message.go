@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,13 +19,15 @@ type NewMessage struct {
 	To               string
 	Content          postern.Content
 	Metadata         map[string]string
-	ExpiresIn        time.Duration // 0: one day
-	WhenDisconnected string        // "fail" or "queue"; "" is fail
+	ExpiresIn        time.Duration // 0 means one day; at most 7 days
+	WhenDisconnected string        // "fail" or "queue"; "" means fail
 }
 
-// Send accepts a message: it is durable, its unit of the quota is spent and its
-// network id chosen. The session engine sends it.
-func (g Messages) Send(ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
+// Send accepts a message. When it returns, the message is durable, one unit of the quota
+// is spent and the network id is chosen. The session engine sends it.
+func (g Messages) Send(
+	ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency,
+) (Created[postern.Message], error) {
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return Created[postern.Message]{}, err
 	}
@@ -43,7 +46,8 @@ func (g Messages) Send(ctx context.Context, c access.Caller, in NewMessage, idem
 		m := g.build(d, in, chat, to)
 		return m, func(once *store.Once) error {
 			return g.db.Messages.Queue(ctx, store.QueueMessage{
-				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
+				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
+				WhenDisconnected: in.WhenDisconnected, Once: once,
 				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
 		}, nil
@@ -51,7 +55,7 @@ func (g Messages) Send(ctx context.Context, c access.Caller, in NewMessage, idem
 }
 
 func (g Messages) build(d postern.Device, in NewMessage, chat, to string) postern.Message {
-	now := g.db.Now() // the month of its quota is that of the database's clock
+	now := g.db.Now() // the database's clock also decides which month's quota is used
 	expiry := in.ExpiresIn
 	if expiry == 0 {
 		expiry = defaultExpiry
@@ -66,25 +70,26 @@ func (g Messages) build(d postern.Device, in NewMessage, chat, to string) poster
 func checkMessage(in NewMessage) (chat, to string, err error) {
 	chat, to, ok := parseRecipient(in.To)
 	if !ok {
-		return "", "", postern.Invalid("/to", "a recipient is + and 7 to 15 digits, or a chatId seen in an event")
+		return "", "", postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
 	}
 	if err := in.Content.Check(); err != nil {
 		return "", "", err
 	}
 	switch {
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
-		err = postern.Invalid("/expiresIn", "a message may wait 1 to %d seconds", int(maxExpiry.Seconds()))
+		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
 	default:
 		err = checkMetadata(in.Metadata)
 	}
 	return chat, to, err
 }
 
-// parseRecipient takes a phone number in any accepted form, or the chat id of
-// a person whose number the vendor hides.
+// parseRecipient accepts a phone number in any accepted form, or the chat id of a person
+// whose number the vendor hides.
 func parseRecipient(s string) (chat, to string, ok bool) {
 	if digits, hidden := strings.CutPrefix(s, "lid:"); hidden {
-		ok = len(digits) >= 5 && len(digits) <= 20 && !strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+		ok = len(digits) >= 5 && len(digits) <= 20 &&
+			!strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 		return s, "", ok
 	}
 	number, ok := postern.ParsePhone(s)
@@ -111,7 +116,7 @@ func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID
 	return m, nil
 }
 
-// MessageQuery narrows a list of messages; zero members ask for nothing.
+// MessageQuery narrows a list of messages. A zero field does not narrow it.
 type MessageQuery struct {
 	DeviceID  postern.DeviceID
 	ChatID    string
@@ -119,11 +124,11 @@ type MessageQuery struct {
 	Status    string
 	Since     postern.Time
 	Until     postern.Time
-	Archived  bool // those of numbers that a device had before, instead of the others
+	Archived  bool // only messages from a number that the device had before
 	Page      paging.Page
 }
 
-// List lists the messages the caller may see, newest first.
+// List lists the messages that the caller may see, newest first.
 func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (paging.List[postern.Message], error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return paging.List[postern.Message]{}, err
@@ -132,7 +137,15 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived}
+	f := store.MessageFilter{
+		Devices:   slices.Clone(c.Key.Devices),
+		ChatID:    q.ChatID,
+		Direction: q.Direction,
+		Status:    q.Status,
+		Since:     q.Since,
+		Until:     q.Until,
+		Archived:  q.Archived,
+	}
 	if q.DeviceID != "" {
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
@@ -140,10 +153,12 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
 	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
-	return paging.Cut(g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
+	return paging.Cut(
+		g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) },
+	), err
 }
 
-// RecordExport writes into the audit log that a member takes messages away as a file.
+// RecordExport records in the audit log that a member exports messages to a file.
 func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return err
@@ -152,4 +167,87 @@ func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error)
 		err = g.db.Audit.Record(ctx, act)
 	}
 	return err
+}
+
+// MessageSearch narrows a search. A zero field does not narrow it.
+type MessageSearch struct {
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Status    string
+	Page      paging.Page
+}
+
+// Search lists the messages that the caller may see, newest first. Unlike List it looks
+// through a limited number of messages for each page, so a page may be short or empty
+// although there is a next one.
+func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) (paging.List[postern.Message], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[postern.Message]{}, err
+	}
+	before, err := g.cursors.Number(c.Workspace(), "search", q.Page.Cursor)
+	if err != nil {
+		return paging.List[postern.Message]{}, err
+	}
+	if q.DeviceID != "" { // an unknown device is an error and not an empty list
+		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
+			return paging.List[postern.Message]{}, err
+		}
+	}
+	limit := q.Page.Limit
+	if limit == 0 {
+		limit = paging.DefaultLimit
+	}
+	s := store.MessageSearch{
+		Devices:   slices.Clone(c.Key.Devices),
+		DeviceID:  q.DeviceID,
+		ChatID:    q.ChatID,
+		Direction: q.Direction,
+		Status:    q.Status,
+	}
+	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, before, limit)
+	if err != nil || !p.More {
+		return paging.List[postern.Message]{Data: p.Messages}, err
+	}
+	return paging.List[postern.Message]{
+		Data: p.Messages,
+		Next: g.cursors.At(c.Workspace(), "search", strconv.FormatInt(p.Last, 10)),
+	}, nil
+}
+
+// Chats lists the chats of a device, the one with the newest message first.
+func (g Messages) Chats(
+	ctx context.Context, c access.Caller, device postern.DeviceID, p paging.Page,
+) (paging.List[store.Chat], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	if _, err := g.devices().get(ctx, c, device); err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	kind := "chats " + string(device) // a cursor is valid for the list of one device
+	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
+	if err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	limit := p.Limit
+	if limit == 0 {
+		limit = paging.DefaultLimit
+	}
+	rows, err := g.db.Chats.List(ctx, c.Workspace(), device, before, limit+1)
+	return paging.Cut(
+		g.cursors,
+		c.Workspace(),
+		kind,
+		rows,
+		limit+1,
+		func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) },
+	), err
+}
+
+// ChatOf returns the id of the chat with a number in any accepted form. It returns a chat
+// id of a hidden number unchanged.
+func ChatOf(s string) (string, bool) {
+	chat, _, ok := parseRecipient(s)
+	return chat, ok
 }

@@ -9,16 +9,18 @@ import (
 	"postern/internal/store"
 )
 
-// NewReplay describes a replay to make; zero members ask for nothing.
+// NewReplay describes a replay to create. A zero field does not narrow it.
 type NewReplay struct {
 	Since      postern.Time // inclusive
-	Until      postern.Time // exclusive; what is recorded later than the request is never in
-	Types      []string     // names and prefixes such as message.*
-	OnlyFailed bool         // only what was exhausted
+	Until      postern.Time // exclusive; events recorded after the request are never included
+	Types      []string     // event types and families such as message.*
+	OnlyFailed bool         // only events whose delivery was exhausted
 }
 
 // Create starts to deliver a part of the log again to an active endpoint.
-func (g Replays) Create(ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+func (g Replays) Create(
+	ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency,
+) (Created[postern.Replay], error) {
 	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[postern.Replay]{}, err
 	}
@@ -45,9 +47,9 @@ func (g Replays) Create(ctx context.Context, c access.Caller, id postern.Endpoin
 func (in NewReplay) check() error {
 	switch {
 	case in.Until != 0 && in.Since >= in.Until:
-		return postern.Invalid("/until", "a replay ends after it begins")
+		return postern.Invalid("/until", "until must be later than since")
 	case in.Types != nil && len(in.Types) == 0:
-		return postern.Invalid("/types", "name a kind of events, or leave it out for all")
+		return postern.Invalid("/types", "name at least one event type, or leave the field out for all")
 	}
 	_, err := eventTypes("/types", in.Types)
 	return err
@@ -74,7 +76,9 @@ func (g Replays) get(ctx context.Context, c access.Caller, id postern.ReplayID) 
 }
 
 // List lists the replays to an endpoint, newest first.
-func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointID, p paging.Page) (paging.List[postern.Replay], error) {
+func (g Replays) List(
+	ctx context.Context, c access.Caller, id postern.EndpointID, p paging.Page,
+) (paging.List[postern.Replay], error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return paging.List[postern.Replay]{}, err
 	}
@@ -90,11 +94,13 @@ func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointI
 	if err != nil {
 		return paging.List[postern.Replay]{}, err
 	}
-	return paging.Cut(g.cursors, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
+	return paging.Cut(
+		g.cursors, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) },
+	), nil
 }
 
-// Stop keeps a replay from queueing more. What it has queued, a hundred
-// or so, is still delivered.
+// Stop ends a replay. What it has already queued, about a hundred deliveries, is still
+// delivered.
 func (g Replays) Stop(ctx context.Context, c access.Caller, id postern.ReplayID) error {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return err

@@ -12,27 +12,30 @@ import (
 	"postern/internal/store"
 )
 
-// NewEndpoint describes a webhook endpoint to make.
+// NewEndpoint describes a webhook endpoint to create.
 type NewEndpoint struct {
 	URL         string             `json:"url"`
 	Description string             `json:"description"`
-	Events      []string           `json:"events"`    // nil: all
-	DeviceIDs   []postern.DeviceID `json:"deviceIds"` // nil: all the key may see
+	Events      []string           `json:"events"`    // nil means all
+	DeviceIDs   []postern.DeviceID `json:"deviceIds"` // nil means all that the key may use
 	Headers     map[string]string  `json:"headers"`
-	Secret      string             `json:"secret"` // "": one is made
+	Secret      string             `json:"secret"` // "" generates one
 	MaxInFlight int                `json:"maxInFlight"`
 	Ordered     bool               `json:"ordered"`
-	Signatures  []string           `json:"signatures"` // nil: v1
+	Signatures  []string           `json:"signatures"` // nil means v1
 }
 
-// EndpointWithSecret is an endpoint in the one answer that shows its secret.
+// EndpointWithSecret is an endpoint in the only answer that contains its secret.
 type EndpointWithSecret struct {
 	postern.Endpoint
 	Secret string `json:"secret" doc:"Signing secret, shown this once." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`
 }
 
-// Create makes an endpoint and queues its handshake.
-func (g Webhooks) Create(ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+// Create creates an endpoint and queues its handshake. It needs messages:read and
+// events:read too, because an endpoint outlives the key that created it.
+func (g Webhooks) Create(
+	ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency,
+) (Created[EndpointWithSecret], error) {
 	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -48,17 +51,19 @@ func (g Webhooks) Create(ctx context.Context, c access.Caller, in NewEndpoint, i
 		}
 		return g.build(ctx, c, in)
 	})
-	if err == nil && !sees(c, made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
+	// An earlier request, by a key with more devices, may have created it: its secret is
+	// not for this key.
+	if err == nil && !sees(c, made.Value.Endpoint) {
 		return Created[EndpointWithSecret]{}, notThisEndpoint()
 	}
 	return made, err
 }
 
-// sees tells whether the caller may use all devices that an endpoint gets events of.
+// sees tells whether the caller may use all devices whose events the endpoint receives.
 func sees(c access.Caller, e postern.Endpoint) bool { return c.Covers(e.DeviceIDs) }
 
-// endpointDevices keeps an endpoint within the key's list of devices: without
-// a list of its own it gets the key's, frozen.
+// endpointDevices keeps an endpoint within the key's list of devices. An endpoint without
+// its own list gets a copy of the key's.
 func endpointDevices(c access.Caller, ids []postern.DeviceID) ([]postern.DeviceID, error) {
 	if ids == nil {
 		return slices.Clone(c.Key.Devices), nil
@@ -71,7 +76,9 @@ func endpointDevices(c access.Caller, ids []postern.DeviceID) ([]postern.DeviceI
 	return ids, nil
 }
 
-func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
+func (g Webhooks) build(
+	ctx context.Context, c access.Caller, in NewEndpoint,
+) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
 	if err := g.checkURL(in.URL); err != nil {
 		return e, nil, postern.Invalid("/url", "%s", err)
 	}
@@ -92,66 +99,84 @@ func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e
 	}
 	now, id := g.time(), postern.NewEndpointID()
 	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
-		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events, DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
-		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight, Ordered: in.Ordered, DueAt: now,
+		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events,
+		DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
+		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight,
+		Ordered: in.Ordered, DueAt: now,
 	}}
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
 	return e, func(once *store.Once) error {
-		return g.db.Endpoints.Create(ctx, row, c.Plan.Endpoints, once, did(c, now, "webhook.created", string(id), in.URL)...)
+		return g.db.Endpoints.Create(
+			ctx,
+			row,
+			c.Plan.Endpoints,
+			once,
+			did(c, now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
 func checkEndpoint(in NewEndpoint) error {
 	switch {
 	case len(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
-		return postern.Invalid("/description", "a description has at most %d bytes of plain text", maxDescription)
+		return postern.Invalid("/description", "a description may have at most %d bytes of plain text", maxDescription)
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
-		return postern.Invalid("/events", "name 1 to %d kinds of events, or leave it out for all", maxEventPatterns)
+		return postern.Invalid("/events", "name 1 to %d event types, or leave the field out for all", maxEventPatterns)
 	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
-		return postern.Invalid("/events", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+		return postern.Invalid(
+			"/events", "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
+		)
 	case in.DeviceIDs != nil && (len(in.DeviceIDs) == 0 || len(in.DeviceIDs) > maxDeviceIDs):
-		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
+		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
 	case in.Signatures != nil && !validSignatures(in.Signatures):
-		return postern.Invalid("/signatures", "v1, or v1 and v1a")
+		return postern.Invalid("/signatures", "must be v1 alone, or v1 and v1a")
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
-		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
+		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	}
 	return checkHeaders(in.Headers)
 }
 
-// ours are the headers a customer's fixed headers may not replace, beside
-// everything that starts with "webhook-".
+// ours lists the headers that an endpoint's own headers may not replace, in addition to
+// those that start with "webhook-".
 func ours() []string {
 	return []string{
-		"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive",
-		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "X-Service-Signature",
+		"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
+		"Keep-Alive",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+		"X-Service-Signature",
 	}
 }
 
 func checkHeaders(headers map[string]string) error {
 	if len(headers) > maxEndpointHeaders {
-		return postern.Invalid("/headers", "at most %d headers", maxEndpointHeaders)
+		return postern.Invalid("/headers", "add at most %d headers", maxEndpointHeaders)
 	}
 	seen := map[string]bool{}
 	for name, value := range headers {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if seen[canonical] {
-			return postern.Invalid("/headers", "a header is named twice: %s", canonical)
+			return postern.Invalid("/headers", "the header %s is given twice", canonical)
 		}
 		seen[canonical] = true
 		switch {
 		case !headerName(name):
-			return postern.Invalid("/headers", "a header's name has letters, digits and hyphens")
+			return postern.Invalid("/headers", "a header name may contain only letters, digits and hyphens")
 		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
-			return postern.Invalid("/headers", "a header that the delivery itself sets cannot be replaced")
-		case len(value) > maxHeaderValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return postern.Invalid("/headers", "a header's value has at most %d visible ASCII characters", maxHeaderValue)
+			return postern.Invalid("/headers", "headers that the delivery itself sets cannot be replaced")
+		case len(value) > maxHeaderValue || !visible(value):
+			return postern.Invalid(
+				"/headers", "a header value may have at most %d visible ASCII characters", maxHeaderValue,
+			)
 		}
 	}
 	return nil
+}
+
+// visible tells whether s is visible ASCII, with spaces.
+func visible(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 func headerName(s string) bool {
@@ -180,8 +205,8 @@ func (g Webhooks) get(ctx context.Context, c access.Caller, id postern.EndpointI
 	return e, nil
 }
 
-// List lists the endpoints the caller may see, newest first. A plan has
-// at most 200, so that the list can be filtered after it is read.
+// List lists the endpoints that the caller may use, newest first. It filters what it has
+// read, so that a page may be short.
 func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Endpoint], error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return paging.List[postern.Endpoint]{}, err
@@ -191,12 +216,14 @@ func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (pag
 		return paging.List[postern.Endpoint]{}, err
 	}
 	rows, err := g.db.Endpoints.List(ctx, c.Workspace(), sp)
-	list := paging.Cut(g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
+	list := paging.Cut(
+		g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) },
+	)
 	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !sees(c, e) })
 	return list, err
 }
 
-// Delete removes an endpoint, what waits for it, and its log.
+// Delete removes an endpoint, its pending deliveries and its log.
 func (g Webhooks) Delete(ctx context.Context, c access.Caller, id postern.EndpointID) error {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return err

@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
-// NewWorkspace describes a workspace to make.
+// NewWorkspace describes a workspace to create.
 type NewWorkspace struct{ Name, Plan string }
 
-// Create makes a workspace to which nobody belongs yet.
+// Create creates a workspace without members. For operators.
 func (g Workspaces) Create(ctx context.Context, by access.Actor, in NewWorkspace) (postern.Workspace, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return postern.Workspace{}, err
@@ -37,12 +39,12 @@ func (g Workspaces) List(ctx context.Context, by access.Actor) ([]postern.Worksp
 
 func checkPlan(plan string) error {
 	if _, ok := postern.PlanByName(plan); !ok {
-		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())
+		return postern.Invalid("/plan", "the plan must be one of %v", postern.PlanNames())
 	}
 	return nil
 }
 
-// SetPlan changes what a workspace is entitled to.
+// SetPlan changes the plan of a workspace. For operators.
 func (g Workspaces) SetPlan(ctx context.Context, by access.Actor, id postern.WorkspaceID, plan string) error {
 	if err := by.NeedsOperator(); err != nil {
 		return err
@@ -55,10 +57,11 @@ func (g Workspaces) SetPlan(ctx context.Context, by access.Actor, id postern.Wor
 	return g.db.Workspaces.SetPlan(ctx, id, p, now, actOn(by, now, id, "workspace.plan-changed", plan))
 }
 
-// ChangeLimits gives a workspace figures of its own in place of those of its
-// plan and of the server: nil leaves one as it is, a negative one gives it
-// back.
-func (g Workspaces) ChangeLimits(ctx context.Context, by access.Actor, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
+// ChangeLimits gives a workspace its own limits in place of those of its plan and of the
+// server: nil keeps a limit, a negative number resets it. For operators.
+func (g Workspaces) ChangeLimits(
+	ctx context.Context, by access.Actor, id postern.WorkspaceID, change postern.Limits,
+) (postern.Workspace, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return postern.Workspace{}, err
 	}
@@ -66,7 +69,9 @@ func (g Workspaces) ChangeLimits(ctx context.Context, by access.Actor, id poster
 		return postern.Workspace{}, err
 	}
 	now := g.time()
-	return g.db.Workspaces.ChangeLimits(ctx, id, change, now, actOn(by, now, id, "workspace.limits-changed", limitWords(change)))
+	return g.db.Workspaces.ChangeLimits(
+		ctx, id, change, now, actOn(by, now, id, "workspace.limits-changed", limitWords(change)),
+	)
 }
 
 func checkLimits(change postern.Limits) error {
@@ -83,17 +88,20 @@ func checkLimits(change postern.Limits) error {
 	return nil
 }
 
-// limitWords says for the audit log what was changed.
+// limitWords describes a change of limits for the audit log.
 func limitWords(change postern.Limits) string {
 	var list []string
 	for _, c := range []struct {
 		name string
 		n    *int
-	}{{"messages", change.Messages}, {"devices", change.Devices}, {"days of events", change.EventDays}, {"days of messages", change.MessageDays}} {
+	}{
+		{"messages", change.Messages}, {"devices", change.Devices},
+		{"days of events", change.EventDays}, {"days of messages", change.MessageDays},
+	} {
 		switch {
 		case c.n == nil:
 		case *c.n < 0:
-			list = append(list, c.name+" given back")
+			list = append(list, c.name+" reset")
 		default:
 			list = append(list, fmt.Sprint(c.name, " ", *c.n))
 		}
@@ -101,8 +109,8 @@ func limitWords(change postern.Limits) string {
 	return strings.Join(list, ", ")
 }
 
-// Caller is the caller that the operator is in a workspace: every scope, every device,
-// the workspace's own plan.
+// Caller returns the operator's caller in a workspace: every scope, every device, and the
+// limits of the workspace's plan.
 func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.WorkspaceID) (access.Caller, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return access.Caller{}, err
@@ -116,4 +124,62 @@ func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.Work
 		return access.Caller{}, checkPlan(ws.Plan)
 	}
 	return access.OperatorIn(id, plan), nil
+}
+
+// WorkspaceUse is a workspace with what it uses of its plan.
+type WorkspaceUse = store.WorkspaceUse
+
+const everywhere = postern.WorkspaceID("operators") // stands for the whole server in cursors
+
+// ListWithUsage lists to operators the workspaces whose name contains a text or whose id
+// is that text.
+func (g Workspaces) ListWithUsage(
+	ctx context.Context, by access.Actor, text string, p paging.Page,
+) (paging.List[WorkspaceUse], error) {
+	if err := by.NeedsOperator(); err != nil {
+		return paging.List[WorkspaceUse]{}, err
+	}
+	sp, err := g.open(everywhere, "workspaces", p)
+	if err != nil {
+		return paging.List[WorkspaceUse]{}, err
+	}
+	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
+	return paging.Cut(
+		g.cursors, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
+	), err
+}
+
+// GetWithUsage shows operators one workspace.
+func (g Workspaces) GetWithUsage(ctx context.Context, by access.Actor, id postern.WorkspaceID) (WorkspaceUse, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return WorkspaceUse{}, err
+	}
+	return g.db.Workspaces.GetWithUsage(ctx, id, store.MonthOf(g.db.Now()))
+}
+
+// Devices lists the devices of any workspace to operators.
+func (g Workspaces) Devices(
+	ctx context.Context, by access.Actor, id postern.WorkspaceID, p paging.Page,
+) (paging.List[postern.Device], error) {
+	if err := by.NeedsOperator(); err != nil {
+		return paging.List[postern.Device]{}, err
+	}
+	sp, err := g.open(id, "devices", p)
+	if err != nil {
+		return paging.List[postern.Device]{}, err
+	}
+	rows, err := g.db.Devices.List(ctx, id, nil, sp)
+	return paging.Cut(
+		g.cursors, id, "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) },
+	), err
+}
+
+// Beyond lists to operators the devices that a lower limit of devices would pause.
+func (g Workspaces) Beyond(
+	ctx context.Context, by access.Actor, id postern.WorkspaceID, devices int,
+) ([]postern.Device, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
+	return g.db.Devices.BeyondLimit(ctx, id, devices)
 }

@@ -37,13 +37,13 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The key is valid, but the workspace's plan has no API access.",
 		"The workspace is on the Free plan.",
 		"Change the plan. The same key works from then on.",
-		"the workspace's plan has no API access; change the plan",
+		"the workspace's plan does not include the API; change the plan",
 	},
 	postern.MissingScope: {
 		"The key is valid, but lacks a scope that this operation needs.",
 		"Each operation names its scopes in the OpenAPI document; detail names the one that is missing.",
 		"Make a key that has the scope. Scopes of a key do not change.",
-		"this key lacks the scope messages:write; make a key that has it",
+		"this key lacks the scope messages:write; create a key that has it",
 	},
 	postern.ResourceNotAllowed: {
 		"The thing exists, and this key may not use it.",
@@ -103,7 +103,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"This server has no sandbox.",
 		"A route under /v1/sandbox is called on a server that is connected to the real network.",
 		"Use a server that was started with POSTERN_SANDBOX=on.",
-		"this server is connected to the real network; start one with POSTERN_SANDBOX=on",
+		"this server is connected to the real network; start a server with POSTERN_SANDBOX=on",
 	},
 	postern.MethodNotAllowed: {
 		"The path exists, but does not take this method.",
@@ -163,7 +163,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The sandbox number belongs to another workspace.",
 		"A sandbox number is for the first workspace that scans with it.",
 		"Take another number, or leave it out: the device has one of its own.",
-		"that sandbox number belongs to another workspace; take another one",
+		"that sandbox number belongs to another workspace; choose another one",
 	},
 	postern.IdempotencyRunning: {
 		"The first request with this Idempotency-Key is still running.",
@@ -175,19 +175,19 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The Idempotency-Key was used with another body.",
 		"A key names one request to one path for 24 hours; its retries have the very same body.",
 		"Use a new key for a new request.",
-		"this Idempotency-Key was used with another body; use a new key for a new request",
+		"this Idempotency-Key was used with a different body; use a new key for a new request",
 	},
 	postern.EventsExpired: {
 		"Events behind the given place were removed: reading on would leave a silent gap.",
 		"after, Last-Event-ID or cursor names a place older than the time that events are kept.",
 		"Read the log again from its start, without after and cursor, and compare what you missed with GET /v1/messages.",
-		"events behind that place are older than the retention and were removed; read again from the start of the log, without after or cursor",
+		"events after that point were older than the retention period and were removed; read the log again from its start, without after or cursor",
 	},
 	postern.PayloadTooLarge: {
 		"The body, or a part of it, is larger than allowed.",
 		"A body has at most 1 MiB, a text 65,536 bytes in UTF-8, metadata 50 members of 500 bytes.",
 		"Send less.",
-		"a text has at most 65536 bytes in UTF-8",
+		"a text may be at most 65536 bytes long in UTF-8",
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",

@@ -163,8 +163,8 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	if err := spend(t, units); err != nil {
 		return err
 	}
-	fresh, err := insertMessages(t, rows)
-	if err == nil && len(fresh) != len(list) {
+	n, err := t.Each(addMessages, rows)
+	if err == nil && int(n) != len(list) {
 		err = errors.New("a network id was chosen twice")
 	}
 	for i := range list {

@@ -122,7 +122,7 @@ func schemaName(t reflect.Type, hint string) string {
 	case reflect.TypeFor[postern.MessageObject]():
 		return "Message"
 	}
-	name := huma.DefaultSchemaNamer(t, hint)
+	name := strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Object") // a MessageObject is a Message
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
 		return of + "List"
 	}

@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Used is how much of a limit is used.
+type Used struct {
+	Used  int `json:"used" doc:"How many are used; a key limited to devices counts theirs only." example:"17"`
+	Limit int `json:"limit" doc:"How many the workspace may use." example:"3000"`
+}
+
+// Usage is what a workspace uses of its plan.
+type Usage struct {
+	Month    string       `json:"month" doc:"The UTC calendar month." example:"2026-11"`
+	ResetsAt postern.Time `json:"resetsAt" doc:"When the month ends, and the messages begin anew." example:"2026-12-01T00:00:00.000Z" format:"date-time"`
+	Messages Used         `json:"messages" doc:"Outbound messages of the month that were accepted and not given back."`
+	Devices  Used         `json:"devices" doc:"Devices that are linked or being linked."`
+}
+
+// Usage returns what the caller's workspace uses of its plan. For a key that is limited to
+// devices it counts only these, against the limits of the whole workspace.
+func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
+	if err := c.Permit(postern.UsageRead); err != nil {
+		return Usage{}, err
+	}
+	month := store.MonthOf(g.db.Now())
+	u := Usage{
+		Month:    month,
+		ResetsAt: store.MonthEnd(month),
+		Messages: Used{Limit: c.Plan.Messages},
+		Devices:  Used{Limit: c.Plan.Devices},
+	}
+	var err error
+	if u.Devices.Used, err = g.db.Usage.Slots(ctx, c.Workspace(), c.Key.Devices); err != nil {
+		return Usage{}, err
+	}
+	if c.Key.Devices != nil {
+		u.Messages.Used, err = g.db.Usage.MessagesBy(ctx, c.Workspace(), month, c.Key.Devices)
+	} else {
+		u.Messages.Used, err = g.db.Usage.Messages(ctx, c.Workspace(), month)
+	}
+	return u, err
+}
+
+// EverSent tells whether the caller's workspace has ever sent a message.
+func (g Statistics) EverSent(ctx context.Context, c access.Caller) (bool, error) {
+	if err := c.PermitWhole(postern.UsageRead); err != nil {
+		return false, err
+	}
+	return g.db.Usage.EverSent(ctx, c.Workspace())
+}
+
+// Spans are consecutive periods of the same length that end now.
+type Spans struct {
+	Length time.Duration // a whole number of hours
+	Number int
+}
+
+// LastDay is the last day, by the hour.
+func LastDay() Spans { return Spans{time.Hour, 24} }
+
+// LastMonth is the last 30 days in UTC, by the day.
+func LastMonth() Spans { return Spans{day, 30} }
+
+// starts returns when the periods begin, oldest first. The last one is still running.
+func (s Spans) starts(now postern.Time) []postern.Time {
+	length := postern.Time(s.Length.Milliseconds())
+	list := make([]postern.Time, s.Number)
+	for i := range list {
+		list[i] = now - now%length - postern.Time(s.Number-1-i)*length
+	}
+	return list
+}
+
+// MessageSpans counts the messages of the caller's workspace by their outcome, period by
+// period; periods without messages are included. A key that is limited to devices is
+// refused.
+func (g Statistics) MessageSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.MessageSpan, error) {
+	if err := c.PermitWhole(postern.MessagesRead); err != nil {
+		return nil, err
+	}
+	starts := s.starts(g.time())
+	list, err := g.db.Hours.MessageSpans(ctx, c.Workspace(), starts[0], s.Length)
+	return whole(
+		starts,
+		list,
+		func(m postern.MessageSpan) postern.Time { return m.Start },
+		func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} },
+	), err
+}
+
+// AttemptSpans is MessageSpans for the attempts of deliveries to all endpoints.
+func (g Statistics) AttemptSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.EndpointHour, error) {
+	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
+		return nil, err
+	}
+	starts := s.starts(g.time())
+	list, err := g.db.Hours.AttemptSpans(ctx, c.Workspace(), starts[0], s.Length)
+	return whole(
+		starts,
+		list,
+		func(h postern.EndpointHour) postern.Time { return h.Hour },
+		func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} },
+	), err
+}
+
+// whole adds the periods for which a list has no row.
+func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, none func(postern.Time) T) (all []T) {
+	have := map[postern.Time]T{}
+	for _, one := range list {
+		have[start(one)] = one
+	}
+	for _, at := range starts {
+		one, ok := have[at]
+		if !ok {
+			one = none(at)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// Kept returns how long the data of the caller's workspace is kept; server is the server's
+// retention.
+func (g Statistics) Kept(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
+	if err := c.Permit(postern.UsageRead); err != nil {
+		return Retention{}, err
+	}
+	ws, err := g.db.Workspaces.Get(ctx, c.Workspace())
+	return server.of(ws), err
+}
+
+// Endpoints returns how many of the plan's webhook endpoints are used.
+func (g Statistics) Endpoints(ctx context.Context, c access.Caller) (Used, error) {
+	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
+		return Used{}, err
+	}
+	n, err := g.db.Usage.Endpoints(ctx, c.Workspace())
+	return Used{n, c.Plan.Endpoints}, err
+}
+
+// System is the state of the whole server.
+type System struct {
+	store.SystemStatus
+
+	Now      postern.Time
+	Messages []postern.MessageSpan  // of all workspaces, for each of the last 24 hours
+	Attempts []postern.EndpointHour // likewise
+}
+
+// MessagesCounted is the number at which counting of queued messages stops.
+const MessagesCounted = store.MessagesCounted
+
+// DeliveriesCounted is the number at which counting of waiting deliveries stops.
+const DeliveriesCounted = store.DeliveriesCounted
+
+// System shows operators the state of the whole server.
+func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err error) {
+	if err := by.NeedsOperator(); err != nil {
+		return s, err
+	}
+	now, starts := g.time(), LastDay().starts(g.time())
+	figures, err1 := g.db.System.Get(ctx, now)
+	messages, err2 := g.db.Hours.AllMessages(ctx, starts[0])
+	attempts, err3 := g.db.Hours.AllAttempts(ctx, starts[0])
+	return System{
+		SystemStatus: figures, Now: now,
+		Messages: whole(
+			starts,
+			messages,
+			func(m postern.MessageSpan) postern.Time { return m.Start },
+			func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} },
+		),
+		Attempts: whole(
+			starts,
+			attempts,
+			func(h postern.EndpointHour) postern.Time { return h.Hour },
+			func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} },
+		),
+	}, errors.Join(err1, err2, err3)
+}
