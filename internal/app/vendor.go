@@ -52,7 +52,7 @@ func (a *App) sandbox() gateway.Sandbox {
 }
 
 func (s simulated) Inbound(ctx context.Context, account, from string, c postern.Content) (string, error) {
-	return s.Send(ctx, account, from, c.Text)
+	return s.SendContent(ctx, account, from, vendorsim.Content{Type: string(c.Kind), Body: c.Text})
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {

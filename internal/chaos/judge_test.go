@@ -26,11 +26,8 @@ func innocent() chaos.Evidence {
 			told("k1", "m1"), told("k1", "m1"), told("k2", "m2"),
 		},
 		Vendor: []chaos.Entry{
-			{
-				Account: "+1", Peer: "+2", Direction: "outbound", Type: "text", NetworkID: "N1",
-				Body: "b1", Copies: 2, DeliveredAt: &at,
-			},
-			{Account: "+1", Peer: "+4", Direction: "inbound", Type: "text", NetworkID: "N3", Body: "b3", AckedAt: &at},
+			{Account: "+1", Peer: "+2", Direction: "outbound", NetworkID: "N1", Content: vendorsim.Content{Type: "text", Body: "b1"}, Copies: 2, DeliveredAt: &at},
+			{Account: "+1", Peer: "+4", Direction: "inbound", NetworkID: "N3", Content: vendorsim.Content{Type: "text", Body: "b3"}, AckedAt: &at},
 		},
 		State: chaos.State{
 			Devices: map[string]string{"dev": "+1"},

@@ -207,7 +207,12 @@ func TestCodesRunOut(t *testing.T) {
 	w.driver.pace.firstCode, w.driver.pace.nextCode = 20*time.Millisecond, 5*time.Millisecond
 	rec := &networktest.Recorder{}
 	var failed *network.LinkError
-	if err := w.driver.Link(t.Context(), rec, ""); !errors.As(err, &failed) || failed.Reason != "timeout" || !failed.Expired {
+	if err := w.driver.Link(
+		t.Context(),
+		rec,
+		"",
+	); !errors.As(err, &failed) || failed.Reason != "timeout" ||
+		!failed.Expired {
 		t.Fatalf("link = %v, want an expired *LinkError", err)
 	}
 	codes := networktest.All(rec, networktest.Any[network.Code])
@@ -223,7 +228,10 @@ func TestAccountCanBeLinkedAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 4 {
 		c := w.live(t, ownNumber)
-		if _, err := c.Send(t.Context(), outbound(fmt.Sprintf("3EB00000000000000AA%d", i), friendNumber, "hello")); err != nil {
+		if _, err := c.Send(
+			t.Context(),
+			outbound(fmt.Sprintf("3EB00000000000000AA%d", i), friendNumber, "hello"),
+		); err != nil {
 			t.Fatalf("send: %v", err)
 		}
 		networktest.Wait(t, c.Host, 1, byID(send(t, w, "hello")))
@@ -272,7 +280,12 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 	t.Cleanup(tls.Close)
 	w := worldOf(t, vendor, Network{URL: "wss" + strings.TrimPrefix(tls.URL, "https")}, nil)
 	var failed *network.LinkError
-	if err := w.driver.Link(t.Context(), &networktest.Recorder{}, ""); !errors.As(err, &failed) || failed.Reason != "dial" {
+	if err := w.driver.Link(
+		t.Context(),
+		&networktest.Recorder{},
+		"",
+	); !errors.As(err, &failed) ||
+		failed.Reason != "dial" {
 		t.Errorf("link = %v, want dial", err)
 	}
 }
@@ -293,7 +306,9 @@ func TestOneVendorPerProcess(t *testing.T) {
 			t.Errorf("%s: new = %v, want ErrOtherVendor", name, err)
 		}
 	}
-	for _, n := range []Network{{RootKey: root[:5]}, {RootKey: root[:], URL: "https://example.com"}, {RootKey: root[:], URL: "::"}} {
+	for _, n := range []Network{
+		{RootKey: root[:5]}, {RootKey: root[:], URL: "https://example.com"}, {RootKey: root[:], URL: "::"},
+	} {
 		if _, err := New(Options{Store: w.db, Seal: w.box, Network: n}); err == nil || errors.Is(err, ErrOtherVendor) {
 			t.Errorf("new with %+v = %v, want a complaint about it", n, err)
 		}
@@ -388,12 +403,14 @@ func TestMessageThatIsNotReportedIsDurable(t *testing.T) {
 func TestSharedKeysAreDurableBeforeTheirMessageIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	w, v := ready(t)
-	shared := &events.Message{Message: &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{
-		Keys: []*waE2E.AppStateSyncKey{{
-			KeyID:   &waE2E.AppStateSyncKeyId{KeyID: []byte{1}},
-			KeyData: &waE2E.AppStateSyncKeyData{KeyData: []byte("key"), Timestamp: new(int64(5))},
-		}},
-	}}}}
+	shared := &events.Message{
+		Message: &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{
+			Keys: []*waE2E.AppStateSyncKey{{
+				KeyID:   &waE2E.AppStateSyncKeyId{KeyID: []byte{1}},
+				KeyData: &waE2E.AppStateSyncKeyData{KeyData: []byte("key"), Timestamp: new(int64(5))},
+			}},
+		}}},
+	}
 	if !v.handle(t.Context(), shared) || w.count(t, "kind = 'sync-key'") != 0 {
 		t.Error("keys from somebody else were kept")
 	}
