@@ -155,7 +155,7 @@ func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	kept, err := d.g.Statistics.Kept(r.Context(), v.caller, d.kept)
+	kept, err := d.g.Statistics.Retention(r.Context(), v.caller, d.kept)
 	if err != nil {
 		return err
 	}
