@@ -164,7 +164,7 @@ func (d overview) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	kept, err := d.g.Statistics.Kept(r.Context(), v.caller, d.retention)
+	kept, err := d.g.Statistics.Retention(r.Context(), v.caller, d.retention)
 	if err != nil {
 		return err
 	}

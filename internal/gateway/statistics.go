@@ -127,9 +127,9 @@ func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, n
 	return all
 }
 
-// Kept returns how long the data of the caller's workspace is kept; server is the server's
+// Retention returns how long the data of the caller's workspace is kept; server is the server's
 // retention.
-func (g Statistics) Kept(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
+func (g Statistics) Retention(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Retention{}, err
 	}

@@ -166,15 +166,15 @@ func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
 
 func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 	t.Parallel()
-	q := newGuesses()
+	q := newLoginThrottle()
 	tried := 0
 	for range 10_000 { // from one network, in one moment
 		if q.take(t.Context(), "2001:db8::"+fmt.Sprintf("%x", tried+1), "ada@example.com") == nil {
 			tried++
 		}
 	}
-	if tried > guessesNear {
-		t.Errorf("%d guesses were tried from one network, want at most %d", tried, guessesNear)
+	if tried > attemptsNear {
+		t.Errorf("%d passwords were tried from one network, want at most %d", tried, attemptsNear)
 	}
 	if err := q.take(t.Context(), "192.0.2.7", "ada@example.com"); err != nil {
 		t.Errorf("the user at home cannot sign in: %v", err)
@@ -184,8 +184,8 @@ func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 			tried++
 		}
 	}
-	if tried > guessesAll {
-		t.Errorf("%d guesses were tried, want at most %d", tried, guessesAll)
+	if tried > attemptsOfAccount {
+		t.Errorf("%d passwords were tried, want at most %d", tried, attemptsOfAccount)
 	}
 	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil ||
 		e.Reason != postern.RateLimited ||
@@ -196,14 +196,14 @@ func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 
 func TestT16OneNetworkTriesFewPasswordsInAll(t *testing.T) {
 	t.Parallel()
-	q, tried := newGuesses(), 0
+	q, tried := newLoginThrottle(), 0
 	for i := range 1000 {
 		if q.take(t.Context(), "192.0.2.1", fmt.Sprintf("u%d@example.com", i)) == nil {
 			tried++
 		}
 	}
-	if tried == 0 || tried > guessesFrom {
-		t.Errorf("%d guesses were tried, want at most %d", tried, guessesFrom)
+	if tried == 0 || tried > attemptsOfNetwork {
+		t.Errorf("%d passwords were tried, want at most %d", tried, attemptsOfNetwork)
 	}
 }
 
@@ -212,8 +212,8 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
 	u, _ := first(t, g)
-	for i := range 3 * guessesAll {
-		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
+	for i := range 3 * attemptsOfAccount {
+		_ = g.logins.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
 	}
 	if _, err := g.Users.SignIn(
 		t.Context(), "192.0.2.9", u.Email, goodPassword,
@@ -276,7 +276,7 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
 	u, _ := first(t, g)
-	for range 2 * guessesNear {
+	for range 2 * attemptsNear {
 		if err := g.SecondFactors.Reenter(
 			t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword,
 		); err != nil {
@@ -284,7 +284,7 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 		}
 	}
 	limited := false
-	for range guessesNear {
+	for range attemptsNear {
 		limited = limited ||
 			postern.ReasonOf(
 				g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one"),
@@ -294,7 +294,7 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 		t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword,
 	); !limited ||
 		postern.ReasonOf(err) != postern.RateLimited {
-		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
+		t.Errorf("after %d wrong ones the right one is answered %v", attemptsNear, err)
 	}
 }
 
