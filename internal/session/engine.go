@@ -18,6 +18,8 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Options configure an Engine.
@@ -74,7 +76,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.start(sessions); err != nil {
 		return err
 	}
-	group, ctx := postern.NewParts(ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return e.watch(ctx, changed, func(id postern.DeviceID) { e.deviceChanged(sessions, id) })
 	})
