@@ -20,8 +20,8 @@ const (
 	lingerTime = time.Second
 )
 
-// certificate is the server's own, read again when its files change. Who is
-// connected stays connected; the next handshake has the new one.
+// certificate is the server's certificate, reloaded when its files change. Existing
+// connections stay open; the next handshake uses the new one.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -32,8 +32,8 @@ type certificate struct {
 	pair   *tls.Certificate
 }
 
-// loadCertificate reads the files. What is wrong with them is an error now, and
-// a warning later.
+// loadCertificate reads the files. A problem with them is an error now, and only a warning
+// later.
 func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, stamp: stampOf(certFile, keyFile), looked: time.Now()}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -44,7 +44,7 @@ func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 	return c, nil
 }
 
-// get is the certificate for a handshake.
+// get returns the certificate for a handshake.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// look reads the files again when they changed. While they do not fit each
-// other, because only one is written yet, the old pair stays.
+// look reloads the files if they have changed. While they do not match, because only one
+// has been written yet, the old pair stays in use.
 func (c *certificate) look() {
 	stamp := stampOf(c.certFile, c.keyFile)
 	if stamp == c.stamp {
@@ -85,8 +85,8 @@ func stampOf(files ...string) (stamp string) {
 	return stamp
 }
 
-// config is for a server: TLS 1.2 or later, and of 1.2 only what encrypts and
-// authenticates at once.
+// config is the TLS configuration of a server: TLS 1.2 or later, and for 1.2 only cipher
+// suites with authenticated encryption.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: c.get, NextProtos: []string{"h2", "http/1.1"},
@@ -97,15 +97,15 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// tlsListener gives connections that speak TLS, and answers to those that speak
-// in plain text with a refusal.
+// tlsListener accepts connections with TLS, and refuses unencrypted ones with an HTTP
+// response.
 type tlsListener struct {
 	net.Listener
 	config *tls.Config
 	refuse func() []byte
 }
 
-// Accept gives the next connection.
+// Accept returns the next connection.
 func (l *tlsListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -118,14 +118,15 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 // begins with it.
 const handshakeRecord = 22
 
-// firstByte looks at the first byte of a connection.
+// firstByte peeks at the first byte of a connection.
 type firstByte struct {
 	net.Conn
 	refuse func() []byte
 	seen   bool
 }
 
-// Read reads; a connection in plain text is refused and then at its end.
+// Read reads from the connection. An unencrypted connection is refused, and then at its
+// end.
 func (c *firstByte) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.seen || n == 0 {
@@ -139,7 +140,7 @@ func (c *firstByte) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// answer writes the refusal and takes in what was on its way: a connection
+// answer writes the refusal and reads what is under way, because a connection that is
 // closed with unread data is reset, and the client might never see the answer.
 func (c *firstByte) answer() {
 	_ = c.SetDeadline(time.Now().Add(lingerTime)) // the client may be gone, here as below
