@@ -17,14 +17,14 @@ import (
 	"postern/internal/postern"
 )
 
-// The commands talk to a running server over a socket in the data directory
-// that only its owner can open: whoever can read the directory is the operator.
+// The commands talk to a running server over a socket in the data directory that only its
+// owner can open: anyone who can read the directory is the operator.
 
 // maxSocketPath is the kernel's limit (unix(7): sun_path has 108 bytes).
 const maxSocketPath = 107
 
-// listenSocket makes the socket. The caller holds the directory's lock, so a
-// socket that is already there was left by a process that is gone.
+// listenSocket creates the socket. The caller holds the directory's lock, so an existing
+// socket was left by a process that has ended.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("the path of the data directory is too long for its socket: %d bytes, at most %d", len(path), maxSocketPath)
@@ -144,16 +144,16 @@ type (
 	newDevice    struct{ Name string }
 )
 
-// NewUser is a user and the link by which the user chooses a password, which is
-// shown this once; "" for one who has a password already. While no server runs the
-// link is a path.
+// NewUser is a user and the link with which the user chooses a password. The link is shown
+// only once; it is "" if the user already has a password, and a path if no server is
+// running.
 type NewUser struct {
 	ID    postern.UserID `json:"id"`
 	Email string         `json:"email"`
 	Link  string         `json:"link,omitempty"`
 }
 
-// NewKey is a key with its secret, which is shown this once.
+// NewKey is a key with its secret, which is shown only once.
 type NewKey struct {
 	postern.Key
 	Secret string `json:"key"`
@@ -165,7 +165,7 @@ func workspaceOf(r *http.Request) postern.WorkspaceID {
 
 func deviceOf(r *http.Request) postern.DeviceID { return postern.DeviceID(r.PathValue("id")) }
 
-// admin decodes, does and encodes.
+// admin adapts a function to a handler: it decodes the request and encodes the result.
 func admin[In any](do func(*http.Request, In) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In

@@ -1,5 +1,5 @@
-// Package app wires the parts into a server. It is the only place that knows
-// them all.
+// Package app wires the parts into a server. It is the only package that knows all of
+// them.
 package app
 
 import (
@@ -49,7 +49,7 @@ const (
 	streamGrace  = 2 * time.Second // then streams, which never finish, are cut
 )
 
-// App is a server that was opened: it holds the data directory and its ports.
+// App is an open server: it holds the data directory and its ports.
 type App struct {
 	cfg     config.Server
 	log     *slog.Logger
@@ -74,7 +74,7 @@ type server struct {
 	listener net.Listener
 }
 
-// Options are what the environment gives a server beside its settings.
+// Options is what the caller provides to a server in addition to its settings.
 type Options struct {
 	Log     *slog.Logger
 	Version string
@@ -83,8 +83,8 @@ type Options struct {
 	Vendor *vendorsim.Vendor
 }
 
-// New opens everything a server needs and takes its ports, so that what is
-// wrong shows at start. Close or Run must follow.
+// New opens everything that a server needs, including its ports, so that errors show at
+// the start. The caller must call Run or Close afterwards.
 func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (a *App) open(ctx context.Context) error {
 	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
 }
 
-// onClose registers what Close does, last first.
+// onClose registers a function for Close, which calls the last one first.
 func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
 
 // openVendor starts the simulated vendor of a sandbox.
@@ -175,7 +175,7 @@ func (a *App) network() (whatsapp.Network, error) {
 	return whatsapp.Network{URL: a.cfg.NetworkURL, RootKey: root, CA: ca}, err
 }
 
-// listen takes the ports and the socket.
+// listen opens the ports and the socket.
 func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	var lc net.ListenConfig
 	public, err := lc.Listen(ctx, "tcp", a.cfg.Addr)
@@ -234,8 +234,8 @@ func (a *App) door() (*web.Door, error) {
 	})
 }
 
-// connect gives the dashboard the servers of others that are set: where people sign
-// in, and what takes its mail.
+// connect gives the dashboard the configured servers of others: the sign-in provider and
+// the mail server.
 func (a *App) connect(pages *dash.Options) (err error) {
 	if a.cfg.SignOn.On() {
 		if pages.SignOn, err = a.signOn(); err != nil {
@@ -250,7 +250,7 @@ func (a *App) connect(pages *dash.Options) (err error) {
 	return nil
 }
 
-// vitals is what operators see of the process in the dashboard.
+// vitals returns the process metrics that operators see in the dashboard.
 func (a *App) vitals() dash.Server {
 	v, err := obs.VitalsOf(a.registry)
 	if err != nil {
@@ -259,7 +259,7 @@ func (a *App) vitals() dash.Server {
 	return dash.Server{Version: a.version, Started: v.Started, Memory: v.Memory, Goroutines: v.Goroutines}
 }
 
-// signOn is the provider at which people may sign in.
+// signOn returns the single sign-on provider.
 func (a *App) signOn() (*oidc.Provider, error) {
 	s := a.cfg.SignOn
 	secret, err := s.Secret()
@@ -272,9 +272,9 @@ func (a *App) signOn() (*oidc.Provider, error) {
 	}), nil
 }
 
-// SetUpURL is where the first user sets the dashboard up, once; "" when somebody
-// has. Whoever knows it owns the server: it belongs to the operator's terminal and
-// not into a log.
+// SetUpURL is the link with which the first user sets up the dashboard, once; "" if that
+// has been done. Anyone who knows it can take over the server, so it is printed to the
+// operator's terminal and never logged.
 func (a *App) SetUpURL(ctx context.Context) (string, error) {
 	token, err := a.people.Users.OpenSetUp(ctx, access.Operator())
 	if err != nil || token == "" {
@@ -290,7 +290,7 @@ func (a *App) scheme() string {
 	return "http://"
 }
 
-// secured speaks TLS on a listener when the server has a certificate.
+// secured adds TLS to a listener if the server has a certificate.
 func (a *App) secured(l net.Listener, refuse func() []byte) (net.Listener, error) {
 	if !a.cfg.TLS() {
 		return l, nil
@@ -311,13 +311,13 @@ func (a *App) serve(requests context.Context, l net.Listener, h http.Handler) {
 	a.servers = append(a.servers, &server{listener: l, http: web.NewServer(requests, h, a.log)})
 }
 
-// URL is where callers reach the API.
+// URL is the address of the API.
 func (a *App) URL() string { return a.cfg.BaseURL }
 
-// OpsURL is where operators look.
+// OpsURL is the address of metrics and health.
 func (a *App) OpsURL() string { return "http://" + a.servers[1].listener.Addr().String() }
 
-// Gateway gives the rules to what runs inside the process, such as the demo.
+// Gateway returns the gateway for code inside the process, such as the demo.
 func (a *App) Gateway() *gateway.Gateway { return a.gateway }
 
 // People gives the rules about people to what runs inside the process.
@@ -348,8 +348,8 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(group.Wait(), a.Close())
 }
 
-// keepDatabase ends the server when another has taken its database: two must
-// not hold one device's connection.
+// keepDatabase ends the server if another server has taken its database, because two
+// servers must not hold the connection of one device.
 func (a *App) keepDatabase(ctx context.Context) error {
 	select {
 	case <-a.db.Taken():
@@ -359,8 +359,8 @@ func (a *App) keepDatabase(ctx context.Context) error {
 	}
 }
 
-// retention is how long things are kept; a server that is started without
-// settings, as the demo and tests are, keeps them as long as others do.
+// retention returns the retention settings. A server that is started without settings, as
+// in the demo and in tests, has the default ones.
 func (a *App) retention() gateway.Retention {
 	return gateway.Retention{
 		Events: cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents), Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
@@ -376,8 +376,8 @@ func serveUntilShutdown(s *server) error {
 	return err
 }
 
-// drain finishes the requests in flight. Streams would never finish: they are
-// ended, and their clients come back.
+// drain finishes the requests in flight. Streams would never finish, so they are ended,
+// and their clients reconnect.
 func (a *App) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
@@ -391,8 +391,7 @@ func (a *App) drain(ctx context.Context) {
 	}
 }
 
-// Close lets go of everything. Run calls it; only a server that never ran is
-// closed by hand.
+// Close releases everything. Run calls it; call it only for a server that never ran.
 func (a *App) Close() error {
 	if a.streams != nil {
 		a.streams()
@@ -405,7 +404,7 @@ func (a *App) Close() error {
 	return errors.Join(errs...)
 }
 
-// core is what every command needs: the data and the key to its secrets.
+// core is what every command needs: the data and the key for its secrets.
 type core struct {
 	db  *store.Store
 	box *seal.Box
@@ -433,8 +432,8 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, err
 	return core{db, box}, nil
 }
 
-// checkKey refuses a secret key that is not the one this database was sealed
-// with: nothing in it could be opened.
+// checkKey refuses a secret key that is not the one with which the database was
+// encrypted, because it could not open any secret.
 func checkKey(ctx context.Context, db *store.Store, box *seal.Box) error {
 	const setting = "secret_key_check"
 	now := hex.EncodeToString(box.MAC("key check", "postern"))

@@ -20,8 +20,8 @@ import (
 	"postern/internal/web"
 )
 
-// Commands is the operator's side: it talks to the server that holds the data
-// directory, or serves itself when none runs.
+// Commands runs the operator's commands: it talks to the server that holds the data
+// directory, or serves itself if no server is running.
 type Commands struct {
 	client *http.Client
 	stop   func() error
@@ -29,8 +29,8 @@ type Commands struct {
 	Alone bool
 }
 
-// OpenCommands reaches the running server of the data directory, or opens the
-// database itself.
+// OpenCommands connects to the running server of the data directory, or opens the database
+// itself.
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	alone := true
 	stop, err := serveCommands(ctx, cfg)
@@ -48,8 +48,7 @@ func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	}}}, nil
 }
 
-// serveCommands serves the socket from this process, for as long as a command
-// takes.
+// serveCommands serves the socket from this process while a command runs.
 func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err error) {
 	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -68,13 +67,13 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }
 
-// Close lets go of the data directory.
+// Close releases the data directory.
 func (c *Commands) Close() error {
 	c.client.CloseIdleConnections()
 	return c.stop()
 }
 
-// CreateWorkspace adds a workspace.
+// CreateWorkspace creates a workspace.
 func (c *Commands) CreateWorkspace(ctx context.Context, name, plan string) (ws postern.Workspace, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces", newWorkspace{name, plan}, &ws)
 	return ws, err
@@ -86,26 +85,25 @@ func (c *Commands) Workspaces(ctx context.Context) (list []postern.Workspace, er
 	return list, err
 }
 
-// SetPlan changes what a workspace is entitled to.
+// SetPlan changes the plan of a workspace.
 func (c *Commands) SetPlan(ctx context.Context, ws, plan string) error {
 	return c.call(ctx, http.MethodPut, "/workspaces/"+ws+"/plan", newPlan{plan}, nil)
 }
 
-// ChangeLimits gives a workspace figures of its own: nil leaves one as it is, a
-// negative one gives it back to the plan or the server.
+// ChangeLimits overrides limits of a workspace: nil keeps a limit, and a negative value
+// restores that of the plan or the server.
 func (c *Commands) ChangeLimits(ctx context.Context, ws string, change postern.Limits) (w postern.Workspace, err error) {
 	err = c.call(ctx, http.MethodPut, "/workspaces/"+ws+"/limits", change, &w)
 	return w, err
 }
 
-// RotateKey makes a key's successor; its secret is in the answer and nowhere
-// else.
+// RotateKey creates the successor of a key. Only the answer contains its secret.
 func (c *Commands) RotateKey(ctx context.Context, ws, id string, in gateway.Rotation) (key NewKey, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/keys/"+id+"/rotate", in, &key)
 	return key, err
 }
 
-// CreateKey makes an API key; its secret is in the answer and nowhere else.
+// CreateKey creates an API key. Only the answer contains its secret.
 func (c *Commands) CreateKey(ctx context.Context, ws string, in gateway.NewKey) (key NewKey, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/keys", in, &key)
 	return key, err
@@ -117,7 +115,7 @@ func (c *Commands) Keys(ctx context.Context, ws string) (list []postern.Key, err
 	return list, err
 }
 
-// RevokeKey ends a key at once.
+// RevokeKey revokes a key immediately.
 func (c *Commands) RevokeKey(ctx context.Context, ws, id string) error {
 	return c.call(ctx, http.MethodDelete, "/workspaces/"+ws+"/keys/"+id, nil, nil)
 }
@@ -128,7 +126,7 @@ func (c *Commands) CreateUser(ctx context.Context, ws string, in people.NewUser)
 	return u, err
 }
 
-// Members lists who belongs to a workspace.
+// Members lists the members of a workspace.
 func (c *Commands) Members(ctx context.Context, ws string) (list []postern.Member, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/users", nil, &list)
 	return list, err
@@ -152,7 +150,7 @@ func (c *Commands) Devices(ctx context.Context, ws string) (list []postern.Devic
 	return list, err
 }
 
-// CreateDevice makes a device that waits to be linked.
+// CreateDevice creates a device that can be linked.
 func (c *Commands) CreateDevice(ctx context.Context, ws, name string) (d postern.Device, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices", newDevice{name}, &d)
 	return d, err
@@ -170,14 +168,13 @@ func (c *Commands) OpenLink(ctx context.Context, ws, id string, in gateway.NewLi
 	return l, err
 }
 
-// Link finds the newest link attempt with the code to show now.
+// Link finds the newest link attempt, with the code to show now.
 func (c *Commands) Link(ctx context.Context, ws, id string) (l postern.Link, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices/"+id+"/link", nil, &l)
 	return l, err
 }
 
-// AddWebhook makes a webhook endpoint; its secret is in the answer and nowhere
-// else.
+// AddWebhook creates a webhook endpoint. The answer contains its secret.
 func (c *Commands) AddWebhook(ctx context.Context, ws string, in gateway.NewEndpoint) (e gateway.EndpointWithSecret, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/webhooks", in, &e)
 	return e, err
@@ -220,7 +217,7 @@ func readError(res *http.Response) error {
 	return &e
 }
 
-// Migrate brings the database up to date and says at which version it is.
+// Migrate migrates the database and returns its version.
 func Migrate(ctx context.Context, cfg config.Data) (version int64, err error) {
 	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal()})
 	if err != nil {

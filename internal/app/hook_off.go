@@ -4,5 +4,5 @@ package app
 
 import "postern/internal/network"
 
-// hooked gives the driver as it is.
+// hooked returns the driver unchanged.
 func hooked(d network.Driver) network.Driver { return d }

@@ -13,9 +13,9 @@ import (
 	"postern/vendorsim"
 )
 
-// rememberVendor keeps devices from meeting a vendor they were not linked at:
-// a real device's keys must never be shown to a simulated vendor, nor the other
-// way round. The database remembers the root key of its vendor.
+// rememberVendor prevents devices from connecting to a vendor at which they were not
+// linked: a real device's keys must never be shown to a simulated vendor, and vice versa.
+// The database stores the root key of its vendor.
 func rememberVendor(ctx context.Context, db *store.Store, rootKey []byte) error {
 	const setting = "vendor_root_key"
 	now := fingerprint(rootKey)
@@ -41,7 +41,7 @@ func fingerprint(rootKey []byte) string {
 	return "a vendor with root key " + hex.EncodeToString(sum[:8])
 }
 
-// simulated lets the sandbox routes drive the simulated vendor.
+// simulated lets the sandbox routes control the simulated vendor.
 type simulated struct{ *vendorsim.Vendor }
 
 func (a *App) sandbox() gateway.Sandbox {
