@@ -1,38 +1,38 @@
-# Postern. "make" shows what there is.
+# Postern. Run "make" to list the commands.
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LINT     := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 LONG     ?= 60s
 LONG_DOCUMENT ?= 10m
 
-# go.mau.fi/util/exsync sets a flag under a read lock (docs/decisions/0003): the
-# detector would report that in our tests, at random. SQLite is C made into Go,
-# nothing that we could race with; watched, it takes half of the time of all tests.
+# go.mau.fi/util/exsync sets a flag under a read lock (docs/decisions/0003), which the
+# race detector would report in our tests at random. SQLite is C translated to Go and
+# shares no memory with our code; with the detector it takes half the time of all tests.
 RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false -gcflags=modernc.org/...=-race=false
 
 export CGO_ENABLED ?= 0
-# One way to build for what is shipped and what is tested: packages are built once.
+# Build releases and tests with the same flags, so that each package is built once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 .DEFAULT_GOAL := help
 .PHONY: help build up demo test test-long chaos lint bench fmt deps
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/postern, one static binary
+build: ## build bin/postern, a static binary
 	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/postern ./cmd/postern
 
-up: build ## build, show the whole loop without a phone, and stay up on 127.0.0.1:8080
+up: build ## build, run the demo without a phone, and keep serving on 127.0.0.1:8080
 	./bin/postern demo
 
-demo: build ## show the loop once and exit
+demo: build ## run the demo once and exit
 	./bin/postern demo --once
 
-deps: ## what tests need beside Go: installed when root, named otherwise
+deps: ## install what the tests need besides Go (as root), or list what is missing
 	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium npm:npm
 
-test: deps ## run every test, with the race detector on our packages
+test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
@@ -41,15 +41,15 @@ test: deps ## run every test, with the race detector on our packages
 	@echo "ok: all tests passed"
 
 .PHONY: openapi docs-assets lint-api
-openapi: ## write the API's document and its examples anew (docs/decisions/0008)
+openapi: ## update the OpenAPI document and its examples (docs/decisions/0008)
 	$(GO) test ./internal/api -count=1 -run TestExamplesAreAccepted -update
 	$(GO) test ./internal/testkit -count=1 -run TestExamplesOfWebhooks -update
 	$(GO) test ./internal/api/spec -count=1 -run TestCommittedDocument -update
 
-lint-api: build ## read the API's document with Redocly and Spectral (npm, pinned)
+lint-api: build ## check the OpenAPI document with Redocly and Spectral (npm, pinned)
 	@./scripts/lint-api
 
-docs-assets: ## copy the script of /docs from its npm package
+docs-assets: ## copy the script for /docs from its npm package
 	@./scripts/docs-assets
 
 .PHONY: browser-test
@@ -60,7 +60,7 @@ browser-test: ## test the dashboard in Chromium (PICTURES=directory for screensh
 web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)
 	@./scripts/web
 
-web-check: ## fail when what "make web" builds is not what is committed
+web-check: ## check that the result of "make web" is committed
 	@./scripts/web-check
 
 .PHONY: demo-check
@@ -68,7 +68,7 @@ demo-check: build
 	@dir=$$(mktemp -d) && ./bin/postern demo --once --dir "$$dir" --addr 127.0.0.1:0 --ops-addr 127.0.0.1:0 >"$$dir/out" \
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
-test-long: deps ## repeat the end-to-end tests, fuzz each parser (LONG=60s each) and the API (10m), kill 600 times
+test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each) and the API (10m), kill 600 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
 	./scripts/fuzz $(LONG)
 	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
@@ -83,21 +83,21 @@ SECONDS ?= 0
 SEED    ?= 0
 DATABASE ?= sqlite
 
-chaos: ## kill the gateway under load and judge what is left (CYCLES= or SECONDS=, SEED=, DATABASE=postgres)
+chaos: ## kill the gateway under load and check its promises (CYCLES= or SECONDS=, SEED=, DATABASE=postgres)
 	$(GO) test ./internal/chaos -count=1 -run Kills -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -database $(DATABASE) -timeout 120m -v
 
-lint: ## vet and golangci-lint, pinned, with and without fail points
+lint: ## run vet and golangci-lint (pinned), with and without fail points
 	$(GO) vet ./...
 	$(GO) run $(LINT) run ./...
 	$(GO) run $(LINT) run --build-tags failpoints ./internal/...
 
-bench: ## figures beside bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|isolate|memory|pages for one)
+bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|traffic|deliver|slow|isolate|memory|pages for one)
 	@./scripts/bench "$(BENCH)"
 
 .PHONY: verify-webhooks
-verify-webhooks: ## verify captured deliveries with npm standardwebhooks and svix (fetches them, pinned)
+verify-webhooks: ## verify captured deliveries with npm standardwebhooks and svix (downloaded, pinned)
 	@dir=$$(mktemp -d) && cp scripts/webhooks/* "$$dir" && $(GO) test ./internal/webhook -count=1 -run Captured -capture "$$dir/deliveries.jsonl" \
-	  && (cd "$$dir" && npm ci --silent --no-audit --no-fund && node verify.js deliveries.jsonl) && echo "ok: deliveries verify" && rm -rf "$$dir"
+	  && (cd "$$dir" && npm ci --silent --no-audit --no-fund && node verify.js deliveries.jsonl) && echo "ok: deliveries verified" && rm -rf "$$dir"
 
-fmt: ## format
+fmt: ## format the Go code
 	gofmt -w $$(git ls-files '*.go')

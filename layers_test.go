@@ -48,7 +48,7 @@ var layers = map[string]string{
 	"internal/mail/mailtest":       "",
 	"internal/oidc":                "internal/seal",
 	"internal/oidc/oidctest":       "",
-	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/postern internal/seal internal/store",
+	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/keys internal/postern internal/seal internal/store",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/db internal/failpoint internal/postern",
@@ -62,6 +62,8 @@ var layers = map[string]string{
 	"internal/postern":             "",
 	"internal/qrcode":              "",
 	"vendorsim":                    "",
+
+	"internal/network/whatsapp/keys": "internal/network internal/postern internal/seal internal/store",
 }
 
 // owners lists outside modules and the only packages that may import them.
@@ -69,7 +71,7 @@ var owners = map[string]string{
 	"github.com/a-h/templ":    "internal/dash internal/dash/page",
 	"github.com/coreos/":      "internal/oidc",
 	"github.com/go-webauthn/": "internal/factor",
-	"go.mau.fi/whatsmeow":     "internal/network/whatsapp vendorsim bench/bare",
+	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/keys vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/db internal/store/storetest internal/chaos",
 	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
 }

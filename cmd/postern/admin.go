@@ -15,7 +15,7 @@ import (
 	"postern/internal/postern"
 )
 
-// with runs one command on the running server, or on the data directory.
+// with runs a command on the running server, or else on the data directory.
 func (d data) with(ctx context.Context, do func(*app.Commands) error) error {
 	c, err := app.OpenCommands(ctx, d.Data)
 	if err != nil {
@@ -24,7 +24,7 @@ func (d data) with(ctx context.Context, do func(*app.Commands) error) error {
 	return errors.Join(do(c), c.Close())
 }
 
-// print shows one value: v as JSON for programs, or the line for people.
+// print prints v as JSON for programs, or else the formatted line for people.
 func (d data) print(std streams, v any, format string, args ...any) error {
 	if d.JSON {
 		return json.NewEncoder(std.out).Encode(v)
@@ -33,7 +33,7 @@ func (d data) print(std streams, v any, format string, args ...any) error {
 	return err
 }
 
-// table shows a list: as JSON for programs, or in columns for people.
+// table prints a list as JSON for programs, or else in columns for people.
 func table[T any](d data, std streams, list []T, header string, row func(T) string) error {
 	if d.JSON {
 		if list == nil {
@@ -50,20 +50,20 @@ func table[T any](d data, std streams, list []T, header string, row func(T) stri
 }
 
 type workspaceCmd struct {
-	Create  workspaceCreateCmd  `cmd:"" help:"Add a workspace."`
+	Create  workspaceCreateCmd  `cmd:"" help:"Create a workspace."`
 	List    workspaceListCmd    `cmd:"" help:"List all workspaces."`
-	SetPlan workspaceSetPlanCmd `cmd:"" help:"Change what a workspace is entitled to."`
-	Set     workspaceSetCmd     `cmd:"" help:"Give a workspace figures of its own in place of its plan's and the server's."`
+	SetPlan workspaceSetPlanCmd `cmd:"" help:"Change the plan of a workspace."`
+	Set     workspaceSetCmd     `cmd:"" help:"Override the limits of the plan or the server for a workspace."`
 }
 
 type workspaceCreateCmd struct {
 	data
 
 	Name string `required:"" help:"Name of the workspace."`
-	Plan string `default:"starter" help:"free, starter, growth, pro or enterprise (${default})."`
+	Plan string `default:"starter" help:"Plan: free, starter, growth, pro or enterprise (${default})."`
 }
 
-// Run adds a workspace.
+// Run creates a workspace.
 func (c *workspaceCreateCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		ws, err := s.CreateWorkspace(ctx, c.Name, c.Plan)
@@ -93,7 +93,7 @@ type workspaceSetPlanCmd struct {
 	data
 
 	Workspace string `arg:"" help:"Id of the workspace."`
-	Plan      string `arg:"" help:"free, starter, growth, pro or enterprise."`
+	Plan      string `arg:"" help:"Plan: free, starter, growth, pro or enterprise."`
 }
 
 // Run changes a plan.
@@ -102,7 +102,8 @@ func (c *workspaceSetPlanCmd) Run(ctx context.Context, std streams) error {
 		if err := s.SetPlan(ctx, c.Workspace, c.Plan); err != nil {
 			return err
 		}
-		return c.print(std, map[string]string{"id": c.Workspace, "plan": c.Plan}, "workspace %s has the plan %s now", c.Workspace, c.Plan)
+		return c.print(std, map[string]string{"id": c.Workspace, "plan": c.Plan}, "workspace %s is now on the %s plan",
+			c.Workspace, c.Plan)
 	})
 }
 
@@ -110,16 +111,17 @@ type workspaceSetCmd struct {
 	data
 
 	Workspace   string `arg:"" help:"Id of the workspace."`
-	Messages    figure `help:"Outbound messages a month; \"plan\" for the plan's."`
-	Devices     figure `help:"Linked devices; \"plan\" for the plan's."`
-	EventDays   figure `help:"Days that events are kept, if fewer than the server's; \"plan\" for the server's."`
-	MessageDays figure `help:"Days that messages are kept, if fewer than the server's; \"plan\" for the server's."`
+	Messages    figure `help:"Outbound messages per month, or \"plan\" for the plan's limit."`
+	Devices     figure `help:"Linked devices, or \"plan\" for the plan's limit."`
+	EventDays   figure `help:"Days to keep events, if fewer than the server's retention, or \"plan\" for the server's."`
+	MessageDays figure `help:"Days to keep messages, if fewer than the server's retention, or \"plan\" for the server's."`
 }
 
-// figure is a number of the operator's, or "plan"; nil when it was not given.
+// figure is a limit chosen by the operator: a number, -1 for "plan", or nil if it
+// was not given.
 type figure struct{ n *int }
 
-// UnmarshalText reads a figure.
+// UnmarshalText reads a number or "plan".
 func (f *figure) UnmarshalText(b []byte) error {
 	n := -1
 	if string(b) != "plan" {
@@ -136,20 +138,24 @@ func (f *figure) UnmarshalText(b []byte) error {
 // Run changes limits.
 func (c *workspaceSetCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		ws, err := s.ChangeLimits(ctx, c.Workspace, postern.Limits{Messages: c.Messages.n, Devices: c.Devices.n, EventDays: c.EventDays.n, MessageDays: c.MessageDays.n})
+		ws, err := s.ChangeLimits(ctx, c.Workspace, postern.Limits{
+			Messages: c.Messages.n, Devices: c.Devices.n, EventDays: c.EventDays.n,
+			MessageDays: c.MessageDays.n,
+		})
 		if err != nil {
 			return err
 		}
 		p, _ := ws.Entitlement()
-		return c.print(std, ws, "workspace %s (%s) has %d messages a month and %d devices now", ws.ID, ws.Plan, p.Messages, p.Devices)
+		return c.print(std, ws, "workspace %s (%s) now has a limit of %d messages per month and %d devices", ws.ID,
+			ws.Plan, p.Messages, p.Devices)
 	})
 }
 
 type keyCmd struct {
-	Create keyCreateCmd `cmd:"" help:"Make an API key. It is shown once."`
-	Rotate keyRotateCmd `cmd:"" help:"Make a key's successor; the old one lives on for a time."`
-	List   keyListCmd   `cmd:"" help:"List a workspace's keys."`
-	Revoke keyRevokeCmd `cmd:"" help:"End a key at once."`
+	Create keyCreateCmd `cmd:"" help:"Create an API key. It is shown only once."`
+	Rotate keyRotateCmd `cmd:"" help:"Create a successor of a key. The old key stays valid for a while."`
+	List   keyListCmd   `cmd:"" help:"List the keys of a workspace."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key immediately."`
 }
 
 type keyCreateCmd struct {
@@ -157,13 +163,13 @@ type keyCreateCmd struct {
 
 	Workspace   string        `required:"" help:"Id of the workspace."`
 	Name        string        `required:"" help:"Name of the key."`
-	Environment string        `default:"production" help:"A label, such as staging (${default})."`
-	Scope       []string      `help:"A permission, such as messages:write; all when none is named."`
-	Device      []string      `help:"Limit the key to a device."`
-	Expires     time.Duration `help:"End the key after this long, such as 720h."`
+	Environment string        `default:"production" help:"Label, such as staging (${default})."`
+	Scope       []string      `help:"Scope, such as messages:write. Can be repeated; without it, the key has all scopes."`
+	Device      []string      `help:"Id of a device to limit the key to. Can be repeated."`
+	Expires     time.Duration `help:"Time until the key expires, such as 720h. Without it, the key does not expire."`
 }
 
-// Run makes a key.
+// Run creates a key.
 func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 	in := gateway.NewKey{Name: c.Name, Environment: c.Environment}
 	for _, s := range c.Scope {
@@ -181,15 +187,16 @@ func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret}, "key %s\n%s\nKeep it now: it cannot be shown again.", key.ID, key.Secret)
+		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret},
+			"key %s\n%s\nStore it now: it cannot be shown again.", key.ID, key.Secret)
 	})
 }
 
-// fromNow is when something ends that lives so long; 0 is never.
+// fromNow returns the time d from now, or 0, which means never, if d is 0.
 func fromNow(d time.Duration) (postern.Time, error) {
 	switch {
 	case d < 0:
-		return 0, errors.New("--expires is a time from now, such as 720h")
+		return 0, errors.New("--expires must be positive, such as 720h")
 	case d == 0:
 		return 0, nil
 	}
@@ -209,9 +216,12 @@ func (c *keyListCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return table(c.data, std, list, "ID\tNAME\tENVIRONMENT\tENDS IN\tSCOPES\tDEVICES\tCREATED\tLAST USED\tEXPIRES\tREVOKED", func(k postern.Key) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.ID, k.Name, k.Environment, k.LastFour, scopesOf(k), devicesOf(k), k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
-		})
+		return table(c.data, std, list,
+			"ID\tNAME\tENVIRONMENT\tENDS IN\tSCOPES\tDEVICES\tCREATED\tLAST USED\tEXPIRES\tREVOKED",
+			func(k postern.Key) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.ID, k.Name, k.Environment, k.LastFour,
+					scopesOf(k), devicesOf(k), k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
+			})
 	})
 }
 
@@ -233,8 +243,8 @@ type keyRotateCmd struct {
 	data
 
 	Workspace string        `required:"" help:"Id of the workspace."`
-	Overlap   time.Duration `default:"24h" help:"How long the old key lives on, 0s to 720h (${default})."`
-	Expires   time.Duration `help:"End the successor after this long, such as 720h."`
+	Overlap   time.Duration `default:"24h" help:"How long the old key stays valid, from 0s to 720h (${default})."`
+	Expires   time.Duration `help:"Time until the successor expires, such as 720h."`
 	Key       string        `arg:"" help:"Id of the key."`
 }
 
@@ -249,7 +259,9 @@ func (c *keyRotateCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret}, "key %s\n%s\nKeep it now: it cannot be shown again. %s ends in %s.", key.ID, key.Secret, c.Key, c.Overlap)
+		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret},
+			"key %s\n%s\nStore it now: it cannot be shown again. %s expires in %s.", key.ID, key.Secret, c.Key,
+			c.Overlap)
 	})
 }
 
@@ -271,8 +283,8 @@ func (c *keyRevokeCmd) Run(ctx context.Context, std streams) error {
 }
 
 type deviceCmd struct {
-	Link deviceLinkCmd `cmd:"" help:"Link a device: show QR codes here until a phone scanned one."`
-	List deviceListCmd `cmd:"" help:"List a workspace's devices."`
+	Link deviceLinkCmd `cmd:"" help:"Link a device: show QR codes until a phone has scanned one."`
+	List deviceListCmd `cmd:"" help:"List the devices of a workspace."`
 }
 
 type deviceListCmd struct {
@@ -289,22 +301,23 @@ func (c *deviceListCmd) Run(ctx context.Context, std streams) error {
 			return err
 		}
 		return table(c.data, std, list, "ID\tNAME\tSTATUS\tREASON\tNUMBER\tCONNECTED", func(d postern.Device) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", d.ID, d.Name, d.Status, d.StatusReason, d.PhoneNumber, d.ConnectedAt)
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", d.ID, d.Name, d.Status, d.StatusReason, d.PhoneNumber,
+				d.ConnectedAt)
 		})
 	})
 }
 
 type webhookCmd struct {
-	Add  webhookAddCmd  `cmd:"" help:"Register a webhook endpoint. Its secret is shown once."`
-	List webhookListCmd `cmd:"" help:"List a workspace's webhook endpoints."`
+	Add  webhookAddCmd  `cmd:"" help:"Register a webhook endpoint and print its secret."`
+	List webhookListCmd `cmd:"" help:"List the webhook endpoints of a workspace."`
 }
 
 type webhookAddCmd struct {
 	data
 
 	Workspace string   `required:"" help:"Id of the workspace."`
-	URL       string   `required:"" help:"Where events are posted."`
-	Event     []string `help:"A kind of event, or a family such as message.*; all when none is named."`
+	URL       string   `required:"" help:"URL to which events are posted."`
+	Event     []string `help:"Event type, or a pattern such as message.*. Can be repeated; without it, all events."`
 }
 
 // Run registers an endpoint.
@@ -314,7 +327,9 @@ func (c *webhookAddCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(std, map[string]any{"id": e.ID, "secret": e.Secret}, "webhook %s (%s until it answers the handshake)\n%s\nKeep the secret now.", e.ID, e.Status, e.Secret)
+		return c.print(std, map[string]any{"id": e.ID, "secret": e.Secret},
+			"webhook %s (%s until it answers the handshake)\n%s\nStore the secret now: this command does not show it again.",
+			e.ID, e.Status, e.Secret)
 	})
 }
 

@@ -9,17 +9,18 @@ import (
 )
 
 type demoCmd struct {
-	Dir     string `default:"./data/demo" placeholder:"DIR" help:"Where the demo keeps its data (${default})."`
+	Dir     string `default:"./data/demo" placeholder:"DIR" help:"Directory for the demo's data (${default})."`
 	Addr    string `env:"POSTERN_ADDR" default:"127.0.0.1:8080" help:"Address of the API (${default})."`
 	OpsAddr string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of metrics and health (${default})."`
-	Once    bool   `help:"Show the loop once and exit: 0 when everything arrived, 1 with the reason otherwise."`
+	Once    bool   `help:"Run the demo once and exit with 0 if everything arrived, and otherwise with 1 and the reason."`
 }
 
-// Run shows the demo.
+// Run runs the demo.
 func (c *demoCmd) Run(ctx context.Context, std streams) error {
 	return demo.Run(ctx, demo.Options{
 		Server: config.Server{
-			Data: config.Data{Dir: c.Dir}, Addr: c.Addr, OpsAddr: c.OpsAddr, Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern demo", LogLevel: "info",
+			Data: config.Data{Dir: c.Dir}, Addr: c.Addr, OpsAddr: c.OpsAddr,
+			Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern demo", LogLevel: "info",
 		},
 		LogFile: filepath.Join(c.Dir, "postern.log"), Version: version, Once: c.Once, Out: std.out,
 	})

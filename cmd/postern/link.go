@@ -17,18 +17,18 @@ type deviceLinkCmd struct {
 	data
 
 	Workspace string `required:"" help:"Id of the workspace."`
-	Name      string `default:"device" help:"Name of the device to make (${default})."`
-	Device    string `help:"Link this device again instead of making one."`
+	Name      string `default:"device" help:"Name of the new device (${default})."`
+	Device    string `help:"Id of an existing device to link again, instead of creating one."`
 
-	PhoneNumber string `help:"Show a code to enter on the phone of this number, instead of a QR code to scan."`
+	PhoneNumber string `help:"Number of the phone. Shows a code to enter on it instead of a QR code to scan."`
 }
 
-// Run shows QR codes in the terminal until a phone scanned one, or a code to
-// enter on it, until the device is connected.
+// Run shows QR codes, or a code to enter on the phone, and waits until the device
+// is connected.
 func (c *deviceLinkCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		if s.Alone {
-			return errors.New("no server runs on this data directory; start one with \"postern serve\"")
+			return errors.New("no server is running on this data directory; start one with \"postern serve\"")
 		}
 		id, err := c.open(ctx, s)
 		if err != nil {
@@ -41,7 +41,8 @@ func (c *deviceLinkCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(std, map[string]any{"id": d.ID, "phoneNumber": d.PhoneNumber}, "device %s is connected as %s", d.ID, d.PhoneNumber)
+		return c.print(std, map[string]any{"id": d.ID, "phoneNumber": d.PhoneNumber}, "device %s is connected as %s",
+			d.ID, d.PhoneNumber)
 	})
 }
 
@@ -75,15 +76,20 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 		case l.Status == postern.LinkLinked:
 			return nil
 		case !l.Status.Open():
-			return fmt.Errorf("the attempt ended: %s", l.Reason)
+			return fmt.Errorf("linking failed: %s", l.Reason)
 		case l.Status == postern.LinkPasskey:
-			return errors.New("the account asks for a passkey, which this server cannot pass on; turn it off in the account's settings on the phone")
+			return errors.New("the account requires a passkey, which this server does not support; " +
+				"turn it off in the account's settings on the phone")
 		case l.PairingCode != "" && l.PairingCode != shown:
 			shown = l.PairingCode
-			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device, Link with phone number instead. Enter this code:\n\n    %s\n\n", shown)
+			fmt.Fprintf(std.err,
+				"\nOn the phone, open Linked devices > Link a device > Link with phone number instead. "+
+					"Enter this code:\n\n    %s\n\n",
+				shown)
 		case l.QR != "" && l.QR != shown:
 			shown = l.QR
-			fmt.Fprintf(std.err, "\nOn the phone: Linked devices, Link a device. Scan before %s.\n\n", l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
+			fmt.Fprintf(std.err, "\nOn the phone, open Linked devices > Link a device. Scan this code before %s.\n\n",
+				l.QRExpiresAt.Std().Local().Format(time.TimeOnly))
 			if err := showQR(std.err, l.QR); err != nil {
 				return err
 			}
@@ -111,7 +117,8 @@ func (c *deviceLinkCmd) connected(ctx context.Context, s *app.Commands, id strin
 			return d, err
 		}
 		if err := postern.Sleep(ctx, pollEvery); err != nil {
-			return d, fmt.Errorf("linked, but not connected yet (%s %s): %w", d.Status, d.StatusReason, err)
+			return d, fmt.Errorf("the device is linked but not connected yet (%s %s): %w", d.Status, d.StatusReason,
+				err)
 		}
 	}
 }

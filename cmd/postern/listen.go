@@ -8,30 +8,33 @@ import (
 )
 
 type listenCmd struct {
-	ForwardTo string      `placeholder:"URL" help:"Post each event there as a webhook, such as http://localhost:3000/hook; without it events are only shown."`
-	URL       string      `env:"POSTERN_URL" default:"http://127.0.0.1:8080" help:"Where the API is reached (${default})."`
-	Key       seal.Secret `env:"POSTERN_KEY" placeholder:"pst_…" help:"API key with the scope events:read; better as a variable, which is not kept in the shell's history."`
-	Secret    seal.Secret `env:"POSTERN_LISTEN_SECRET" placeholder:"whsec_…" help:"Sign with this secret; without it one is made and shown at the start."`
-	Type      []string    `placeholder:"TYPE" help:"Only these kinds of events: names and families such as message.*."`
+	ForwardTo string      `placeholder:"URL" help:"Post each event to this URL as a webhook, such as http://localhost:3000/hook. Without it, events are only printed."`
+	URL       string      `env:"POSTERN_URL" default:"http://127.0.0.1:8080" help:"Address of the API (${default})."`
+	Key       seal.Secret `env:"POSTERN_KEY" placeholder:"pst_…" help:"API key with the scope events:read. Prefer the environment variable, which does not end up in the shell's history."`
+	Secret    seal.Secret `env:"POSTERN_LISTEN_SECRET" placeholder:"whsec_…" help:"Secret that signs the requests. Without it, one is generated and printed."`
+	Type      []string    `placeholder:"TYPE" help:"Only these event types: names, and patterns such as message.*."`
 	Device    string      `placeholder:"dev_…" help:"Only events of this device."`
-	After     string      `placeholder:"evt_…" help:"Begin behind this event instead of now; \"start\" begins with the oldest that the server keeps."`
-	ShowText  bool        `help:"Show also what messages say: the beginning in a line, the whole event with --json."`
-	JSON      bool        `help:"Print an object a line, for programs; what else there is to say goes to standard error."`
+	After     string      `placeholder:"evt_…" help:"Begin after this event instead of with new events; \"start\" begins with the oldest event on the server."`
+	ShowText  bool        `help:"Print the text of messages too: its beginning, or the whole event with --json."`
+	JSON      bool        `help:"Print one JSON object per line. Everything else goes to standard error."`
 }
 
-// Help says what the flags do not.
+// Help is the text above the flags.
 func (*listenCmd) Help() string {
-	return `Events come over the API, so the server can be anywhere and needs no way to this machine. Each one is posted with the body, the headers and the time-out (15 s) of a webhook, one after another, in the order of the log.
-
-An event that the receiver does not take (it cannot be reached, or answers other than 2xx) is shown as such and not posted again: while you work on the receiver, old events in between would only confuse. At the end you are told the --after that brings them again. A registered webhook endpoint gets each event at least once, with retries over 72 hours.
-
-A cut connection is made anew and goes on behind the last event that was dealt with. No handshake (webhook.verification) is sent; deduplicate on eventId as always.`
+	return "Events arrive over the API, so the server does not need to reach this machine. " +
+		"They are posted one after another, in log order, with the body, the headers and the timeout (15 s) of a webhook.\n\n" +
+		"An event that the receiver does not accept (it cannot be reached, or answers other than 2xx) is reported " +
+		"and not posted again, so that old events do not get in your way while you work on the receiver. " +
+		"When you stop the command, it prints the --after value that repeats them. " +
+		"A registered webhook endpoint receives each event at least once, with retries over 72 hours.\n\n" +
+		"If the connection is lost, the command reconnects and resumes after the last event it handled. " +
+		"It sends no handshake (webhook.verification). Deduplicate on eventId as usual."
 }
 
-// Validate checks what the form of single flags does not show.
+// Validate checks the flags together.
 func (c *listenCmd) Validate() error { return c.options().Validate() }
 
-// Run streams events until it is told to stop.
+// Run streams events until ctx is done.
 func (c *listenCmd) Run(ctx context.Context, std streams) error {
 	o := c.options()
 	o.Out, o.Err = std.out, std.err

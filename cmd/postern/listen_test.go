@@ -9,23 +9,29 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// awaitText waits until a command has written something.
+// awaitText waits until a command has printed a text. It gives up only when the test
+// is about to run out of time.
 func awaitText(t *testing.T, o *output, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(o.String(), text); {
-		if time.Now().After(deadline) {
+	ctx := untilTimeout(t)
+	for {
+		changed := o.changes()
+		if strings.Contains(o.String(), text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			t.Fatalf("waited in vain for %q\n%s", text, o.String())
 		}
-		<-time.After(5 * time.Millisecond)
 	}
 }
 
-// interrupt presses Ctrl-C and gives the exit status.
+// interrupt sends what Ctrl-C sends and returns the exit status.
 func interrupt(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -35,8 +41,8 @@ func interrupt(t *testing.T, cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// TestListenPostsToADevelopersMachine takes the secret from where a developer
-// finds it: what the command says at its start.
+// TestListenPostsToADevelopersMachine takes the secret from where a developer finds
+// it: the output of the command.
 func TestListenPostsToADevelopersMachine(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
@@ -53,12 +59,13 @@ func TestListenPostsToADevelopersMachine(t *testing.T) {
 	t.Cleanup(srv.Close)
 
 	var out, errs output
-	cmd := program(t.Context(), &out, &errs, "listen", "--forward-to", srv.URL+"/hook", "--json", "--type", "device.linked,device.connected")
+	cmd := program(t.Context(), &out, &errs, "listen", "--forward-to", srv.URL+"/hook", "--json", "--type",
+		"device.linked,device.connected")
 	cmd.Env = append(cmd.Env, "POSTERN_KEY="+key, "POSTERN_URL="+url)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitText(t, &errs, "connected to "+url+", from now on")
+	awaitText(t, &errs, "connected to "+url+", listening for new events")
 	check, err := standardwebhooks.NewWebhook(matched(t, `(?m)^  (whsec_\S+)$`, errs.String()))
 	if err != nil {
 		t.Fatal(err)
@@ -73,15 +80,16 @@ func TestListenPostsToADevelopersMachine(t *testing.T) {
 		r := <-posts
 		body, _ := io.ReadAll(r.Body)
 		if err := check.Verify(body, r.Header); err != nil || !strings.Contains(string(body), want) {
-			t.Errorf("%s does not verify, or is no %s: %v", body, want, err)
+			t.Errorf("%s does not verify, or is not %s: %v", body, want, err)
 		}
 	}
 	awaitText(t, &out, `"type":"device.connected"`)
 	if exit := interrupt(t, cmd); exit != 0 {
 		t.Errorf("Ctrl-C = %d, want 0\n%s", exit, errs.String())
 	}
-	if strings.Contains(out.String()+errs.String(), key) || strings.Contains(out.String(), "whsec_") || !strings.Contains(errs.String(), "events: 2; to go on behind the last one: --after evt_") {
-		t.Errorf("it shows\n%s%s", out.String(), errs.String())
+	if strings.Contains(out.String()+errs.String(), key) || strings.Contains(out.String(), "whsec_") ||
+		!strings.Contains(errs.String(), "events: 2; to resume after the last one: --after evt_") {
+		t.Errorf("it prints\n%s%s", out.String(), errs.String())
 	}
 }
 
@@ -105,8 +113,8 @@ func post(t *testing.T, url, key, body string) []byte {
 	return answer
 }
 
-// TestListenIsStoppedWhileNoServerAnswers: it waits for one, and no longer
-// than it is wanted.
+// TestListenIsStoppedWhileNoServerAnswers: the command waits for a server until it is
+// interrupted.
 func TestListenIsStoppedWhileNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(nil)
@@ -121,7 +129,7 @@ func TestListenIsStoppedWhileNoServerAnswers(t *testing.T) {
 		t.Errorf("Ctrl-C = %d, want 0", exit)
 	}
 	if strings.Contains(out.String()+errs.String(), "canary") {
-		t.Errorf("it shows its key: %s", errs.String())
+		t.Errorf("it prints its key: %s", errs.String())
 	}
 }
 
@@ -150,7 +158,8 @@ func TestListenTellsUsageFromRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			exit, out, errs := command(t, append([]string{"listen"}, tt.args...)...)
-			if exit != tt.exit || !strings.Contains(errs, tt.want) || strings.Contains(out+errs, "canary") || strings.Contains(out+errs, narrow) {
+			if exit != tt.exit || !strings.Contains(errs, tt.want) || strings.Contains(out+errs, "canary") ||
+				strings.Contains(out+errs, narrow) {
 				t.Errorf("postern listen %v = %d %q, want %d and %q", tt.args, exit, out+errs, tt.exit, tt.want)
 			}
 		})

@@ -1,11 +1,12 @@
-// Command postern is the messaging gateway: server, demo and operator's tools
-// in one binary.
+// Command postern is the messaging gateway: the server, the demo and the operator's
+// commands in one binary.
 package main
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -19,32 +20,33 @@ import (
 // version is set at build time.
 var version = "0.1.0-dev"
 
-// cli is the command line. Its exit status is 0, 1 (failed) or 2 (usage).
+// cli is the command line. Its exit status is 0, 1 (failed) or 2 (wrong usage).
 type cli struct {
 	Serve     serveCmd     `cmd:"" help:"Run the server."`
-	Demo      demoCmd      `cmd:"" help:"Show the whole loop against a simulated phone: link, send, receive, signed webhooks."`
-	Workspace workspaceCmd `cmd:"" help:"Workspaces: the tenants."`
-	Key       keyCmd       `cmd:"" help:"API keys."`
-	User      userCmd      `cmd:"" help:"People who sign in to the dashboard."`
-	Device    deviceCmd    `cmd:"" help:"Devices."`
-	Webhook   webhookCmd   `cmd:"" help:"Webhook endpoints."`
-	Listen    listenCmd    `cmd:"" help:"Stream events to this machine, and post them to a receiver on it as webhooks."`
-	Migrate   migrateCmd   `cmd:"" help:"Bring the database up to date and exit."`
-	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
+	Demo      demoCmd      `cmd:"" help:"Link a simulated phone, send and receive messages, and verify signed webhooks."`
+	Workspace workspaceCmd `cmd:"" help:"Manage workspaces."`
+	Key       keyCmd       `cmd:"" help:"Manage API keys."`
+	User      userCmd      `cmd:"" help:"Manage people who sign in to the dashboard."`
+	Device    deviceCmd    `cmd:"" help:"Link and list devices."`
+	Webhook   webhookCmd   `cmd:"" help:"Manage webhook endpoints."`
+	Listen    listenCmd    `cmd:"" help:"Stream events to this machine and forward them to a local webhook receiver."`
+	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit."`
+	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 
-	ConfigFile kong.ConfigFlag `name:"config-file" env:"POSTERN_CONFIG_FILE" placeholder:"FILE" help:"Settings as JSON, below flags and variables."`
+	ConfigFile kong.ConfigFlag `name:"config-file" env:"POSTERN_CONFIG_FILE" placeholder:"FILE" help:"JSON file with settings. Flags and environment variables take precedence."`
 }
 
-// streams is where a command writes.
+// streams are the outputs of a command.
 type streams struct{ out, err io.Writer }
 
 func main() {
-	syscall.Umask(0o077) // what we write holds keys and conversations: for its owner only
+	syscall.Umask(0o077) // our files contain keys and conversations: only their owner may read them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	log.SetOutput(io.Discard) // net/http quotes there what hosts of webhooks send unasked
 	config.SpareProcessor()
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // stop has nothing left to do
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // the process ends anyway
 }
 
 const (
@@ -54,10 +56,12 @@ const (
 
 func run(ctx context.Context, args []string, std streams) (exit int) {
 	var c cli
-	left := -1 // what help asks for
-	parser, err := kong.New(&c, kong.Name("postern"), kong.Description("An open-source messaging gateway: link accounts by QR code, send and receive over REST, learn of everything by signed webhooks."),
-		kong.Configuration(kong.JSON), kong.Writers(std.out, std.err), kong.UsageOnError(), kong.Exit(func(code int) { left = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
+	left := -1 // the exit status if --help was given
+	parser, err := kong.New(&c, kong.Name("postern"),
+		kong.Description("An open-source messaging gateway: link accounts by QR code, "+
+			"send and receive messages over REST, and get signed webhooks."),
+		kong.Configuration(kong.JSON), kong.Writers(std.out, std.err), kong.UsageOnError(),
+		kong.Exit(func(code int) { left = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
 	if err != nil {
 		fmt.Fprintln(std.err, "postern:", err)
 		return exitFailed
@@ -71,7 +75,7 @@ func run(ctx context.Context, args []string, std streams) (exit int) {
 	}
 	if err != nil {
 		fmt.Fprintln(std.err, "postern:", err)
-		fmt.Fprintln(std.err, "Run \"postern --help\" to see the commands.")
+		fmt.Fprintln(std.err, "Run \"postern --help\" to list the commands.")
 		return exitUsage
 	}
 	if err := kctx.Run(); err != nil {
@@ -90,7 +94,7 @@ func (versionCmd) Run(std streams) error {
 }
 
 type openAPICmd struct {
-	BaseURL string `help:"Where callers reach the server; left out, the document's own address."`
+	BaseURL string `help:"Address of the server in the document. Without it, paths are relative to the document."`
 }
 
 // Run prints the document.
@@ -103,9 +107,9 @@ func (c openAPICmd) Run(std streams) error {
 	return err
 }
 
-// data is where a command finds the server or its data.
+// data contains the settings by which a command finds the server or its data.
 type data struct {
 	config.Data
 
-	JSON bool `help:"Print JSON, for programs."`
+	JSON bool `help:"Print JSON."`
 }

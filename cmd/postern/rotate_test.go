@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// statusOf is how the API answers to a key.
+// statusOf is the status of an API request with a key.
 func statusOf(t *testing.T, url, key string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/devices", http.NoBody)
@@ -39,27 +39,32 @@ func TestKeyIsRotatedByTheCommand(t *testing.T) {
 	url := serve(t, dir, "--sandbox", "on")
 	at := "--data-dir=" + dir
 	ws := matched(t, `"(ws_[^"]+)"`, mustRun(t, "workspace", "create", "--name", "X", "--json", at))
-	old := keyOf(t, "key", "create", "--workspace", ws, "--name", "ci", "--environment", "staging", "--scope", "devices:read", at)
+	old := keyOf(t, "key", "create", "--workspace", ws, "--name", "ci", "--environment", "staging", "--scope",
+		"devices:read", at)
 	next := keyOf(t, "key", "rotate", "--workspace", ws, old.ID, at)
 	if statusOf(t, url, old.Key) != 200 || statusOf(t, url, next.Key) != 200 {
 		t.Error("during the overlap a key is refused")
 	}
 	list := mustRun(t, "key", "list", "--workspace", ws, at)
-	if strings.Count(list, "staging") != 2 || strings.Count(list, "devices:read") != 2 || !strings.Contains(list, old.Key[38:]) || strings.Contains(list, "pst_") {
+	if strings.Count(list, "staging") != 2 || strings.Count(list, "devices:read") != 2 ||
+		!strings.Contains(list, old.Key[38:]) ||
+		strings.Contains(list, "pst_") {
 		t.Errorf("key list =\n%s", list)
 	}
 	last := keyOf(t, "key", "rotate", "--workspace", ws, "--overlap", "0s", "--expires", "1h", next.ID, at)
-	if got := statusOf(t, url, next.Key); got != 401 || statusOf(t, url, last.Key) != 200 || statusOf(t, url, old.Key) != 200 {
+	if got := statusOf(t, url, next.Key); got != 401 || statusOf(t, url, last.Key) != 200 ||
+		statusOf(t, url, old.Key) != 200 {
 		t.Errorf("without an overlap the old key is answered %d, want 401 at once", got)
 	}
 	for name, args := range map[string][]string{"too long": {"--overlap", "721h", last.ID}, "ended": {next.ID}, "unknown": {"key_x"}, "in the past": {"--expires=-1h", last.ID}} {
-		if exit, _, errs := command(t, append([]string{"key", "rotate", "--workspace", ws, at}, args...)...); exit != 1 || errs == "" {
+		if exit, _, errs := command(t, append([]string{"key", "rotate", "--workspace", ws, at}, args...)...); exit != 1 ||
+			errs == "" {
 			t.Errorf("%s = %d %s", name, exit, errs)
 		}
 	}
 }
 
-func TestWorkspaceHasFiguresOfItsOwn(t *testing.T) {
+func TestLimitsOfAWorkspaceCanBeOverridden(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	url := serve(t, dir, "--sandbox", "on")
@@ -107,7 +112,8 @@ func TestWorkspaceHasFiguresOfItsOwn(t *testing.T) {
 			t.Errorf("--messages=%s = %d, want 2", bad, exit)
 		}
 	}
-	if exit, _, errs := command(t, "workspace", "set", "ws_none", "--messages=1", at); exit != 1 || !strings.Contains(errs, "no such workspace") {
-		t.Errorf("a workspace that is not there = %d %s", exit, errs)
+	if exit, _, errs := command(t, "workspace", "set", "ws_none", "--messages=1", at); exit != 1 ||
+		!strings.Contains(errs, "no such workspace") {
+		t.Errorf("an unknown workspace = %d %s", exit, errs)
 	}
 }

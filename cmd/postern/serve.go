@@ -13,7 +13,7 @@ import (
 
 type serveCmd struct{ config.Server }
 
-// Run serves until it is told to stop.
+// Run serves until ctx is done.
 func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	log := obs.NewLogger(std.err, c.Level())
 	a, err := app.New(ctx, c.Server, app.Options{Log: log, Version: version})
@@ -26,20 +26,22 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 	return a.Run(ctx)
 }
 
-// invite tells the operator where to make the first user. Once there is one it
-// says nothing.
+// invite prints the link that creates the first user. If there already is a user, it
+// prints nothing.
 func invite(ctx context.Context, a *app.App, out io.Writer) error {
 	url, err := a.SetUpURL(ctx)
 	if err != nil || url == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "Nobody can sign in to the dashboard yet. Open this link, which works once:\n\n    %s\n\n", url)
+	_, err = fmt.Fprintf(out,
+		"Nobody can sign in to the dashboard yet. Open this link to create the first user. It works once.\n\n    %s\n\n",
+		url)
 	return err
 }
 
 type migrateCmd struct{ config.Data }
 
-// Run migrates.
+// Run migrates the database and prints its version.
 func (c *migrateCmd) Run(ctx context.Context, std streams) error {
 	v, err := app.Migrate(ctx, c.Data)
 	if err != nil {

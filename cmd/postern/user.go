@@ -10,28 +10,29 @@ import (
 	"postern/internal/postern"
 )
 
-// userCmd never takes a password: a command line is seen by others and kept by
-// shells.
+// userCmd never takes a password, because other users can see a command line and
+// shells store it.
 type userCmd struct {
-	Create        userCreateCmd        `cmd:"" help:"Add a user to a workspace, and show a link to choose a password."`
-	List          userListCmd          `cmd:"" help:"List a workspace's users."`
-	ResetPassword userResetPasswordCmd `cmd:"" help:"Show a link by which a user chooses a new password."`
-	Operator      userOperatorCmd      `cmd:"" help:"Make a user an operator, who sees all workspaces and changes their plans in the dashboard."`
+	Create        userCreateCmd        `cmd:"" help:"Add a user to a workspace and print a link for choosing a password."`
+	List          userListCmd          `cmd:"" help:"List the users of a workspace."`
+	ResetPassword userResetPasswordCmd `cmd:"" help:"Print a link with which a user chooses a new password."`
+	Operator      userOperatorCmd      `cmd:"" help:"Make a user an operator, who can see all workspaces and change their plans in the dashboard."`
 }
 
 type userCreateCmd struct {
 	data
 
 	Workspace string `required:"" help:"Id of the workspace."`
-	Email     string `required:"" help:"E-mail address."`
-	Role      string `required:"" help:"owner, admin, developer or viewer."`
-	Existing  bool   `help:"The person has an account with this address already, and has told you so."`
+	Email     string `required:"" help:"Email address."`
+	Role      string `required:"" help:"Role: owner, admin, developer or viewer."`
+	Existing  bool   `help:"Confirm that the person told you they already have an account with this address."`
 }
 
 // Run adds a user.
 func (c *userCreateCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		u, err := s.CreateUser(ctx, c.Workspace, people.NewUser{Email: c.Email, Role: postern.Role(c.Role), Existing: c.Existing})
+		u, err := s.CreateUser(ctx, c.Workspace,
+			people.NewUser{Email: c.Email, Role: postern.Role(c.Role), Existing: c.Existing})
 		if err != nil {
 			return err
 		}
@@ -39,15 +40,16 @@ func (c *userCreateCmd) Run(ctx context.Context, std streams) error {
 	})
 }
 
-// howToJoin says what to do with a link.
+// howToJoin says how to use the link.
 func howToJoin(u app.NewUser) string {
 	switch {
 	case u.Link == "":
-		return "There is an account with this address: sign in with its password."
+		return "An account with this address already exists: sign in with its password."
 	case strings.HasPrefix(u.Link, "/"):
-		return u.Link + "\nOpen it at the server's address, once it runs, within 72 hours, to choose a password. It works once and is not shown again."
+		return u.Link + "\nStart the server, then open this path at its address within 72 hours to choose a password. " +
+			"It works once and is not shown again."
 	}
-	return u.Link + "\nOpen it within 72 hours to choose a password. It works once and is not shown again."
+	return u.Link + "\nOpen this link within 72 hours to choose a password. It works once and is not shown again."
 }
 
 type userListCmd struct {
@@ -63,7 +65,7 @@ func (c *userListCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return table(c.data, std, list, "ID\tE-MAIL\tROLE\tJOINED", func(m postern.Member) string {
+		return table(c.data, std, list, "ID\tEMAIL\tROLE\tJOINED", func(m postern.Member) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s", m.UserID, m.Email, m.Role, m.JoinedAt)
 		})
 	})
@@ -72,11 +74,11 @@ func (c *userListCmd) Run(ctx context.Context, std streams) error {
 type userResetPasswordCmd struct {
 	data
 
-	Email string `arg:"" help:"E-mail address of the user."`
-	Alone bool   `name:"password-alone" help:"Also remove the user's authenticator app, passkeys and recovery codes, when the link is used."`
+	Email string `arg:"" help:"Email address of the user."`
+	Alone bool   `name:"password-alone" help:"When the link is used, also remove the user's authenticator app, passkeys and recovery codes."`
 }
 
-// Run makes a link.
+// Run creates a link.
 func (c *userResetPasswordCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		u, err := s.ResetPassword(ctx, people.Reset{Email: c.Email, Alone: c.Alone})
@@ -90,21 +92,22 @@ func (c *userResetPasswordCmd) Run(ctx context.Context, std streams) error {
 type userOperatorCmd struct {
 	data
 
-	Email  string `arg:"" help:"E-mail address of the user."`
-	Remove bool   `help:"Take it back. Invitations that only an operator could make are revoked."`
+	Email  string `arg:"" help:"Email address of the user."`
+	Remove bool   `help:"Remove the operator role instead. Invitations that only an operator could make are revoked."`
 }
 
-// Run makes an operator, or takes that back.
+// Run makes the user an operator, or removes that role.
 func (c *userOperatorCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		u, err := s.SetOperator(ctx, people.OperatorChange{Email: c.Email, Remove: c.Remove})
 		if err != nil {
 			return err
 		}
-		is := "an operator"
+		is := "now an operator"
 		if c.Remove {
-			is = "no operator"
+			is = "no longer an operator"
 		}
-		return c.print(std, map[string]any{"id": u.ID, "email": u.Email, "operator": !c.Remove}, "user %s (%s) is %s now", u.ID, u.Email, is)
+		return c.print(std, map[string]any{"id": u.ID, "email": u.Email, "operator": !c.Remove}, "user %s (%s) is %s",
+			u.ID, u.Email, is)
 	})
 }

@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"errors"
-	"hash/fnv"
 	"time"
 
 	"postern/internal/failpoint"
@@ -31,7 +30,7 @@ func (s saboteurSession) Run(ctx context.Context, host network.Host) error {
 
 func (s saboteurSession) Send(ctx context.Context, m network.Outbound) (time.Time, error) {
 	switch {
-	case failpoint.Makes(failpoint.NeverFinish) && chosen(m.NetworkID):
+	case failpoint.Makes(failpoint.NeverFinish) && failpoint.Chosen(m.NetworkID):
 		return time.Time{}, errors.New("never")
 	case failpoint.Slips(failpoint.PretendSent):
 		return time.Now(), nil
@@ -52,15 +51,8 @@ func (s saboteurSession) Send(ctx context.Context, m network.Outbound) (time.Tim
 type saboteurHost struct{ network.Host }
 
 func (h saboteurHost) Update(ctx context.Context, u network.Update) error {
-	if in, ok := u.(network.Inbound); ok && failpoint.Makes(failpoint.NeverTake) && chosen(in.NetworkID) {
+	if in, ok := u.(network.Inbound); ok && failpoint.Makes(failpoint.NeverTake) && failpoint.Chosen(in.NetworkID) {
 		return errors.New("never")
 	}
 	return h.Host.Update(ctx, u)
-}
-
-// chosen picks one in eight ids, always the same.
-func chosen(id string) bool {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id))
-	return h.Sum32()%8 == 0
 }

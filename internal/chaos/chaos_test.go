@@ -34,7 +34,7 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, options{
-		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(),
+		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(), Stumble: true,
 		Faults: []string{"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry", "noack", "refuse:503", "restrict:1", "hang"},
 	})
 	w.driver.start()
@@ -65,13 +65,19 @@ func (w *world) provesSomething(e chaos.Evidence) {
 	}
 }
 
-// killAgainAndAgain kills the gateway at random moments, now and then before
-// it has even started, and leaves it running.
+// meanFlow is how many messages come to their end between two kills, on average.
+const meanFlow = 200
+
+// killAgainAndAgain kills the gateway at random moments, now and then before it has even
+// started, and leaves it running. A moment is a number of messages that have come to
+// their end since the start, and a little time.
 func (w *world) killAgainAndAgain() {
 	r := rand.New(rand.NewPCG(w.opts.Seed, 0))
 	end := time.Now().Add(time.Duration(*seconds) * time.Second)
 	for n := 0; *seconds > 0 && time.Now().Before(end) || *seconds == 0 && n < *cycles; n++ {
-		<-time.After(time.Duration(200+r.IntN(1300)) * time.Millisecond)
+		enough := w.driver.done() + r.Int64N(2*meanFlow)
+		w.await("messages to come to their end", func() bool { return w.driver.done() >= enough })
+		<-time.After(time.Duration(r.Int64N(int64(lateness))))
 		w.kill()
 		if r.IntN(6) == 0 {
 			if _, err := w.gateway.start(); err != nil {

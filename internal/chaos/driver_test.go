@@ -36,8 +36,46 @@ type driver struct {
 	load  sync.WaitGroup
 	rooms map[string]room // by device and by number
 
-	sent, received          atomic.Int64 // that the receiver was told of, once each
+	sent, received          atomic.Int64  // that the receiver was told of, once each
+	moved                   chan struct{} // has room for one token: sent or received has grown
 	repeats, broken, faults atomic.Int64
+
+	mu       sync.Mutex
+	accepted map[string][]string // ids of accepted messages, by the URL of the process that answered
+}
+
+// done counts the messages that have come to their end.
+func (d *driver) done() int64 { return d.sent.Load() + d.received.Load() }
+
+// reached waits until n messages have come to their end.
+func (d *driver) reached(ctx context.Context, n int64) bool {
+	for d.done() < n {
+		select {
+		case <-d.moved:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (d *driver) accept(url, id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.accepted[url] = append(d.accepted[url], id)
+}
+
+// acceptedBy lists the messages that the process with a URL has accepted; with "", those
+// of all processes.
+func (d *driver) acceptedBy(url string) (ids []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for by, list := range d.accepted {
+		if url == "" || url == by {
+			ids = append(ids, list...)
+		}
+	}
+	return ids
 }
 
 // room bounds what is under way for one device: a token each.
@@ -146,7 +184,8 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 
 // untilTold repeats a request under its key until the gateway gives a verdict.
 func (d *driver) untilTold(a chaos.Ask) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	limit := patience(d.w.t)
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
 		url, changed := d.w.gateway.where()
 		if url == "" {
 			select {
@@ -166,6 +205,9 @@ func (d *driver) untilTold(a chaos.Ask) {
 		case 0:
 			d.broken.Add(1)
 		case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		case http.StatusAccepted:
+			d.accept(url, told.MessageID)
+			return
 		default:
 			return
 		}
@@ -176,7 +218,7 @@ func (d *driver) untilTold(a chaos.Ask) {
 			pause(changed)
 		}
 	}
-	d.w.t.Errorf("no answer under the key %s within %s", a.Key, patience)
+	d.w.t.Errorf("no answer under the key %s within %s", a.Key, limit)
 }
 
 // pause waits a moment, or until the gateway has changed.
@@ -228,7 +270,7 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 	}
 }
 
-// happened frees the room of what has reached the receiver.
+// happened frees the room of a message that has reached the receiver.
 func (d *driver) happened(kind, device, body, _ string) {
 	switch kind {
 	case "message.sent", "message.failed", "message.expired":
@@ -239,28 +281,30 @@ func (d *driver) happened(kind, device, body, _ string) {
 		if len(body) > 3 && body[:3] == "in-" {
 			d.rooms[d.w.numbers[device]].leave()
 		}
+	default:
+		return
+	}
+	select {
+	case d.moved <- struct{}{}:
+	default:
 	}
 }
 
-// trouble has the vendor and the receiver misbehave until ctx is done.
+// trouble makes the vendor and the receiver misbehave until ctx is done: once for each
+// few messages that come to their end, so that a slow machine has no more trouble per
+// message than a fast one.
 func (d *driver) trouble(ctx context.Context, r *rand.Rand) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Duration(50+r.IntN(200)) * time.Millisecond):
+	faults := d.w.opts.Faults
+	if len(faults) == 0 && !d.w.opts.Stumble {
+		return
+	}
+	for next := 10 + r.Int64N(40); d.reached(ctx, next); next += 10 + r.Int64N(40) {
+		if d.w.opts.Stumble && r.IntN(20) == 0 {
+			d.w.receiver.stumble(10 + r.Int64N(60))
 		}
-		if r.IntN(20) == 0 {
-			d.w.receiver.stumble(time.Duration(200+r.IntN(1000)) * time.Millisecond)
+		if len(faults) > 0 {
+			d.w.fault(d.w.devices[r.IntN(len(d.w.devices))].number, faults[r.IntN(len(faults))])
+			d.faults.Add(1)
 		}
-		if len(d.w.opts.Faults) == 0 {
-			continue
-		}
-		fault := map[string]string{"account": d.w.devices[r.IntN(len(d.w.devices))].number, "kind": d.w.opts.Faults[r.IntN(len(d.w.opts.Faults))]}
-		if err := d.w.vendor.ask("POST", "/faults", fault, nil); err != nil {
-			d.w.t.Error(err)
-			return
-		}
-		d.faults.Add(1)
 	}
 }

@@ -124,7 +124,7 @@ func (d *delivering) heap() {
 	}
 	writing.Wait()
 	d.written, d.heaps = d.written+heapSize, d.heaps+1
-	d.await("all messages to be received", d.handedOver)
+	d.await("all messages to be received", func() bool { return d.queued() == 0 })
 	d.targets.mark()
 	d.tellAll("resume")
 	for _, e := range d.endpoints {
@@ -176,8 +176,8 @@ func (d *delivering) flow(posts int) {
 	case <-d.targets.after(posts):
 	case <-d.gateway.running().ended:
 		d.t.Fatalf("seed %d: the gateway ended: %v; see %s", d.opts.Seed, d.gateway.running().err, d.gateway.log.Name())
-	case <-time.After(patience):
-		d.t.Fatalf("seed %d: fewer than %d posts came within %s", d.opts.Seed, posts, patience)
+	case <-time.After(patience(d.t)):
+		d.t.Fatalf("seed %d: fewer than %d posts came", d.opts.Seed, posts)
 	}
 }
 
@@ -200,7 +200,7 @@ func (d *delivering) finish() {
 	d.t.Helper()
 	d.await("the end of all deliveries", d.delivered)
 	d.memory = d.memory.or(d.gateway.running().memory(d.t))
-	if err := d.gateway.running().stop(30 * time.Second); err != nil {
+	if err := d.gateway.running().stop(patience(d.t)); err != nil {
 		d.t.Errorf("the gateway's last stop: %v", err)
 	}
 }

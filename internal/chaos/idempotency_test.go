@@ -277,7 +277,7 @@ func TestForgottenKeysAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{Bin: bin, Devices: 1, Room: 1, Seed: 1, Calm: true, Env: []string{"POSTERN_SABOTAGE=" + string(failpoint.ForgetIdempotency)}})
+	w := newWorld(t, options{Bin: bin, Devices: 1, Room: 1, Seed: 1, Calm: true, Mistake: failpoint.ForgetIdempotency})
 	if err := w.fightForKeys(1); err == nil {
 		t.Error("a gateway that forgets idempotency keys passes")
 	}

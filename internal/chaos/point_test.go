@@ -21,7 +21,7 @@ func TestNothingIsLostAtAnyPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{Bin: bin, Devices: 5, Callers: 3, Room: 20, Seed: seedOrClock()})
+	w := newWorld(t, options{Bin: bin, Devices: 5, Callers: 3, Room: 20, Seed: seedOrClock(), Stumble: true})
 	w.driver.start()
 	actions := []string{"crash@20"}
 	if *everything {
@@ -55,7 +55,7 @@ func (w *world) meet(p failpoint.Point, act string) {
 	}
 	select {
 	case <-w.gateway.running().ended:
-	case <-time.After(patience / 3):
+	case <-time.After(patience(w.t)):
 	}
 	if w.met(p, from) == 0 {
 		w.t.Errorf("the gateway never came to %s", p)

@@ -250,8 +250,8 @@ func (w *world) boot() {
 			return // before it served: meet looks whether it was at its fail point
 		}
 		w.t.Fatalf("the gateway did not start: %v; see %s", w.gateway.running().err, w.gateway.log.Name())
-	case <-time.After(patience):
-		w.t.Fatalf("the gateway did not serve within %s; see %s", patience, w.gateway.log.Name())
+	case <-time.After(patience(w.t)):
+		w.t.Fatalf("the gateway did not serve; see %s", w.gateway.log.Name())
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"postern/internal/chaos"
 
@@ -29,8 +28,8 @@ type receiver struct {
 	seed  uint64
 	check *standardwebhooks.Webhook
 	notes *chaos.Journal
-	down  atomic.Bool // cuts every connection of first attempts
-	calm  atomic.Bool // no more misbehaviour
+	down  atomic.Int64 // how many first attempts it cuts off from now on
+	calm  atomic.Bool  // no more misbehavior
 
 	mu   sync.Mutex
 	seen map[string]struct{} // events answered with 2xx
@@ -73,7 +72,7 @@ func (r *receiver) moodFor(fact, attempt string) mood {
 	if attempt != "1" || r.calm.Load() {
 		return fine
 	}
-	if r.down.Load() {
+	if r.down.Load() > 0 && r.down.Add(-1) >= 0 {
 		return cuts
 	}
 	h := fnv.New64a()
@@ -135,8 +134,5 @@ func (r *receiver) first(event string) bool {
 	return !before
 }
 
-// stumble is down for a while.
-func (r *receiver) stumble(d time.Duration) {
-	r.down.Store(true)
-	time.AfterFunc(d, func() { r.down.Store(false) })
-}
+// stumble cuts off the next first attempts.
+func (r *receiver) stumble(attempts int64) { r.down.Store(attempts) }

@@ -149,8 +149,8 @@ func (w *world) endLife(r *targets) []chaos.Post {
 	go r.until(func() bool { return r.sockets == 0 }, quiet)
 	select {
 	case <-quiet:
-	case <-time.After(patience):
-		w.t.Fatalf("connections of a killed gateway did not end within %s", patience)
+	case <-time.After(patience(w.t)):
+		w.t.Fatal("connections of a killed gateway did not end")
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +162,7 @@ func (w *world) endLife(r *targets) []chaos.Post {
 // knock makes a request on a connection of its own.
 func (w *world) knock(url string) {
 	w.t.Helper()
-	alone := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	alone := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience(w.t)}
 	if err := (caller{&alone, nil}).call("GET", url, nil, nil); err != nil {
 		w.t.Fatal(err)
 	}

@@ -16,12 +16,21 @@ import (
 	"time"
 
 	"postern/internal/chaos"
+	"postern/internal/failpoint"
 	"postern/internal/seal"
 	"postern/internal/store/storetest"
 )
 
-// patience bounds every wait. A wait ends with its event.
-const patience = 90 * time.Second
+// patience is how long a wait may last: until shortly before the test binary times out.
+// Every wait ends with its event, however slow the machine is.
+func patience(t *testing.T) time.Duration {
+	end, ok := t.Deadline()
+	if !ok {
+		return time.Hour
+	}
+	const report = 20 * time.Second // time to say what was waited for, and to stop the programs
+	return max(time.Until(end)-report, time.Second)
+}
 
 // options shape a world.
 type options struct {
@@ -31,12 +40,26 @@ type options struct {
 	Room    int // messages under way for each device and direction
 	Seed    uint64
 	Faults  []string // of the vendor, by chance
-	Env     []string // of the gateway
 	Calm    bool     // the receiver does not misbehave
+	Stumble bool     // the receiver now and then refuses a series of first attempts
 	Once    bool     // nothing is asked twice on purpose
-	Never   bool     // it will never settle: wait for some seconds only
+
+	// Mistake is what the gateway does wrong on purpose.
+	Mistake failpoint.Mistake
 
 	Database string // the gateway's engine; "" is what the flag says
+}
+
+func (o options) env() []string {
+	if o.Mistake == "" {
+		return nil
+	}
+	return []string{"POSTERN_SABOTAGE=" + string(o.Mistake)}
+}
+
+// loses reports whether the gateway answers for messages that a kill makes it lose.
+func (o options) loses() bool {
+	return o.Mistake == failpoint.AnswerEarly || o.Mistake == failpoint.AcknowledgeEarly
 }
 
 type device struct{ id, number string }
@@ -62,8 +85,12 @@ type world struct {
 
 	boots []time.Duration
 	kills int
-	depth []int   // what was under way at each kill
-	ended []int64 // how many messages had come to their end until each kill
+	since time.Time // of the last kill
+	depth []int     // what was under way at each kill
+	left  string    // what was still under way when w.quieten looked last
+	ended []int64   // how many messages had come to their end until each kill
+
+	written map[string]bool // ids and network ids of messages that are known to be in the database
 }
 
 // newWorld starts everything and links the devices.
@@ -85,7 +112,7 @@ func newGateway(t *testing.T, opts options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, opts: opts, dir: dir, numbers: map[string]string{}}
+	w := &world{t: t, opts: opts, dir: dir, numbers: map[string]string{}, written: map[string]bool{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d; ledgers, log and database are in %s", opts.Seed, dir)
@@ -98,10 +125,10 @@ func newGateway(t *testing.T, opts options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...), env: opts.Env, log: log, changed: make(chan struct{})}
+	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...), env: opts.env(), log: log, changed: make(chan struct{})}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
-	w.driver = &driver{w: w, rooms: map[string]room{}, over: make(chan struct{}), http: &http.Client{
-		Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
+	w.driver = &driver{w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1), accepted: map[string][]string{}, http: &http.Client{
+		Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
 	}}
 	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
 		t.Fatal(err)
@@ -208,7 +235,7 @@ func (w *world) api(method, path string, in, out any) {
 
 // await asks until the answer is yes.
 func (w *world) await(what string, ok func() bool) {
-	for deadline := time.Now().Add(patience); !ok(); <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience(w.t)); !ok(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Errorf("waited in vain for %s", what)
 			return
@@ -219,79 +246,10 @@ func (w *world) await(what string, ok func() bool) {
 // kill kills the gateway where it stands.
 func (w *world) kill() {
 	w.depth = append(w.depth, w.driver.underWay())
-	w.ended = append(w.ended, w.driver.sent.Load()+w.driver.received.Load())
+	w.ended = append(w.ended, w.driver.done())
 	w.kills++
 	w.gateway.kill()
-}
-
-// settle ends the load, waits until nothing is under way anywhere and stops the
-// gateway.
-func (w *world) settle() {
-	w.t.Helper()
-	w.driver.finish()
-	w.receiver.calm.Store(true)
-	limit := patience
-	if w.opts.Never {
-		limit = 3 * time.Second
-	}
-	if left := w.quieten(limit); left != "" && !w.opts.Never {
-		w.t.Errorf("not settled after %s: %s", limit, left)
-	}
-	if err := w.gateway.running().stop(30 * time.Second); err != nil {
-		w.t.Errorf("the gateway's last stop: %v", err)
-	}
-}
-
-// quieten waits until nothing has been under way for half a second, and says
-// what still was at the end of its patience.
-func (w *world) quieten(limit time.Duration) (left string) {
-	const every = 100 * time.Millisecond
-	quiet := 0
-	for began, dropped := time.Now(), 0; quiet < 5; <-time.After(every) {
-		if left = w.busy(); left == "" {
-			quiet++
-			continue
-		}
-		quiet = 0
-		if time.Since(began) > limit {
-			return left
-		}
-		if int(time.Since(began)/(5*time.Second)) > dropped { // hands over what a reordering keeps back
-			dropped++
-			if err := w.vendor.ask("POST", "/faults", map[string]string{"account": "*", "kind": "drop"}, nil); err != nil {
-				w.t.Error(err)
-			}
-		}
-	}
-	return ""
-}
-
-// busy says what is still on its way; "" for nothing.
-func (w *world) busy() string {
-	for _, path := range []string{
-		"/v1/messages?limit=1&direction=outbound&status=queued", "/v1/messages?limit=1&direction=outbound&status=sending",
-		"/v1/webhooks/" + w.hook + "/deliveries?limit=1&status=pending",
-	} {
-		var list struct{ Data []json.RawMessage }
-		w.api("GET", path, nil, &list)
-		if len(list.Data) > 0 {
-			return path
-		}
-	}
-	if !w.handedOver() {
-		return "the vendor has not handed over everything"
-	}
-	return ""
-}
-
-// handedOver tells whether the gateway has acknowledged all that the vendor had
-// for it.
-func (w *world) handedOver() bool {
-	var accounts struct{ Data []struct{ Queued int } }
-	if err := w.vendor.ask("GET", "/accounts", nil, &accounts); err != nil {
-		w.t.Error(err)
-	}
-	return !slices.ContainsFunc(accounts.Data, func(a struct{ Queued int }) bool { return a.Queued > 0 })
+	w.since = time.Now()
 }
 
 // evidence gathers the ledgers and the database.
@@ -305,19 +263,7 @@ func (w *world) evidence() chaos.Evidence {
 	if e.Posts, err = chaos.ReadJournal[chaos.Post](w.receiver.path); err != nil {
 		w.t.Fatal(err)
 	}
-	for after := int64(0); ; {
-		var page struct {
-			Data []chaos.Entry
-			Next int64
-		}
-		if err := w.vendor.ask("GET", fmt.Sprintf("/ledger?after=%d", after), nil, &page); err != nil {
-			w.t.Fatal(err)
-		}
-		if len(page.Data) == 0 {
-			break
-		}
-		e.Vendor, after = append(e.Vendor, page.Data...), page.Next
-	}
+	e.Vendor = w.ledger()
 	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url); err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,5 +1,6 @@
-// Package config holds the settings of a server: flags, POSTERN_… variables or
-// one file, in that order.
+// Package config defines the settings of a server. Each one comes from a flag, a
+// POSTERN_… environment variable or the configuration file, in this order of
+// precedence.
 package config
 
 import (
@@ -35,46 +36,47 @@ func (s *Switch) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Span is how long something is kept: days such as 30d, or a duration such as
-// 720h.
+// Span is a retention: days such as 30d, or a duration such as 720h.
 type Span time.Duration
 
-// UnmarshalText reads a span. It is at least an hour.
+// UnmarshalText reads a span of at least an hour.
 func (s *Span) UnmarshalText(b []byte) error {
 	text := string(b)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(strings.TrimSpace(days), 10, 16)
 		if err != nil {
-			return errors.New("must be days such as 30d, or a duration such as 720h")
+			return errors.New("must be a number of days such as 30d, or a duration such as 720h")
 		}
 		text = strconv.FormatUint(24*n, 10) + "h"
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Hour {
-		return errors.New("must be days such as 30d, or a duration such as 720h, and at least 1h")
+		return errors.New("must be a number of days such as 30d, or a duration such as 720h, of at least 1h")
 	}
 	*s = Span(d)
 	return nil
 }
 
-// Data says where everything is kept. It is all that a command needs that works
-// without a server.
+// Data says where the data is. A command that works without a server needs no other
+// settings.
 type Data struct {
-	Dir           string      `name:"data-dir" env:"POSTERN_DATA_DIR" default:"./data" placeholder:"DIR" help:"Embedded database, keys and socket (${default})."`
-	DatabaseURL   seal.Secret `name:"database-url" env:"POSTERN_DATABASE_URL" placeholder:"URL" help:"PostgreSQL instead of the embedded database, postgres://…; better as a variable, which other users of the machine cannot see."`
-	SecretKeyFile string      `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"Base64 of 32 random bytes that seals secrets; made in the data directory on first start, required with a database URL."`
+	Dir           string      `name:"data-dir" env:"POSTERN_DATA_DIR" default:"./data" placeholder:"DIR" help:"Directory of the embedded database, the keys and the command socket (${default})."`
+	DatabaseURL   seal.Secret `name:"database-url" env:"POSTERN_DATABASE_URL" placeholder:"URL" help:"URL of a PostgreSQL database to use instead of the embedded one, postgres://…. Prefer the environment variable, which other users of the machine cannot see."`
+	SecretKeyFile string      `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"File with the key that encrypts secrets: the base64 of 32 random bytes. Created in the data directory at the first start; required with --database-url."`
 }
 
-// Validate checks what the form of single settings does not show.
+// Validate checks settings that depend on each other.
 func (d Data) Validate() error {
 	if d.DatabaseURL != "" && d.SecretKeyFile == "" {
-		return errors.New("POSTERN_DATABASE_URL needs POSTERN_SECRET_KEY_FILE: who opens the database elsewhere needs the same key; make one with \"openssl rand -base64 32\", readable by the server alone, and name it, or name the secret.key of the directory that was used so far")
+		return errors.New("POSTERN_DATABASE_URL requires POSTERN_SECRET_KEY_FILE, because every server that opens " +
+			"the database needs the same key; create a key with \"openssl rand -base64 32\", readable only by the server, " +
+			"or use the secret.key of the data directory used so far")
 	}
 	return nil
 }
 
-// LoadKey reads the secret key. Only the key of an embedded database is made
-// when it is missing.
+// LoadKey reads the secret key. If the key of an embedded database is missing, it
+// creates one.
 func (d Data) LoadKey() ([]byte, error) {
 	if d.DatabaseURL != "" {
 		return seal.LoadKey(d.KeyFile())
@@ -82,7 +84,7 @@ func (d Data) LoadKey() ([]byte, error) {
 	return seal.LoadOrMakeKey(d.KeyFile())
 }
 
-// KeyFile is where the secret key is kept.
+// KeyFile is the path of the secret key.
 func (d Data) KeyFile() string {
 	if d.SecretKeyFile != "" {
 		return d.SecretKeyFile
@@ -90,45 +92,44 @@ func (d Data) KeyFile() string {
 	return filepath.Join(d.Dir, "secret.key")
 }
 
-// SocketPath is where a running server takes commands.
+// SocketPath is the path of the socket on which a running server accepts commands.
 func (d Data) SocketPath() string { return filepath.Join(d.Dir, "admin.sock") }
 
-// Server are the settings of a server.
+// Server contains all settings of a server.
 type Server struct {
 	Data
 
 	Addr    string `env:"POSTERN_ADDR" default:"127.0.0.1:8080" help:"Address of the API (${default})."`
 	OpsAddr string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of /metrics, /healthz, /readyz and pprof (${default})."`
-	BaseURL string `env:"POSTERN_BASE_URL" placeholder:"URL" help:"Where callers reach the API; from the address when not given."`
+	BaseURL string `env:"POSTERN_BASE_URL" placeholder:"URL" help:"Public URL of the server; derived from the address if not set."`
 
-	TLSCertFile    string         `name:"tls-cert-file" env:"POSTERN_TLS_CERT_FILE" placeholder:"FILE" help:"Certificate of the API as PEM, with its chain; read again when it changes."`
-	TLSKeyFile     string         `name:"tls-key-file" env:"POSTERN_TLS_KEY_FILE" placeholder:"FILE" help:"Its private key as PEM."`
-	TrustedProxies []netip.Prefix `env:"POSTERN_TRUSTED_PROXIES" placeholder:"CIDR" help:"Networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count."`
+	TLSCertFile    string         `name:"tls-cert-file" env:"POSTERN_TLS_CERT_FILE" placeholder:"FILE" help:"TLS certificate with its chain, as PEM. Reloaded when it changes."`
+	TLSKeyFile     string         `name:"tls-key-file" env:"POSTERN_TLS_KEY_FILE" placeholder:"FILE" help:"Private key of the TLS certificate, as PEM."`
+	TrustedProxies []netip.Prefix `env:"POSTERN_TRUSTED_PROXIES" placeholder:"CIDR" help:"Networks of the proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
 
-	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Listen beyond loopback without TLS."`
+	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Allow listening on other addresses than loopback without TLS."`
 
 	Sandbox        Switch `env:"POSTERN_SANDBOX" default:"off" help:"Link devices to a simulated vendor instead of the real one."`
-	NetworkURL     string `env:"POSTERN_NETWORK_URL" placeholder:"URL" help:"Another vendor address, wss://…; for tests."`
-	NetworkRootKey string `env:"POSTERN_NETWORK_ROOT_KEY" placeholder:"HEX" help:"Its 32-byte root key in hex."`
-	NetworkCA      string `name:"network-ca" env:"POSTERN_NETWORK_CA" placeholder:"FILE" help:"Its TLS authority as PEM."`
-	Pace           Pace   `env:"POSTERN_PACE" placeholder:"PACE" help:"Pace of a device whose owner set none: off, or such as \"30/min,5 new chats/min\", which is the default on the real network; replies are never held up."`
-	DeviceName     string `env:"POSTERN_DEVICE_NAME" default:"Postern" help:"Shown on the phone under linked devices (${default})."`
+	NetworkURL     string `env:"POSTERN_NETWORK_URL" placeholder:"URL" help:"Address of another vendor, wss://…, for tests."`
+	NetworkRootKey string `env:"POSTERN_NETWORK_ROOT_KEY" placeholder:"HEX" help:"Root key of that vendor: 32 bytes in hex."`
+	NetworkCA      string `name:"network-ca" env:"POSTERN_NETWORK_CA" placeholder:"FILE" help:"TLS certificate authority of that vendor, as PEM."`
+	Pace           Pace   `env:"POSTERN_PACE" placeholder:"PACE" help:"Sending pace for devices without their own: off, or a limit such as \"30/min,5 new chats/min\", the default on the real network. Replies are never delayed."`
+	DeviceName     string `env:"POSTERN_DEVICE_NAME" default:"Postern" help:"Name shown on the phone under linked devices (${default})."`
 
-	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks; for development."`
+	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks, for development."`
 	PrivateNetworks      []netip.Prefix `env:"POSTERN_PRIVATE_NETWORKS" placeholder:"CIDR" help:"Private networks that webhooks may reach."`
 
 	SignOn  SignOn      `embed:""`
-	SMTPURL seal.Secret `name:"smtp-url" env:"POSTERN_SMTP_URL" placeholder:"URL" help:"Mail server for invitations and forgotten passwords, such as smtp://user:password@mail.example.com:587?from=postern@example.com; without it links are shown, to be passed on. Better as a variable."`
+	SMTPURL seal.Secret `name:"smtp-url" env:"POSTERN_SMTP_URL" placeholder:"URL" help:"Mail server for invitations and forgotten passwords, such as smtp://user:password@mail.example.com:587?from=postern@example.com. Without it, links are shown to be passed on by hand. Prefer the environment variable."`
 
 	RetentionMessages Span `env:"POSTERN_RETENTION_MESSAGES" default:"90d" placeholder:"SPAN" help:"How long messages are kept (${default})."`
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
 	RetentionAudit    Span `env:"POSTERN_RETENTION_AUDIT" default:"365d" placeholder:"SPAN" help:"How long the audit log of the dashboard is kept (${default})."`
 
-	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error (${default})."`
+	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error (${default})."`
 }
 
-// Validate checks what the form of single settings does not show, and says
-// what to do.
+// Validate checks settings that depend on each other. Its errors say how to fix them.
 func (s *Server) Validate() error {
 	errs := []error{s.Data.Validate(), s.SignOn.Validate()}
 	host, _, err := net.SplitHostPort(s.Addr)
@@ -136,24 +137,26 @@ func (s *Server) Validate() error {
 	case err != nil:
 		errs = append(errs, errors.New("POSTERN_ADDR must be host:port, such as 127.0.0.1:8080"))
 	case !loopback(host) && !s.TLS() && len(s.TrustedProxies) == 0 && !bool(s.InsecureHTTP):
-		errs = append(errs, errors.New("POSTERN_ADDR is reachable from elsewhere without TLS; set POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE, or POSTERN_TRUSTED_PROXIES behind proxies that speak TLS, or bind to 127.0.0.1, or set POSTERN_INSECURE_HTTP=on for a closed network"))
+		errs = append(errs, errors.New("POSTERN_ADDR is reachable from other machines without TLS; "+
+			"set POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE, or set POSTERN_TRUSTED_PROXIES if proxies provide TLS, "+
+			"or listen on 127.0.0.1, or set POSTERN_INSECURE_HTTP=on in a closed network"))
 	}
 	if (s.TLSCertFile == "") != (s.TLSKeyFile == "") {
-		errs = append(errs, errors.New("POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE come together"))
+		errs = append(errs, errors.New("POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE must be set together"))
 	}
 	if bool(s.Sandbox) && s.NetworkURL != "" {
-		errs = append(errs, errors.New("POSTERN_SANDBOX and POSTERN_NETWORK_URL exclude each other"))
+		errs = append(errs, errors.New("POSTERN_SANDBOX and POSTERN_NETWORK_URL cannot both be set"))
 	}
 	if _, err := s.RootKey(); err != nil {
 		errs = append(errs, err)
 	}
 	if s.NetworkURL != "" && s.NetworkRootKey == "" {
-		errs = append(errs, errors.New("POSTERN_NETWORK_URL needs POSTERN_NETWORK_ROOT_KEY"))
+		errs = append(errs, errors.New("POSTERN_NETWORK_URL requires POSTERN_NETWORK_ROOT_KEY"))
 	}
 	return errors.Join(errs...)
 }
 
-// TLS tells whether the server speaks TLS itself.
+// TLS reports whether the server itself speaks TLS.
 func (s *Server) TLS() bool { return s.TLSCertFile != "" && s.TLSKeyFile != "" }
 
 func loopback(host string) bool {
@@ -164,7 +167,7 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// RootKey is the vendor's root key; nil is the real vendor's.
+// RootKey is the vendor's root key; nil means that of the real vendor.
 func (s *Server) RootKey() ([]byte, error) {
 	if s.NetworkRootKey == "" {
 		return nil, nil
@@ -176,10 +179,10 @@ func (s *Server) RootKey() ([]byte, error) {
 	return key, nil
 }
 
-// CA is the TLS authority of the vendor's address; nil is the system's.
+// CA is the certificate authority for the vendor's address; nil means the system's.
 func (s *Server) CA() (*x509.CertPool, error) {
 	if s.NetworkCA == "" {
-		return nil, nil //nolint:nilnil // nil is the system's authorities
+		return nil, nil //nolint:nilnil // nil means the system's authorities
 	}
 	pem, err := os.ReadFile(s.NetworkCA)
 	if err != nil {
@@ -187,12 +190,12 @@ func (s *Server) CA() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("POSTERN_NETWORK_CA holds no certificate in PEM form")
+		return nil, errors.New("POSTERN_NETWORK_CA does not contain a certificate in PEM format")
 	}
 	return pool, nil
 }
 
-// Level is the log level as slog knows it.
+// Level is the log level.
 func (s *Server) Level() slog.Level {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(s.LogLevel)); err != nil {

@@ -85,7 +85,8 @@ func TestClientSecretFromAFile(t *testing.T) {
 			t.Errorf("a file with %q gives %q, %v", text, got.Reveal(), err)
 		}
 	}
-	if _, err := (SignOn{SecretFile: file + "x"}).Secret(); err == nil || !strings.Contains(err.Error(), "POSTERN_OIDC_CLIENT_SECRET_FILE") {
+	if _, err := (SignOn{SecretFile: file + "x"}).Secret(); err == nil ||
+		!strings.Contains(err.Error(), "POSTERN_OIDC_CLIENT_SECRET_FILE") {
 		t.Errorf("a file that is not there gives %v", err)
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"postern/internal/seal"
 )
 
-// SignOn is the provider of OpenID Connect at which people may sign in.
+// SignOn contains the settings of the OpenID Connect provider for single sign-on.
 type SignOn struct {
-	Issuer       string      `name:"oidc-issuer" env:"POSTERN_OIDC_ISSUER" placeholder:"URL" help:"Issuer of OpenID Connect at which people may sign in to the dashboard, as it calls itself; it sends browsers back to the base URL and /signin/oidc/callback."`
-	ClientID     string      `name:"oidc-client-id" env:"POSTERN_OIDC_CLIENT_ID" placeholder:"ID" help:"What it calls this server."`
-	ClientSecret seal.Secret `name:"oidc-client-secret" env:"POSTERN_OIDC_CLIENT_SECRET" placeholder:"SECRET" help:"The secret that it gave this server; better as a variable, which other users of the machine cannot see."`
-	SecretFile   string      `name:"oidc-client-secret-file" env:"POSTERN_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" help:"A file with that secret, instead of it."`
-	Name         string      `name:"oidc-name" env:"POSTERN_OIDC_NAME" default:"single sign-on" help:"What people call it: \"Sign in with …\" (${default})."`
+	Issuer       string      `name:"oidc-issuer" env:"POSTERN_OIDC_ISSUER" placeholder:"URL" help:"Issuer of the OpenID Connect provider for signing in to the dashboard. It redirects to the base URL followed by /signin/oidc/callback."`
+	ClientID     string      `name:"oidc-client-id" env:"POSTERN_OIDC_CLIENT_ID" placeholder:"ID" help:"Client id of this server at the provider."`
+	ClientSecret seal.Secret `name:"oidc-client-secret" env:"POSTERN_OIDC_CLIENT_SECRET" placeholder:"SECRET" help:"Client secret of this server at the provider. Prefer the environment variable, which other users of the machine cannot see."`
+	SecretFile   string      `name:"oidc-client-secret-file" env:"POSTERN_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" help:"File that contains the client secret."`
+	Name         string      `name:"oidc-name" env:"POSTERN_OIDC_NAME" default:"single sign-on" help:"Name of the provider on the button \"Sign in with …\" (${default})."`
 }
 
-// On tells whether there is a provider.
+// On reports whether a provider is configured.
 func (s SignOn) On() bool {
 	return s.Issuer != "" && s.ClientID != "" && (s.ClientSecret != "" || s.SecretFile != "")
 }
 
-// Secret is the client secret, from its file if need be.
+// Secret returns the client secret, which it reads from SecretFile if that is set.
 func (s SignOn) Secret() (seal.Secret, error) {
 	if s.SecretFile == "" {
 		return s.ClientSecret, nil
@@ -39,20 +39,25 @@ func (s SignOn) Secret() (seal.Secret, error) {
 	return seal.Secret(b), nil
 }
 
-// Validate checks what the form of single settings does not show.
+// Validate checks settings that depend on each other.
 func (s SignOn) Validate() error {
 	if s.Issuer == "" && s.ClientID == "" && s.ClientSecret == "" && s.SecretFile == "" {
 		return nil
 	}
 	if s.ClientSecret != "" && s.SecretFile != "" {
-		return errors.New("POSTERN_OIDC_CLIENT_SECRET and POSTERN_OIDC_CLIENT_SECRET_FILE are one secret: set one of them")
+		return errors.New("POSTERN_OIDC_CLIENT_SECRET and POSTERN_OIDC_CLIENT_SECRET_FILE cannot both be set")
 	}
 	if !s.On() {
-		return errors.New("POSTERN_OIDC_ISSUER, POSTERN_OIDC_CLIENT_ID and POSTERN_OIDC_CLIENT_SECRET (or …_FILE) come together: the provider shows all three where this server is registered as a web application")
+		return errors.New("POSTERN_OIDC_ISSUER, POSTERN_OIDC_CLIENT_ID and POSTERN_OIDC_CLIENT_SECRET (or …_FILE) " +
+			"must be set together; the provider shows all three when you register this server as a web application")
 	}
 	u, err := url.Parse(s.Issuer)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
-		return errors.New("POSTERN_OIDC_ISSUER must be an address such as https://login.example.com, as the provider writes it under \"issuer\" in /.well-known/openid-configuration; http is for this machine alone")
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return errors.New(
+			"POSTERN_OIDC_ISSUER must be a URL such as https://login.example.com, exactly as under \"issuer\" " +
+				"in the provider's /.well-known/openid-configuration; http is allowed only on this machine",
+		)
 	}
 	return nil
 }

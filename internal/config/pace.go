@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Pace bounds how fast a device sends; zero members are no limit.
+// Pace limits how fast a device sends. A zero field means no limit.
 type Pace struct {
 	PerMinute         int
 	NewChatsPerMinute int
 	given             bool
 }
 
-const maxPace = 1000 // of either member
+const maxPace = 1000 // of either field
 
-// UnmarshalText reads "off", or "30/min,5 new chats/min" or one half of it.
+// UnmarshalText reads "off", "30/min,5 new chats/min", or one half of the latter.
 func (p *Pace) UnmarshalText(b []byte) error {
 	*p = Pace{given: true}
 	if strings.EqualFold(strings.TrimSpace(string(b)), "off") {
@@ -32,14 +32,14 @@ func (p *Pace) UnmarshalText(b []byte) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || text == part || n < 1 || n > maxPace || *member != 0 {
-			return fmt.Errorf("must be off or such as %q, each 1 to %d", "30/min,5 new chats/min", maxPace)
+			return fmt.Errorf("must be off, or limits such as %q, each from 1 to %d", "30/min,5 new chats/min", maxPace)
 		}
 		*member = n
 	}
 	return nil
 }
 
-// String is the form that UnmarshalText reads.
+// String formats a pace as UnmarshalText reads it.
 func (p Pace) String() string {
 	var parts []string
 	if p.PerMinute > 0 {
@@ -54,8 +54,8 @@ func (p Pace) String() string {
 	return strings.Join(parts, ",")
 }
 
-// DefaultPace is the pace of devices whose owner set none. Unless it was given
-// it is off where no real account can be lost.
+// DefaultPace is the pace of devices without their own. If POSTERN_PACE is not set,
+// it is off on networks where no real account is at risk.
 func (s *Server) DefaultPace() Pace {
 	switch {
 	case s.Pace.given:

@@ -5,11 +5,11 @@ import (
 	"runtime"
 )
 
-// SpareProcessor adds one to GOMAXPROCS, unless the operator has set that, for
-// the store's writer and its checkpoints, which spend their time in fsync. Go lets
-// go of a processor whose goroutine is in a system call only when its monitor
-// comes by, up to 10 ms later (runtime/proc.go, retake); with two of two in fsync
-// nobody else runs. Measured in docs/decisions/0010.
+// SpareProcessor adds one to GOMAXPROCS, unless the operator has set it. The store's
+// writer and its checkpoints spend their time in fsync, and Go reassigns the processor
+// of a goroutine that is in a system call only up to 10 ms later (runtime/proc.go,
+// retake). With both of two processors in fsync, nothing else would run. Measured in
+// docs/decisions/0010.
 func SpareProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)

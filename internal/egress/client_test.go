@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"math/big"
 	"net"
@@ -24,7 +25,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // net/http quotes there what hosts send unasked
+	goleak.VerifyTestMain(m)
+}
 
 const short = 300 * time.Millisecond // a time-out that tests wait for
 
@@ -36,17 +40,11 @@ func newTestClient(t *testing.T, opts Options) *Client {
 	return c
 }
 
-func testTLS(roots *x509.CertPool) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, RootCAs: roots}
-}
-
-// trust makes the client accept a test server's certificate.
-func (c *Client) trust(t *testing.T, srv *httptest.Server) {
-	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AddCert(srv.Certificate())
-	d := dialer{net: net.Dialer{Timeout: short, ControlContext: c.guard.control}, tls: testTLS(pool)}
-	c.transport = newTransport(d, 8)
+// trusted is the certificate of a test server, as the only authority.
+func trusted(srv *httptest.Server) *x509.CertPool {
+	roots := x509.NewCertPool()
+	roots.AddCert(srv.Certificate())
+	return roots
 }
 
 func readFull(r io.Reader, b []byte) (int, error) { return io.ReadFull(r, b) }
@@ -144,7 +142,7 @@ func TestMisbehavingReceiverHasAReason(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			c := newTestClient(t, Options{Timeout: short})
-			a, err := c.Post(t.Context(), rawServer(t, tt.speak), nil, []byte("{}"))
+			a, err := c.Post(t.Context(), "ws", rawServer(t, tt.speak), nil, []byte("{}"))
 			if reasonOf(err) != tt.want || a.Status != tt.status {
 				t.Errorf("status %d, error %v; want %d, %s", a.Status, err, tt.status, tt.want)
 			}
@@ -166,7 +164,7 @@ func TestEndlessBodyIsReadToABound(t *testing.T) {
 		}
 	})
 	c := newTestClient(t, Options{})
-	a, err := c.Post(t.Context(), url, nil, nil)
+	a, err := c.Post(t.Context(), "ws", url, nil, nil)
 	if err != nil || len(a.Body) != maxKept || !a.Truncated {
 		t.Errorf("%d bytes kept, truncated %v, error %v; want %d, true, none", len(a.Body), a.Truncated, err, maxKept)
 	}
@@ -176,7 +174,7 @@ func TestBodyIsKeptToItsFirstKiB(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ length, kept int }{{0, 0}, {10, 10}, {maxKept, maxKept}, {maxKept + 1, maxKept}, {maxRead, maxKept}, {maxRead + 1, maxKept}} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("z"), tt.length)) }))
-		a, err := newTestClient(t, Options{}).Post(t.Context(), srv.URL, nil, nil)
+		a, err := newTestClient(t, Options{}).Post(t.Context(), "ws", srv.URL, nil, nil)
 		srv.Close()
 		if err != nil || len(a.Body) != tt.kept || a.Truncated != (tt.length > maxKept) {
 			t.Errorf("of %d bytes %d were kept, truncated %v, error %v", tt.length, len(a.Body), a.Truncated, err)
@@ -195,7 +193,7 @@ func TestPostSendsTheBytesAndItsHeadersAlone(t *testing.T) {
 	}))
 	defer srv.Close()
 	h := http.Header{"User-Agent": {"Postern/test"}, "X-One": {"1"}}
-	if _, err := newTestClient(t, Options{}).Post(t.Context(), srv.URL+"/a?b=c", h, []byte("\x00\xff{}")); err != nil {
+	if _, err := newTestClient(t, Options{}).Post(t.Context(), "ws", srv.URL+"/a?b=c", h, []byte("\x00\xff{}")); err != nil {
 		t.Fatal(err)
 	}
 	if got.Method != http.MethodPost || got.RequestURI != "/a?b=c" || string(body) != "\x00\xff{}" {
@@ -212,15 +210,15 @@ func TestUnreachableAndUnknownHostsHaveAReason(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
 	c := newTestClient(t, Options{Timeout: short})
-	if _, err := c.Post(t.Context(), srv.URL, nil, nil); reasonOf(err) != Connect {
+	if _, err := c.Post(t.Context(), "ws", srv.URL, nil, nil); reasonOf(err) != Connect {
 		t.Errorf("closed port: %v, want connect", err)
 	}
 	unknown := newTestClient(t, Options{})
 	unknown.resolve(t) // no addresses at all
-	if _, err := unknown.Post(t.Context(), "https://unknown.example.com", nil, nil); reasonOf(err) != DNS {
+	if _, err := unknown.Post(t.Context(), "ws", "https://unknown.example.com", nil, nil); reasonOf(err) != DNS {
 		t.Errorf("unknown name: %v, want dns", err)
 	}
-	if _, err := NewClient(Options{}).Post(t.Context(), "http://example.com", nil, nil); reasonOf(err) != Blocked {
+	if _, err := NewClient(Options{}).Post(t.Context(), "ws", "http://example.com", nil, nil); reasonOf(err) != Blocked {
 		t.Errorf("http: %v, want blocked", err)
 	}
 }
@@ -238,20 +236,20 @@ func TestTLSIsVerified(t *testing.T) {
 	defer srv.Close()
 	defer old.Close()
 	c := newTestClient(t, Options{})
-	if _, err := c.Post(t.Context(), srv.URL, nil, nil); reasonOf(err) != TLS {
+	if _, err := c.Post(t.Context(), "ws", srv.URL, nil, nil); reasonOf(err) != TLS {
 		t.Errorf("unknown certificate: %v, want tls", err)
 	}
-	c.trust(t, srv)
-	if _, err := c.Post(t.Context(), srv.URL, nil, nil); err != nil {
+	c = newTestClient(t, Options{RootCAs: trusted(srv)})
+	if _, err := c.Post(t.Context(), "ws", srv.URL, nil, nil); err != nil {
 		t.Errorf("trusted certificate: %v", err)
 	}
-	if _, err := c.Post(t.Context(), strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), nil, nil); reasonOf(err) != TLS {
+	if _, err := c.Post(t.Context(), "ws", strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), nil, nil); reasonOf(err) != TLS {
 		t.Errorf("certificate of another host: %v, want tls", err)
 	}
-	if _, err := c.Post(t.Context(), old.URL, nil, nil); reasonOf(err) != TLS {
+	if _, err := c.Post(t.Context(), "ws", old.URL, nil, nil); reasonOf(err) != TLS {
 		t.Errorf("TLS 1.1: %v, want tls", err)
 	}
-	if _, err := c.Post(t.Context(), "https://"+strings.TrimPrefix(rawServer(t, hold), "http://"), nil, nil); reasonOf(err) != TLS && reasonOf(err) != Timeout {
+	if _, err := c.Post(t.Context(), "ws", "https://"+strings.TrimPrefix(rawServer(t, hold), "http://"), nil, nil); reasonOf(err) != TLS && reasonOf(err) != Timeout {
 		t.Errorf("no TLS at all: %v", err)
 	}
 }
@@ -280,8 +278,7 @@ func certified(t *testing.T, name string, until time.Time) (url string, c *Clien
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(leaf)
-	c = newTestClient(t, Options{})
-	c.transport = newTransport(dialer{net: net.Dialer{Timeout: connectTimeout, ControlContext: c.guard.control}, tls: testTLS(pool)}, 1)
+	c = newTestClient(t, Options{RootCAs: pool})
 	return strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), c
 }
 
@@ -298,7 +295,7 @@ func TestCertificateMustBeValidNowAndForTheName(t *testing.T) {
 		{"hooks.example.com", time.Now().Add(time.Minute), TLS},
 	} {
 		url, c := certified(t, tt.name, tt.until)
-		if _, err := c.Post(t.Context(), url, nil, nil); reasonOf(err) != tt.want {
+		if _, err := c.Post(t.Context(), "ws", url, nil, nil); reasonOf(err) != tt.want {
 			t.Errorf("a certificate for %s until %s: %v, want %q", tt.name, tt.until, err, tt.want)
 		}
 	}
@@ -311,7 +308,7 @@ func TestAnswerThatEndsAtAnyByteHasAReason(t *testing.T) {
 	for n := range len(head) + len(body) + 1 {
 		for name, end := range map[string]func(net.Conn){"close": func(net.Conn) {}, "reset": func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }} {
 			url := rawServer(t, func(c net.Conn) { say((head + body)[:n])(c); end(c) })
-			a, err := newTestClient(t, Options{}).Post(t.Context(), url, nil, []byte("{}"))
+			a, err := newTestClient(t, Options{}).Post(t.Context(), "ws", url, nil, []byte("{}"))
 			got := reasonOf(err)
 			switch {
 			case name == "reset": // what was sent before a reset may arrive or not
@@ -342,7 +339,7 @@ func TestCompressedAnswerIsNotUnpacked(t *testing.T) {
 		w.Write(bomb.Bytes())
 	}))
 	defer srv.Close()
-	a, err := newTestClient(t, Options{}).Post(t.Context(), srv.URL, nil, nil)
+	a, err := newTestClient(t, Options{}).Post(t.Context(), "ws", srv.URL, nil, nil)
 	if err != nil || !bytes.Equal(a.Body, bomb.Bytes()[:maxKept]) || !a.Truncated {
 		t.Errorf("%d bytes kept, truncated %v, %v; want the first KiB as it came", len(a.Body), a.Truncated, err)
 	}
@@ -357,7 +354,7 @@ func TestHandshakeThatHangsTimesOutAndEnds(t *testing.T) {
 	}
 	defer l.Close()
 	c := newTestClient(t, Options{Timeout: short})
-	if _, err := c.Post(t.Context(), "https://"+l.Addr().String(), nil, nil); reasonOf(err) != Timeout {
+	if _, err := c.Post(t.Context(), "ws", "https://"+l.Addr().String(), nil, nil); reasonOf(err) != Timeout {
 		t.Errorf("error = %v, want timeout", err)
 	}
 }
@@ -366,13 +363,13 @@ func TestCanceledPostIsNoFailureOfTheReceiver(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	url := rawServer(t, func(c net.Conn) { cancel(); hold(c) })
-	_, err := newTestClient(t, Options{}).Post(ctx, url, nil, nil)
+	_, err := newTestClient(t, Options{}).Post(ctx, "ws", url, nil, nil)
 	if !errors.Is(err, context.Canceled) || reasonOf(err) != "" {
 		t.Errorf("error = %v, want that of the context", err)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), short)
 	defer cancel()
-	if _, err := newTestClient(t, Options{}).Post(ctx, rawServer(t, hold), nil, nil); reasonOf(err) != Timeout {
+	if _, err := newTestClient(t, Options{}).Post(ctx, "ws", rawServer(t, hold), nil, nil); reasonOf(err) != Timeout {
 		t.Errorf("error = %v, want timeout", err)
 	}
 }
@@ -390,7 +387,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		srv.Start()
 		c := newTestClient(t, Options{})
 		for range 500 {
-			if _, err := c.Post(t.Context(), srv.URL, nil, []byte("{}")); err != nil {
+			if _, err := c.Post(t.Context(), "ws", srv.URL, nil, []byte("{}")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -409,7 +406,7 @@ func TestKeptConnectionThatTheHostClosedIsReplaced(t *testing.T) {
 	url := rawServer(t, say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) // says keep-alive, then closes
 	c := newTestClient(t, Options{})
 	for i := range 50 {
-		if _, err := c.Post(t.Context(), url, nil, []byte("{}")); err != nil {
+		if _, err := c.Post(t.Context(), "ws", url, nil, []byte("{}")); err != nil {
 			t.Fatalf("post %d: %v", i, err)
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 )
 
-// Reason is why an exchange failed: a closed set that a user may see.
+// Reason is why an exchange failed. The set is closed; users see it.
 type Reason string
 
 // The reasons.
@@ -22,12 +23,12 @@ const (
 	Reset    Reason = "reset"    // the connection ended before an answer
 	Redirect Reason = "redirect" // a 3xx, which is never followed
 	Blocked  Reason = "blocked"  // the URL or its address is not allowed
-	Status   Reason = "status"   // another status than 2xx
-	Body     Reason = "body"     // the answer is malformed, too large in its head, or ends too early
+	Status   Reason = "status"   // a status other than 2xx
+	Body     Reason = "body"     // the answer is malformed, has too long a head, or ends too early
 )
 
 // Error is an exchange that did not succeed. Its text is for the operator's
-// log; users see the Reason alone.
+// log; users see only the Reason.
 type Error struct {
 	Reason Reason
 	Err    error
@@ -37,7 +38,7 @@ func (e *Error) Error() string { return string(e.Reason) + ": " + e.Err.Error() 
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// judge turns a status into the outcome.
+// judge turns the status of an answer into the outcome.
 func judge(status int) error {
 	switch status / 100 {
 	case 2:
@@ -48,18 +49,35 @@ func judge(status int) error {
 	return &Error{Status, fmt.Errorf("status %d", status)}
 }
 
-// failureOf gives an error of the transport its reason.
-func failureOf(err error) *Error {
+// failure gives an error of the transport its reason.
+func (x *exchange) failure(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
 	}
-	switch {
-	case isTimeout(err):
+	if isTimeout(err) {
 		return &Error{Timeout, err}
-	case isReset(err):
-		return &Error{Reset, err}
 	}
-	return &Error{Body, err} // what arrived is not HTTP
+	return &Error{x.reason(err), err}
+}
+
+// reason tells how an exchange failed for which the time was not over.
+func (x *exchange) reason(err error) Reason {
+	switch {
+	case x.sock != nil && errors.Is(x.sock.failure(), errFlood):
+		return Body
+	case isReset(err), x.h1 != nil && x.h1.failure() != nil:
+		return Reset
+	case x.sock != nil && x.h1 == nil && !isViolation(err):
+		return Reset // HTTP/2: the host ended the stream or the connection
+	}
+	return Body // what arrived is not HTTP, or is too long
+}
+
+// isViolation recognizes the errors with which HTTP/2 ends a connection that
+// breaks its rules or a bound of ours. They have no type that can be named.
+func isViolation(err error) bool {
+	text := err.Error()
+	return strings.HasPrefix(text, "connection error: ") || strings.Contains(text, "response header list larger")
 }
 
 func dialReason(err error) Reason {

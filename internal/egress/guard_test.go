@@ -39,7 +39,7 @@ func TestForbiddenAddressIsRefusedAsALiteral(t *testing.T) {
 			if err := c.CheckURL(url); err == nil {
 				t.Errorf("CheckURL(%s) allows it", url)
 			}
-			_, err := c.Post(t.Context(), url, nil, nil)
+			_, err := c.Post(t.Context(), "ws", url, nil, nil)
 			if got := reasonOf(err); got != Blocked {
 				t.Errorf("Post(%s) = %v, want blocked", url, err)
 			}
@@ -54,7 +54,7 @@ func TestForbiddenAddressIsRefusedAsAnAnswerOfDNS(t *testing.T) {
 			t.Parallel()
 			c := NewClient(Options{})
 			c.resolve(t, ip)
-			_, err := c.Post(t.Context(), "https://rebinding.example.com/", nil, nil)
+			_, err := c.Post(t.Context(), "ws", "https://rebinding.example.com/", nil, nil)
 			// Go's resolver itself drops answers that are no unicast address.
 			if got := reasonOf(err); got != Blocked && got != DNS {
 				t.Errorf("reason = %q (%v), want blocked", got, err)
@@ -73,7 +73,7 @@ func TestNothingIsSentToAForbiddenAddress(t *testing.T) {
 	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
 	c := NewClient(Options{})
 	c.resolve(t, "127.0.0.1", "::1", "10.1.2.3")
-	if _, err := c.Post(t.Context(), "https://two.example.com:"+port, nil, nil); reasonOf(err) != Blocked {
+	if _, err := c.Post(t.Context(), "ws", "https://two.example.com:"+port, nil, nil); reasonOf(err) != Blocked {
 		t.Errorf("error = %v, want blocked", err)
 	}
 	srv.Close()
@@ -119,13 +119,11 @@ func reasonOf(err error) Reason {
 // resolve gives every name these addresses, from a name server of the test.
 func (c *Client) resolve(t *testing.T, ips ...string) {
 	t.Helper()
-	d := dialer{net: net.Dialer{Timeout: connectTimeout, ControlContext: c.guard.control}, tls: testTLS(nil)}
-	d.net.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	c.pools.dialer.net.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go serveDNS(server, ips)
 		return client, nil
 	}}
-	c.transport = newTransport(d, 1)
 	t.Cleanup(c.Close)
 }
 

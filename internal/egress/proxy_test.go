@@ -1,7 +1,7 @@
 package egress
 
 import (
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -68,8 +68,7 @@ func TestThroughAProxy(t *testing.T) {
 	proxy := &tunnel{}
 	srv := httptest.NewServer(proxy)
 	defer srv.Close()
-	base := &http.Transport{TLSClientConfig: testTLS(x509.NewCertPool())}
-	base.TLSClientConfig.RootCAs.AddCert(target.Certificate())
+	base := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted(target)}}
 	transport, err := newTestClient(t, Options{}).Through(base, strings.Replace(srv.URL, "http://", "http://user:secret@", 1))
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"io"
 	"strings"
 	"testing"
 )
@@ -56,7 +57,11 @@ func FuzzCheckURL(f *testing.F) {
 		if c.CheckURL(raw) != nil {
 			return
 		}
-		if _, err := c.prepare(raw, nil, nil); err != nil {
+		u, err := c.allowed(raw)
+		if err != nil {
+			t.Fatalf("%q is allowed but cannot be read: %v", raw, err)
+		}
+		if err := new(exchange).request(t.Context(), u, nil, nil).Write(io.Discard); err != nil {
 			t.Errorf("%q is allowed but makes no request: %v", raw, err)
 		}
 	})

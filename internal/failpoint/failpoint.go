@@ -3,6 +3,8 @@
 // "failpoints", and called only by the files named hook_on.go.
 package failpoint
 
+import "hash/fnv"
+
 // Point is a place in the life of a message or an event, named as in the
 // settings of a test.
 type Point string
@@ -72,3 +74,11 @@ const (
 	AcknowledgeEarly  Mistake = "acknowledge-early"  // the vendor is told before the commit
 	LogText           Mistake = "log-text"           // a message's text is written to the log
 )
+
+// Chosen reports whether NeverFinish and NeverTake apply to the message with a network
+// id. It chooses one in eight, and always the same.
+func Chosen(networkID string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(networkID))
+	return h.Sum32()%8 == 0
+}

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	answerTimeout = 30 * time.Second // of a request that is no stream
-	maxProblem    = 64 << 10         // read of a refusal
+	answerTimeout = 30 * time.Second // for a request other than the stream
+	maxProblem    = 64 << 10         // bytes read of an error response
 	streamType    = "text/event-stream"
 )
 
 // client calls the API with one key.
 type client struct {
-	transport http.RoundTripper // follows no redirect: the key is for one server
+	transport http.RoundTripper // follows no redirect: the key is for one server only
 	base, key string
 	filter    url.Values
 }
@@ -49,7 +49,7 @@ func (c *client) close() {
 	}
 }
 
-// first reads the oldest event of the log; its data is nil when there is none.
+// first reads the oldest event of the log. Its data is nil if the log is empty.
 func (c *client) first(ctx context.Context) (m message, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (c *client) first(ctx context.Context) (m message, err error) {
 	}
 	defer res.Body.Close()
 	var list struct {
-		Data []json.RawMessage `json:"data"` // the bytes as they were sent
+		Data []json.RawMessage `json:"data"` // the bytes exactly as sent
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxEvent)).Decode(&list); err != nil || len(list.Data) == 0 {
 		return m, err
@@ -70,10 +70,10 @@ func (c *client) first(ctx context.Context) (m message, err error) {
 	return message{id: e.EventID, name: e.Type, data: list.Data[0]}, nil
 }
 
-// errSilent ends a connection that shows no sign of life.
-var errSilent = fmt.Errorf("no sign of life from the server for %s", silence)
+// errSilent ends a connection on which nothing has arrived for too long.
+var errSilent = fmt.Errorf("the server has sent nothing for %s", silence)
 
-// stream follows the log behind an event; "" is from now on.
+// stream follows the log after the given event; "" follows new events only.
 func (c *client) stream(ctx context.Context, after string) (*stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
@@ -93,7 +93,8 @@ func (c *client) stream(ctx context.Context, after string) (*stream, error) {
 	return newStream(res.Body, watch, cancel), nil
 }
 
-// get makes a request and gives its answer if that is of the kind accepted.
+// get makes a request. A response other than 200 with the accepted content type
+// is returned as a *refusal.
 func (c *client) get(ctx context.Context, target string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+target, http.NoBody)
 	if err != nil {
@@ -112,16 +113,16 @@ func (c *client) get(ctx context.Context, target string, header http.Header) (*h
 	return res, nil
 }
 
-// refusal is an answer that is not the one asked for.
+// refusal is an error response, or one that does not come from Postern's API.
 type refusal struct {
 	Status     int
-	Reason     postern.Reason // "" when the answer is no problem document
+	Reason     postern.Reason // "" if the response is not a problem document
 	Detail     string
 	RetryAfter time.Duration
 }
 
-// refusal reads an answer. Nobody knows who answers there: what it says is
-// shown without the key, and without what a terminal would obey.
+// refusal reads an error response. The server may be anyone, so its text is shown
+// without the key and without terminal control characters.
 func (c *client) refusal(res *http.Response) *refusal {
 	r := &refusal{Status: res.StatusCode, RetryAfter: egress.RetryAfter(res.Header.Get("Retry-After"), time.Now())}
 	var p struct {

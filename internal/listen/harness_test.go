@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testKey = "pst_0123456789abcdefghijklmnopqrstuvwxyzAB"
 
-// api answers in place of a server, which a bubble of synctest cannot reach.
+// api takes the place of a server, which a synctest bubble cannot reach.
 type api struct {
 	t      *testing.T
 	began  time.Time
@@ -27,7 +27,7 @@ type api struct {
 	asks []ask
 }
 
-// ask is a request, and when it came.
+// ask is a request and the time it arrived.
 type ask struct {
 	path, after string
 	at          time.Duration
@@ -53,8 +53,8 @@ func (a *api) asked() []ask {
 	return append([]ask(nil), a.asks...)
 }
 
-// reply is what the API answers: a body, or a stream that write writes, which
-// stays open until the client goes away unless write closes it.
+// reply is a response: a body, or a stream that write produces. The stream stays
+// open until the client disconnects, unless write closes it.
 type reply struct {
 	status     int
 	kind, body string
@@ -63,7 +63,10 @@ type reply struct {
 }
 
 func (p reply) response(r *http.Request) *http.Response {
-	res := &http.Response{StatusCode: p.status, Header: http.Header{"Content-Type": {p.kind}}, Body: io.NopCloser(strings.NewReader(p.body))}
+	res := &http.Response{
+		StatusCode: p.status, Header: http.Header{"Content-Type": {p.kind}},
+		Body: io.NopCloser(strings.NewReader(p.body)),
+	}
 	if p.retryAfter != "" {
 		res.Header.Set("Retry-After", p.retryAfter)
 	}
@@ -95,7 +98,7 @@ func eventBlock(id string) string {
 	return "id: " + id + "\nevent: message.received\ndata: {\"eventId\":\"" + id + "\"}\n\n"
 }
 
-// output is where a listener writes.
+// output collects what a listener prints.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -121,7 +124,7 @@ type run struct {
 	ended    chan error
 }
 
-// start runs a listener against what answer gives; the caller stops it.
+// start runs a listener against the replies of answer. The caller stops it.
 func start(t *testing.T, o Options, answer func(n int, r *http.Request) *reply) *run {
 	t.Helper()
 	r := &run{ended: make(chan error, 1), api: &api{t: t, began: time.Now(), answer: answer}}
@@ -140,16 +143,16 @@ func start(t *testing.T, o Options, answer func(n int, r *http.Request) *reply) 
 	return r
 }
 
-// finish stops a listener, which must end well.
+// finish stops a listener, which must end without an error.
 func (r *run) finish(t *testing.T) {
 	t.Helper()
 	r.stop()
 	if err := <-r.ended; err != nil {
-		t.Errorf("a listener that is told to stop ends with %v", err)
+		t.Errorf("a stopped listener returned %v", err)
 	}
 }
 
-// shown are the ids of the events that were shown.
+// shown returns the ids of the printed events.
 func (r *run) shown() string {
 	var ids []string
 	for line := range strings.Lines(r.out.String()) {

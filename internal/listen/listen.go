@@ -1,7 +1,6 @@
-// Package listen streams a workspace's events to a developer's machine. It is
-// a client of the API and no more: it follows the log of events, posts each one
-// as a webhook would bring it, says how that went, and goes on where it was
-// when the connection or the server was away.
+// Package listen streams a workspace's events to a developer's machine. It is only
+// a client of the API: it follows the event log, posts each event to a receiver as
+// a webhook would, reports the result, and resumes after the connection is lost.
 package listen
 
 import (
@@ -18,11 +17,11 @@ import (
 const (
 	silence    = 45 * time.Second // three heartbeats of the server
 	firstRetry = 300 * time.Millisecond
-	maxRetry   = 10 * time.Second // a developer waits for it
+	maxRetry   = 10 * time.Second // short, because a developer is waiting
 )
 
-// Run streams events until ctx is done, which is no error, or until the server
-// refuses for good.
+// Run streams events. It returns nil when ctx is done, and an error when the server
+// refuses permanently.
 func Run(ctx context.Context, o Options) error {
 	l, err := newListener(o)
 	if err != nil {
@@ -32,38 +31,38 @@ func Run(ctx context.Context, o Options) error {
 	return l.run(ctx)
 }
 
-// listener is one run. It does one thing at a time: an event is dealt with
-// before the next one is read.
+// listener is one run. It handles one event at a time, and reads the next one
+// afterwards.
 type listener struct {
 	opts    Options
 	api     *client
-	target  *target // nil: events are only shown
+	target  *target // nil: events are only printed
 	show    *printer
 	backoff *backoff.ExponentialBackOff
 
 	place     place
-	connected bool   // once at least
-	fault     string // of the connection, as it was said last; "" while it is good
+	connected bool   // at least once
+	fault     string // the connection error reported last; "" while connected
 	tally     tally
 }
 
-// place is where in the log the listener is.
+// place is the listener's position in the log.
 type place struct {
 	known bool
-	after string // the event behind which to go on; "" is the start of the log
+	after string // the last event handled; "" is the start of the log
 }
 
 func (p place) String() string {
 	switch {
 	case !p.known:
-		return "from now on"
+		return "listening for new events"
 	case p.after == "":
-		return "from the start of the log on"
+		return "starting with the oldest event"
 	}
-	return "behind " + p.after
+	return "resuming after " + p.after
 }
 
-// flag is the place as --after takes it.
+// flag is the position as a value of --after.
 func (p place) flag() string {
 	if p.after == "" {
 		return "--after " + Start
@@ -106,15 +105,15 @@ func (l *listener) run(ctx context.Context) error {
 	}, backoff.WithBackOff(l.backoff), backoff.WithMaxElapsedTime(0), backoff.WithNotify(l.lost))
 	l.farewell()
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was told to stop
+		return nil //nolint:nilerr // the caller stopped it
 	}
 	return err
 }
 
-// errBehind ends a stream that began behind events that were missed.
-var errBehind = errors.New("events were recorded while the stream was away")
+// errBehind ends a stream that started after events the listener has not seen.
+var errBehind = errors.New("events were recorded while the stream was disconnected")
 
-// follow reads one stream. It ends with an error always.
+// follow reads one stream. It always returns an error.
 func (l *listener) follow(ctx context.Context) error {
 	if err := l.first(ctx); err != nil {
 		return err
@@ -138,8 +137,8 @@ func (l *listener) follow(ctx context.Context) error {
 	}
 }
 
-// first deals with the first event of the log when the place is its start: a
-// stream can only be told an event behind which to begin.
+// first handles the first event of the log if the position is its start, because a
+// stream can only start after a given event.
 func (l *listener) first(ctx context.Context) error {
 	if !l.place.known || l.place.after != "" {
 		return nil
@@ -152,8 +151,8 @@ func (l *listener) first(ctx context.Context) error {
 	return l.deal(ctx, m)
 }
 
-// take sees to one message of a stream. The first one tells where a stream
-// without a place began.
+// take handles one message of a stream. The first message of a stream that was
+// opened without a position contains the position.
 func (l *listener) take(ctx context.Context, m message) error {
 	l.backoff.Reset()
 	l.alive()
@@ -170,11 +169,11 @@ func (l *listener) take(ctx context.Context, m message) error {
 	return nil
 }
 
-// deal shows an event and posts it. It is dealt with whatever the receiver
-// answered, but not when ctx ended before.
+// deal posts an event and prints it. The event counts as handled whatever the
+// receiver answered, unless ctx ended before the answer.
 func (l *listener) deal(ctx context.Context, m message) error {
 	if m.id == "" {
-		return backoff.Permanent(errors.New("an event without an id came; is --url the address of the API?"))
+		return backoff.Permanent(errors.New("received an event without an id; is --url the address of the API?"))
 	}
 	var out *outcome
 	if l.target != nil {
@@ -187,15 +186,15 @@ func (l *listener) deal(ctx context.Context, m message) error {
 	l.tally.count(out, l.place)
 	l.place = place{known: true, after: m.id}
 	if err := l.show.event(m, out); err != nil {
-		return backoff.Permanent(fmt.Errorf("show an event: %w", err))
+		return backoff.Permanent(fmt.Errorf("print an event: %w", err))
 	}
 	return nil
 }
 
-// tally is what the listener has seen so far.
+// tally counts the events of a run.
 type tally struct {
 	events, failed int
-	again          place // before the first event that was not taken
+	again          place // the position before the first event that was not accepted
 }
 
 func (t *tally) count(out *outcome, before place) {
@@ -209,7 +208,7 @@ func (t *tally) count(out *outcome, before place) {
 	t.failed++
 }
 
-// judge tells what may pass from what will not.
+// judge marks the errors that a retry cannot fix as permanent.
 func (l *listener) judge(ctx context.Context, err error) error {
 	r, refused := errors.AsType[*refusal](err)
 	switch {

@@ -12,9 +12,9 @@ import (
 
 const problemType = "application/problem+json"
 
-// TestSilentConnectionIsMadeAnew: heartbeats keep a connection, and without
-// them it is given up.
-func TestSilentConnectionIsMadeAnew(t *testing.T) {
+// TestSilentConnectionIsReplaced: heartbeats keep a connection open. Without them
+// the listener connects again.
+func TestSilentConnectionIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{}, func(n int, req *http.Request) *reply {
 			if n > 1 {
@@ -31,23 +31,23 @@ func TestSilentConnectionIsMadeAnew(t *testing.T) {
 		time.Sleep(10*time.Minute + silence - time.Second)
 		synctest.Wait()
 		if got := r.api.asked(); len(got) != 1 {
-			t.Fatalf("a living connection was left: %v", got)
+			t.Fatalf("a working connection was replaced: %v", got)
 		}
 		time.Sleep(2*time.Second + silence/2)
 		synctest.Wait()
 		if got := r.api.asked(); len(got) != 2 || got[1].after != "evt_0" {
-			t.Errorf("requests after a silence: %v, want a second one behind evt_0", got)
+			t.Errorf("requests after a silence: %v, want a second one after evt_0", got)
 		}
-		if !strings.Contains(r.err.String(), "no sign of life") {
-			t.Errorf("it says\n%s", r.err.String())
+		if !strings.Contains(r.err.String(), "has sent nothing for") {
+			t.Errorf("it prints\n%s", r.err.String())
 		}
 		r.finish(t)
 	})
 }
 
-// TestServerThatNeverAnswersIsLeft: also the head of an answer is waited for
-// that long only.
-func TestServerThatNeverAnswersIsLeft(t *testing.T) {
+// TestServerThatNeverAnswersIsAskedAgain: the same limit holds while waiting for the
+// header of a response.
+func TestServerThatNeverAnswersIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, Options{}, func(_ int, req *http.Request) *reply {
 			<-req.Context().Done()
@@ -70,8 +70,8 @@ func (s *slowWriter) Write(p []byte) (int, error) {
 	return s.output.Write(p)
 }
 
-// TestWorkOnAnEventIsNoSilence: the watch runs only while something is awaited.
-func TestWorkOnAnEventIsNoSilence(t *testing.T) {
+// TestHandlingAnEventIsNotSilence: the watch runs only while a read is waiting.
+func TestHandlingAnEventIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := newListener(Options{URL: "http://postern.test", Key: testKey, Out: &slowWriter{}, Err: &output{}})
 		if err != nil {
@@ -85,12 +85,12 @@ func TestWorkOnAnEventIsNoSilence(t *testing.T) {
 		time.Sleep(3*time.Minute + silence/2)
 		synctest.Wait()
 		if got := a.asked(); len(got) != 1 || l.place.after != "evt_3" {
-			t.Errorf("%d connections, %s; want one, behind evt_3", len(got), l.place)
+			t.Errorf("%d connections, %s; want one, after evt_3", len(got), l.place)
 		}
 	})
 }
 
-func TestServerIsWaitedForAsItAsks(t *testing.T) {
+func TestRetryAfterIsHonored(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
 		after  string
@@ -98,13 +98,16 @@ func TestServerIsWaitedForAsItAsks(t *testing.T) {
 	}{
 		"too many requests": {429, "90", 90 * time.Second},
 		"draining":          {503, "5", 5 * time.Second},
-		"a date":            {503, "Sat, 01 Jan 2000 00:02:00 GMT", 2 * time.Minute}, // a bubble begins with 2000
+		"a date":            {503, "Sat, 01 Jan 2000 00:02:00 GMT", 2 * time.Minute}, // a bubble starts at 2000-01-01
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := start(t, Options{}, func(n int, req *http.Request) *reply {
 					if n == 1 {
-						return &reply{status: tt.status, kind: problemType, body: `{"type":"/problems/rate-limited","detail":"slow down"}`, retryAfter: tt.after}
+						return &reply{
+							status: tt.status, kind: problemType,
+							body: `{"type":"/problems/rate-limited","detail":"slow down"}`, retryAfter: tt.after,
+						}
 					}
 					return streaming(hold("id: evt_0\n\n"))
 				})
@@ -114,17 +117,17 @@ func TestServerIsWaitedForAsItAsks(t *testing.T) {
 				if got := r.api.asked(); len(got) != 2 || got[1].at != tt.want {
 					t.Errorf("requests at %v, want the second at %s", got, tt.want)
 				}
-				if said := r.err.String(); !strings.Contains(said, "slow down; trying again in ") {
-					t.Errorf("it says\n%s", said)
+				if said := r.err.String(); !strings.Contains(said, "slow down; retrying in ") {
+					t.Errorf("it prints\n%s", said)
 				}
 			})
 		})
 	}
 }
 
-// TestBackoffGrowsAndStartsAnew: a server that is away is asked ever less, and
-// one that was there is asked soon.
-func TestBackoffGrowsAndStartsAnew(t *testing.T) {
+// TestBackoffGrowsAndResets: a server that is down is asked less and less often. After
+// a connection, the first retry comes soon.
+func TestBackoffGrowsAndResets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const away = 20
 		r := start(t, Options{}, func(n int, req *http.Request) *reply {
@@ -150,24 +153,27 @@ func TestBackoffGrowsAndStartsAnew(t *testing.T) {
 			t.Errorf("after a connection the first wait is %s, want at most 1s", again)
 		}
 		if n := strings.Count(r.err.String(), "no connection to "); n != 3 {
-			t.Errorf("it says %d times that there is no connection, want 3: once for each cause\n%s", n, r.err.String())
+			t.Errorf("it reports a lost connection %d times, want 3: once for each cause\n%s", n, r.err.String())
 		}
 	})
 }
 
-// TestPlaceIsKept plays streams that are cut and looks what is asked for next.
+// TestPlaceIsKept cuts streams at various points and checks what is requested next.
 func TestPlaceIsKept(t *testing.T) {
 	list := func(ids ...string) *reply {
 		var data []string
 		for _, id := range ids {
 			data = append(data, `{"eventId":"`+id+`"}`)
 		}
-		return &reply{status: 200, kind: "application/json", body: `{"data":[` + strings.Join(data, ",") + `],"nextCursor":null}`}
+		return &reply{
+			status: 200, kind: "application/json",
+			body: `{"data":[` + strings.Join(data, ",") + `],"nextCursor":null}`,
+		}
 	}
 	const stream, log = "/v1/events/stream", "/v1/events"
 	for name, tt := range map[string]struct {
 		after   string
-		answers []any // a string is a stream that is cut after it
+		answers []any // a string is a stream that is cut at its end
 		asks    string
 		shown   string
 	}{
@@ -198,7 +204,7 @@ func TestPlaceIsKept(t *testing.T) {
 				r.finish(t)
 				var asks []string
 				for n, a := range r.api.asked() {
-					if n < len(tt.answers) { // what comes then is its silence
+					if n < len(tt.answers) { // later requests follow the silence of the last stream
 						asks = append(asks, a.path+" "+a.after)
 					}
 				}
@@ -213,7 +219,7 @@ func TestPlaceIsKept(t *testing.T) {
 	}
 }
 
-// TestRefusalSaysWhatToDo also has a server give the key back.
+// TestRefusalSaysWhatToDo includes a server that repeats the key in its response.
 func TestRefusalSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	problem := func(status int, reason, detail string) *reply {
@@ -221,9 +227,15 @@ func TestRefusalSaysWhatToDo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &reply{status: status, kind: problemType, body: `{"type":"https://x/problems/` + reason + `","detail":` + string(text) + `}`}
+		return &reply{
+			status: status, kind: problemType,
+			body: `{"type":"https://x/problems/` + reason + `","detail":` + string(text) + `}`,
+		}
 	}
-	oldest := &reply{status: 200, kind: "application/json", body: `{"data":[{"eventId":"evt_9","timestamp":"2026-11-21T09:00:00.000Z"}],"nextCursor":null}`}
+	oldest := &reply{
+		status: 200, kind: "application/json",
+		body: `{"data":[{"eventId":"evt_9","timestamp":"2026-11-21T09:00:00.000Z"}],"nextCursor":null}`,
+	}
 	for name, tt := range map[string]struct {
 		answers []*reply
 		want    []string
@@ -233,12 +245,12 @@ func TestRefusalSaysWhatToDo(t *testing.T) {
 		"plan":            {[]*reply{problem(403, "plan-without-api", "the plan has no API")}, []string{"403: the plan has no API"}},
 		"no such event":   {[]*reply{problem(404, "not-found", "there is no such event")}, []string{"no such event", "--after"}},
 		"wrong filter":    {[]*reply{{status: 422, kind: problemType, body: `{"type":"/problems/validation-failed","detail":"no","errors":[{"pointer":"/query/type","detail":"an entry is *"}]}`}}, []string{"/query/type: an entry is *"}},
-		"removed":         {[]*reply{problem(410, "events-expired", "x"), oldest}, []string{"removed events behind evt_1", "missed", "evt_9", "--after start", "without --after"}},
-		"removed all":     {[]*reply{problem(410, "events-expired", "x"), {status: 200, kind: "application/json", body: `{"data":[]}`}}, []string{"removed events behind evt_1", "without --after"}},
+		"removed":         {[]*reply{problem(410, "events-expired", "x"), oldest}, []string{"events after evt_1 were missed", "evt_9", "--after start", "leave out --after"}},
+		"removed all":     {[]*reply{problem(410, "events-expired", "x"), {status: 200, kind: "application/json", body: `{"data":[]}`}}, []string{"events after evt_1 were missed", "leave out --after"}},
 		"gives the key":   {[]*reply{problem(403, "x", "you sent Bearer "+testKey+" and \x1b[2J")}, []string{"you sent Bearer *** and \uFFFD[2J"}},
-		"another server":  {[]*reply{{status: 404, kind: "text/html", body: "<p>"}}, []string{"answers 404", "is --url the address of the API?"}},
-		"a page":          {[]*reply{{status: 200, kind: "text/html", body: "<p>"}}, []string{"answers 200", "is --url the address of the API?"}},
-		"a redirect":      {[]*reply{{status: 301, kind: "text/html", body: ""}}, []string{"answers 301", "is --url the address of the API?"}},
+		"another server":  {[]*reply{{status: 404, kind: "text/html", body: "<p>"}}, []string{"answered 404", "is --url the address of the API?"}},
+		"a page":          {[]*reply{{status: 200, kind: "text/html", body: "<p>"}}, []string{"answered 200", "is --url the address of the API?"}},
+		"a redirect":      {[]*reply{{status: 301, kind: "text/html", body: ""}}, []string{"answered 301", "is --url the address of the API?"}},
 		"other events":    {[]*reply{{status: 200, kind: streamType, body: "data: 1\n\n"}}, []string{"without an id"}},
 		"a line too long": {[]*reply{{status: 200, kind: streamType, body: "data: " + strings.Repeat("x", maxEvent+1)}}, []string{"longer than"}},
 	} {
@@ -247,11 +259,11 @@ func TestRefusalSaysWhatToDo(t *testing.T) {
 			r := start(t, Options{After: "evt_1"}, func(n int, _ *http.Request) *reply { return tt.answers[n-1] })
 			err := <-r.ended
 			if err == nil {
-				t.Fatal("it ended well")
+				t.Fatal("it returned no error")
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("%q does not contain %q", err, want)
 				}
 			}
 			if all := err.Error() + r.err.String() + r.out.String(); strings.Contains(all, testKey) {

@@ -11,60 +11,66 @@ import (
 	"postern/internal/seal"
 )
 
-// Start is an Options.After: the oldest event that the server keeps.
+// Start is a value of Options.After: begin with the oldest event on the server.
 const Start = "start"
 
-// Options say what to listen to and where it goes.
+// Options say which events to listen to and where to send them.
 type Options struct {
-	URL    string // of the server
+	URL    string // the server's address
 	Key    seal.Secret
-	After  string   // the event behind which to begin, or Start; "": from now on
-	Types  []string // names and prefixes such as message.*; none: all
-	Device string   // "": all that the key may see
+	After  string   // the event after which to begin, or Start; "": new events only
+	Types  []string // names, and prefixes such as message.*; empty: all
+	Device string   // "": all devices that the key may access
 
-	ForwardTo string      // where each event is posted; "": nowhere
-	Secret    seal.Secret // signs the posts; "": one is made and shown
+	ForwardTo string      // where to post each event; "": nowhere
+	Secret    seal.Secret // signs the posts; "": a new one is generated and printed
 
-	JSON     bool // an object a line, for programs
-	ShowText bool // also what messages say
+	JSON     bool // print one object per line, for programs
+	ShowText bool // also print the text of messages
 	Version  string
-	Out      io.Writer // a line for each event
-	Err      io.Writer // what else there is to say
+	Out      io.Writer // one line per event
+	Err      io.Writer // everything else
 }
 
-// Validate finds what can be known to be wrong before the server is asked. No
-// error repeats what was given.
+// Validate finds invalid options before the server is contacted. Its errors never
+// repeat a given value.
 func (o Options) Validate() error {
 	switch {
 	case o.Key == "":
-		return errors.New("give an API key with the scope events:read, as POSTERN_KEY or --key; \"postern key create\" makes one")
+		return errors.New("no API key: set POSTERN_KEY or --key to a key with the scope events:read " +
+			"(\"postern key create\" creates one)")
 	case !visible(o.key()):
-		return errors.New("--key holds characters that no API key has")
+		return errors.New("--key contains characters that are not allowed in an API key")
 	case !validServer(o.URL):
-		return errors.New("--url is where the API is reached, such as http://127.0.0.1:8080 or https://postern.example.com")
+		return errors.New("--url must be the address of the API, " +
+			"such as http://127.0.0.1:8080 or https://postern.example.com")
 	case o.After != "" && o.After != Start && (!strings.HasPrefix(o.After, "evt_") || !visible(o.After)):
-		return errors.New("--after is the id of an event, such as evt_01JD8Z3NDEKTSV4RRFFQ69G5FA, or \"start\"")
+		return errors.New("--after must be the id of an event, such as evt_01JD8Z3NDEKTSV4RRFFQ69G5FA, or \"start\"")
 	case o.ForwardTo != "" && !validTarget(o.ForwardTo):
-		return errors.New("--forward-to is a URL such as http://localhost:3000/hook")
+		return errors.New("--forward-to must be a URL such as http://localhost:3000/hook")
 	case o.Secret != "" && !validSecret(o.Secret.Reveal()):
-		return errors.New("--secret is whsec_ and base64 of 24 to 64 bytes; left out, one is made")
+		return errors.New("--secret must be whsec_ followed by the base64 of 24 to 64 bytes; " +
+			"leave it out to generate one")
 	}
 	return nil
 }
 
-// key is the key without the end of a line that files bring along.
+// key returns the key without the newline it may have if it was read from a file.
 func (o Options) key() string { return strings.TrimSpace(o.Key.Reveal()) }
 
 func (o Options) base() string { return strings.TrimRight(o.URL, "/") }
 
-// visible tells whether a text is ASCII without spaces: fit for a header.
+// visible reports whether s is printable ASCII without spaces, so that it can be
+// the value of a header.
 func visible(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func validServer(raw string) bool {
 	u, err := url.Parse(raw)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
+		u.RawQuery == "" &&
+		u.Fragment == ""
 }
 
 func validTarget(raw string) bool {
@@ -73,7 +79,7 @@ func validTarget(raw string) bool {
 	return c.CheckURL(raw) == nil
 }
 
-// validSecret takes what the Standard Webhooks specification allows.
+// validSecret reports whether the Standard Webhooks specification allows s.
 func validSecret(s string) bool {
 	text, ok := strings.CutPrefix(s, secretPrefix)
 	raw, err := base64.StdEncoding.DecodeString(text)

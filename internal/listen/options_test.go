@@ -7,9 +7,12 @@ import (
 	"postern/internal/seal"
 )
 
-func TestWhatIsWrongIsNamedAndNotRepeated(t *testing.T) {
+func TestInvalidOptionsAreNamedButNotRepeated(t *testing.T) {
 	t.Parallel()
-	good := Options{URL: "https://postern.test/gateway/", Key: testKey + "\n", After: "evt_1", ForwardTo: "http://localhost:3000/hook?a=b", Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="}
+	good := Options{
+		URL: "https://postern.test/gateway/", Key: testKey + "\n", After: "evt_1",
+		ForwardTo: "http://localhost:3000/hook?a=b", Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
+	}
 	if err := good.Validate(); err != nil {
 		t.Errorf("%+v: %v", good, err)
 	}
@@ -44,7 +47,7 @@ func TestWhatIsWrongIsNamedAndNotRepeated(t *testing.T) {
 			tt.change(&o, "canary")
 			err := o.Validate()
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "canary") {
-				t.Errorf("%v, want %s and nothing that was given", err, tt.want)
+				t.Errorf("%v, want %s and none of the given values", err, tt.want)
 			}
 		})
 	}

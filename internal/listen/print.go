@@ -15,7 +15,7 @@ import (
 	"postern/internal/postern"
 )
 
-// printer shows events: a line each for people, or an object for programs.
+// printer prints each event: as a line for people, or as an object for programs.
 type printer struct {
 	out        io.Writer
 	json, text bool
@@ -23,7 +23,7 @@ type printer struct {
 
 func newPrinter(o Options) *printer { return &printer{o.Out, o.JSON, o.ShowText} }
 
-// event is what is shown of an event.
+// event contains the printed fields of an event.
 type event struct {
 	EventID   string       `json:"eventId"`
 	Type      string       `json:"type"`
@@ -44,8 +44,8 @@ type event struct {
 	} `json:"device"`
 }
 
-// read reads what there is to show. A body of a newer server that cannot be
-// read is posted all the same.
+// read decodes the printed fields. A body that cannot be decoded, such as one from
+// a newer server, is still posted.
 func read(body []byte) (e event) {
 	_ = json.Unmarshal(body, &e)
 	return e
@@ -64,7 +64,8 @@ func (p *printer) event(m message, o *outcome) error {
 	return err
 }
 
-// clock is a time where the developer is, with the day unless it is today.
+// clock formats a time in the local time zone, with the date if it is more than a
+// day ago.
 func clock(t time.Time) string {
 	t = t.Local()
 	if time.Since(t) < 24*time.Hour {
@@ -73,10 +74,9 @@ func clock(t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-const shownText = 60 // characters of a message
+const shownText = 60 // characters of a message's text in a line
 
-// subject is what the event is about. What a message says is shown on demand
-// only.
+// subject describes the event. The text of a message is included only on request.
 func (e event) subject(text bool) string {
 	var s []string
 	switch {
@@ -97,7 +97,7 @@ func (e event) subject(text bool) string {
 	return strings.Join(s, " ")
 }
 
-// who is the other side of a message.
+// who is the other party of a message.
 func (e event) who() string {
 	switch m := e.Message; {
 	case e.Type != string(postern.MessageReceived) && m.To != "":
@@ -116,7 +116,7 @@ func shorten(s string) string {
 	return s
 }
 
-// String is how the post went, for people.
+// String describes the result of a POST for people.
 func (o outcome) String() string {
 	e, _ := errors.AsType[*egress.Error](o.err)
 	if o.status == 0 || e != nil && (e.Reason == egress.Body || e.Reason == egress.Timeout) {
@@ -127,25 +127,25 @@ func (o outcome) String() string {
 	case o.taken():
 		return s
 	case o.status == http.StatusGone:
-		return s + ", not taken; a webhook endpoint would be disabled for it"
+		return s + ", not accepted (this would disable a webhook endpoint)"
 	case e != nil && e.Reason == egress.Redirect:
-		return s + ", not taken: a redirect is never followed"
+		return s + ", not accepted: redirects are not followed"
 	}
-	return s + ", not taken"
+	return s + ", not accepted"
 }
 
-// failure is why there was no answer.
+// failure says why there was no complete response.
 func (o outcome) failure(e *egress.Error) string {
 	switch {
 	case e == nil:
-		return "not taken: " + o.err.Error()
+		return "not accepted: " + o.err.Error()
 	case e.Reason == egress.Timeout:
-		return fmt.Sprintf("not taken: no whole answer within %s", o.took.Round(time.Second))
+		return fmt.Sprintf("not accepted: no complete response within %s", o.took.Round(time.Second))
 	}
-	return "not taken: " + e.Err.Error()
+	return "not accepted: " + e.Err.Error()
 }
 
-// object is the line for programs.
+// object is the line printed for programs.
 type object struct {
 	EventID   string          `json:"eventId"`
 	Type      string          `json:"type"`
@@ -159,10 +159,10 @@ type object struct {
 	Event     json.RawMessage `json:"event,omitempty"` // with ShowText
 }
 
-// forward is how the post went, for programs.
+// forward is the result of a POST for programs.
 type forward struct {
 	Taken      bool          `json:"taken"`
-	HTTPStatus int           `json:"httpStatus"` // 0: there was no answer
+	HTTPStatus int           `json:"httpStatus"` // 0: there was no response
 	Reason     egress.Reason `json:"reason,omitempty"`
 	DurationMS int64         `json:"durationMs"`
 }
@@ -195,7 +195,7 @@ func (o *outcome) forward() *forward {
 	return f
 }
 
-// printable leaves out what a terminal would obey.
+// printable replaces characters that a terminal would interpret.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -49,12 +49,12 @@ func TestLineIsForPeople(t *testing.T) {
 		{hostile, "x                   \uFFFD]0;x\uFFFD\uFFFD\uFFFD  ", false},
 	} {
 		if got := (printer{text: tt.text}).line(t, tt.body, nil); got != at+"  "+tt.want+"\n" {
-			t.Errorf("shown as\n%qwant\n%q", got, at+"  "+tt.want+"\n")
+			t.Errorf("printed as\n%qwant\n%q", got, at+"  "+tt.want+"\n")
 		}
 	}
 }
 
-func TestOutcomeIsPlain(t *testing.T) {
+func TestOutcomeForPeople(t *testing.T) {
 	t.Parallel()
 	failure := func(reason egress.Reason) error { return &egress.Error{Reason: reason, Err: errors.New("the cause")} }
 	for _, tt := range []struct {
@@ -63,14 +63,14 @@ func TestOutcomeIsPlain(t *testing.T) {
 	}{
 		{outcome{200, 12 * time.Millisecond, nil}, "200 12 ms"},
 		{outcome{204, 0, nil}, "204 0 ms"},
-		{outcome{500, 3 * time.Millisecond, failure(egress.Status)}, "500 3 ms, not taken"},
-		{outcome{410, 3 * time.Millisecond, failure(egress.Status)}, "410 3 ms, not taken; a webhook endpoint would be disabled for it"},
-		{outcome{307, 3 * time.Millisecond, failure(egress.Redirect)}, "307 3 ms, not taken: a redirect is never followed"},
-		{outcome{0, time.Millisecond, failure(egress.Connect)}, "not taken: the cause"},
-		{outcome{0, 15 * time.Second, failure(egress.Timeout)}, "not taken: no whole answer within 15s"},
-		{outcome{200, 15 * time.Second, failure(egress.Timeout)}, "not taken: no whole answer within 15s"},
-		{outcome{200, time.Second, failure(egress.Body)}, "not taken: the cause"},
-		{outcome{err: os.ErrInvalid}, "not taken: invalid argument"},
+		{outcome{500, 3 * time.Millisecond, failure(egress.Status)}, "500 3 ms, not accepted"},
+		{outcome{410, 3 * time.Millisecond, failure(egress.Status)}, "410 3 ms, not accepted (this would disable a webhook endpoint)"},
+		{outcome{307, 3 * time.Millisecond, failure(egress.Redirect)}, "307 3 ms, not accepted: redirects are not followed"},
+		{outcome{0, time.Millisecond, failure(egress.Connect)}, "not accepted: the cause"},
+		{outcome{0, 15 * time.Second, failure(egress.Timeout)}, "not accepted: no complete response within 15s"},
+		{outcome{200, 15 * time.Second, failure(egress.Timeout)}, "not accepted: no complete response within 15s"},
+		{outcome{200, time.Second, failure(egress.Body)}, "not accepted: the cause"},
+		{outcome{err: os.ErrInvalid}, "not accepted: invalid argument"},
 	} {
 		if got := tt.o.String(); got != tt.want {
 			t.Errorf("%+v is %q, want %q", tt.o, got, tt.want)
@@ -94,23 +94,24 @@ func TestObjectIsForPrograms(t *testing.T) {
 		{unknown, false, nil, `{"eventId":"evt_4","type":"call.received",` + head + `}`},
 	} {
 		if got := (printer{json: true, text: tt.text}).line(t, tt.body, tt.o); got != tt.want+"\n" {
-			t.Errorf("shown as\n%swant\n%s", got, tt.want)
+			t.Errorf("printed as\n%swant\n%s", got, tt.want)
 		}
 	}
 }
 
-// TestTextIsShownOnDemandOnly: conversations are private.
-func TestTextIsShownOnDemandOnly(t *testing.T) {
+// TestTextIsShownOnlyOnRequest: conversations are private.
+func TestTextIsShownOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{received, failed} {
 		for _, json := range []bool{false, true} {
 			if got := (printer{json: json}).line(t, body, &outcome{status: 200}); strings.Contains(got, "the") {
-				t.Errorf("without being asked it shows %s", got)
+				t.Errorf("without a request it prints %s", got)
 			}
 		}
 	}
 	long := strings.Replace(failed, "the text", strings.Repeat("ä", 1000), 1)
-	if got := (printer{text: true}).line(t, long, nil); !strings.Contains(got, "\""+strings.Repeat("ä", shownText-1)+"…\"") {
-		t.Errorf("a long text is shown as %s", got)
+	if got := (printer{text: true}).line(t, long, nil); !strings.Contains(got,
+		"\""+strings.Repeat("ä", shownText-1)+"…\"") {
+		t.Errorf("a long text is printed as %s", got)
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// passing tells whether the same request may be answered later.
+// passing reports whether the same request may succeed later.
 func (r *refusal) passing() bool {
-	return r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
+	return r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests ||
+		r.Status == http.StatusRequestTimeout
 }
 
-// Unwrap tells the backoff how long the server asks to wait.
+// Unwrap tells the backoff how long the server asked to wait.
 func (r *refusal) Unwrap() error {
 	if r.passing() && r.RetryAfter > 0 {
 		return &backoff.RetryAfterError{Duration: r.RetryAfter}
@@ -22,22 +23,23 @@ func (r *refusal) Unwrap() error {
 	return nil
 }
 
-// Error says what was refused and what to do.
+// Error says what the server refused and how to fix it.
 func (r *refusal) Error() string {
-	const create = "\"postern key create --workspace ws_… --name listen --scope events:read\" makes one"
-	said := fmt.Sprintf("the server answers %d", r.Status)
+	const create = "create one with \"postern key create --workspace ws_… --name listen --scope events:read\""
+	said := fmt.Sprintf("the server answered %d", r.Status)
 	if r.Detail != "" {
 		said += ": " + r.Detail
 	}
 	switch {
 	case r.Reason == "" && !r.passing():
-		return said + ", which is no answer of Postern's API; is --url the address of the API?"
+		return said + ", which is not a response of Postern's API; is --url the address of the API?"
 	case r.Reason == postern.Unauthorized:
-		return "the server does not accept the key (401): it is mistyped, expired or revoked, or of another server than --url; " + create
+		return "the server does not accept the key (401): it is mistyped, expired or revoked, " +
+			"or belongs to another server than --url; " + create
 	case r.Reason == postern.MissingScope:
 		return said + "; " + create
 	case r.Reason == postern.NotFound:
-		return said + "; look at --after and --device"
+		return said + "; check --after and --device"
 	}
 	return said
 }

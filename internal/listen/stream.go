@@ -12,19 +12,19 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// maxEvent bounds one line of a stream: a text of 64 KiB is at most 400 KB of
-// JSON.
+// maxEvent limits one line of a stream, in bytes. A text of 64 KiB is at most
+// 400 KB of JSON.
 const maxEvent = 4 << 20
 
 // message is one block of a stream of server-sent events.
 type message struct {
 	id     string
-	placed bool // it has an id, which may be empty
+	placed bool // the block has an id, which may be empty
 	name   string
-	data   []byte // nil: it is no event
+	data   []byte // nil: the block is not an event
 }
 
-// stream reads server-sent events, as the HTML standard says.
+// stream reads server-sent events as the HTML standard defines them.
 type stream struct {
 	watched
 
@@ -39,8 +39,8 @@ func newStream(body io.ReadCloser, watch *time.Timer, cancel context.CancelCause
 	return s
 }
 
-// watched lets the watch run while something is awaited, and only then: to
-// deal with an event may take its time.
+// watched runs the watch only while a read is waiting. Handling an event may take
+// any time.
 type watched struct {
 	io.ReadCloser
 
@@ -58,7 +58,7 @@ func (w watched) Read(b []byte) (int, error) {
 
 var errEnded = errors.New("the server ended the stream")
 
-// next is the next block. What the end of the stream cuts off is none.
+// next returns the next block. A block that the end of the stream cuts off is dropped.
 func (s *stream) next() (m message, err error) {
 	for s.lines.Scan() {
 		if len(s.lines.Bytes()) == 0 {
@@ -71,17 +71,18 @@ func (s *stream) next() (m message, err error) {
 	case err == nil:
 		err = errEnded
 	case errors.Is(err, bufio.ErrTooLong):
-		err = backoff.Permanent(fmt.Errorf("a line of the stream is longer than %d bytes; is --url the address of the API?", maxEvent))
+		err = backoff.Permanent(
+			fmt.Errorf("a line of the stream is longer than %d bytes; is --url the address of the API?", maxEvent))
 	}
 	return message{}, err
 }
 
 func (s *stream) close() {
 	s.cancel(nil)
-	_ = s.Close() // there is nothing to lose
+	_ = s.Close() // nothing was written
 }
 
-// field takes one line; a comment has an empty name.
+// field adds one line to the block. A comment is a field with an empty name.
 func (m *message) field(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -92,7 +93,7 @@ func (m *message) field(line []byte) {
 		m.name = string(value)
 	case "data":
 		if m.data == nil {
-			m.data = append([]byte{}, value...) // empty data is an event too
+			m.data = append([]byte{}, value...) // not nil: empty data is an event too
 		} else {
 			m.data = append(append(m.data, '\n'), value...)
 		}

@@ -23,7 +23,7 @@ func messagesOf(t *testing.T, r io.Reader) (list []message, end error) {
 	}
 }
 
-func TestStreamIsReadAsTheStandardSays(t *testing.T) {
+func TestStreamIsReadAsTheStandardDefines(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		in   string
@@ -58,15 +58,17 @@ func sameMessages(a, b []message) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].id != b[i].id || a[i].placed != b[i].placed || a[i].name != b[i].name || string(a[i].data) != string(b[i].data) || (a[i].data == nil) != (b[i].data == nil) {
+		if a[i].id != b[i].id || a[i].placed != b[i].placed || a[i].name != b[i].name ||
+			string(a[i].data) != string(b[i].data) ||
+			(a[i].data == nil) != (b[i].data == nil) {
 			return false
 		}
 	}
 	return true
 }
 
-// FuzzStream: however the bytes are cut, they are read as the same messages,
-// and each message can be written and read again.
+// FuzzStream: the bytes are read as the same messages however they are split, and
+// each message can be written and read again.
 func FuzzStream(f *testing.F) {
 	f.Add("id: 1\nevent: a\ndata: {}\n\n: waiting\n\nid:\n\n")
 	f.Add("data: a\r\ndata\r\n\r\ndata: x")
@@ -76,10 +78,11 @@ func FuzzStream(f *testing.F) {
 			t.Fatal("a stream without an end")
 		}
 		if again, _ := messagesOf(t, iotest.HalfReader(strings.NewReader(in))); !sameMessages(got, again) {
-			t.Errorf("%q is read as %+v, and cut otherwise as %+v", in, got, again)
+			t.Errorf("%q is read as %+v, and split differently as %+v", in, got, again)
 		}
 		for _, m := range got {
-			text := "id: " + m.id + "\nevent: " + m.name + "\ndata: " + strings.ReplaceAll(string(m.data), "\n", "\ndata: ") + "\n\n"
+			text := "id: " + m.id + "\nevent: " + m.name + "\ndata: " + strings.ReplaceAll(string(m.data), "\n",
+				"\ndata: ") + "\n\n"
 			want := []message{{m.id, true, m.name, append([]byte{}, m.data...)}}
 			if again, _ := messagesOf(t, strings.NewReader(text)); !sameMessages(again, want) {
 				t.Errorf("%q is read as %+v", text, again)

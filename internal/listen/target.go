@@ -33,7 +33,9 @@ func newTarget(o Options) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the signature: %w", err)
 	}
-	return &target{o.ForwardTo, "Postern/" + o.Version, o.Secret, signer, egress.NewClient(egress.Options{AllowPrivate: true})}, nil
+	return &target{
+		o.ForwardTo, "Postern/" + o.Version, o.Secret, signer, egress.NewClient(egress.Options{AllowPrivate: true}),
+	}, nil
 }
 
 func newSecret() seal.Secret {
@@ -42,27 +44,27 @@ func newSecret() seal.Secret {
 	return seal.Secret(secretPrefix + base64.StdEncoding.EncodeToString(b[:]))
 }
 
-// outcome is how a post went.
+// outcome is the result of a POST.
 type outcome struct {
-	status int // 0: there was no answer
+	status int // 0: there was no response
 	took   time.Duration
-	err    error // nil: the receiver took the event
+	err    error // nil: the receiver accepted the event
 }
 
 func (o outcome) taken() bool { return o.err == nil }
 
-// post posts an event as a webhook endpoint would get it at the first attempt.
+// post posts an event as a webhook endpoint would receive it at the first attempt.
 func (t *target) post(ctx context.Context, m message) outcome {
 	began := time.Now()
 	header, err := t.header(m, began)
 	if err != nil {
 		return outcome{err: err}
 	}
-	answer, err := t.http.Post(ctx, t.url, header, m.data)
+	answer, err := t.http.Post(ctx, "", t.url, header, m.data)
 	return outcome{answer.Status, time.Since(began), err}
 }
 
-// header has what internal/webhook sends; a test compares the two.
+// header returns the headers that internal/webhook sends; a test compares the two.
 func (t *target) header(m message, now time.Time) (http.Header, error) {
 	signature, err := t.signer.Sign(m.id, now, m.data)
 	if err != nil {

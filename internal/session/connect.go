@@ -112,50 +112,8 @@ type host struct {
 	closed bool // the connection has ended: it must not go live any more
 }
 
-// Update takes in what happened. It returns nil only when it is durable.
-func (h *host) Update(ctx context.Context, u network.Update) error {
-	switch u := u.(type) {
-	case network.Live:
-		return h.connected(ctx, u)
-	case network.Inbound:
-		m := h.message(u.NetworkID, u.ChatID, u.Type, u.Body, u.At)
-		m.From, m.FromLID, m.FromName, m.To = postern.Maybe(u.From), u.FromLID, u.FromName, h.d.PhoneNumber
-		return h.receive(ctx, m, u.Sender, postern.MessageReceived)
-	case network.Undecryptable:
-		m := h.message(u.NetworkID, u.ChatID, postern.TypeUnsupported, "", u.At)
-		m.From, m.FromLID, m.To = postern.Maybe(u.From), u.FromLID, h.d.PhoneNumber
-		return h.receive(ctx, m, u.Sender, postern.MessageUndecryptable)
-	case network.Echo:
-		m := h.message(u.NetworkID, u.ChatID, u.Type, u.Body, u.At)
-		m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
-		m.From, m.To = h.d.PhoneNumber, postern.Maybe(u.To)
-		return h.receive(ctx, m, "", postern.MessageEcho)
-	case network.Receipt:
-		return h.e.g.Sessions.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
-	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
-	}
-	return fmt.Errorf("a session reported %T", u)
-}
-
-// receive keeps a message of a direct chat, unless the owner does not want
-// them: then nil alone tells the network that it was taken.
-func (h *host) receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
-	d, err := h.settings.now(ctx)
-	if err != nil || !d.Receive.Direct {
-		return err
-	}
-	return h.e.g.Sessions.Receive(ctx, m, sender, t)
-}
-
 // Proxy is the device's.
 func (h *host) Proxy() string { return h.proxy }
-
-func (h *host) message(networkID, chat, kind, body string, at time.Time) postern.Message {
-	return postern.Message{
-		WorkspaceID: h.d.WorkspaceID, DeviceID: h.d.ID, Direction: postern.Inbound, Type: kind, ChatID: chat, Body: body,
-		Status: postern.Received, NetworkID: networkID, Source: postern.FromContact, SentAt: postern.TimeOf(at),
-	}
-}
 
 func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.opened()
@@ -188,5 +146,9 @@ func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound
 	if err != nil || !ok {
 		return network.Outbound{}, false
 	}
-	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Body: m.Body}, true
+	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: contentOf(m)}, true
+}
+
+func contentOf(m postern.Message) postern.Content {
+	return postern.Content{Kind: postern.Kind(m.Type), Text: m.Body}
 }

@@ -202,7 +202,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	ctx, cancel := context.WithTimeout(l.ctx, sendTimeout)
 	defer cancel()
 	began := time.Now()
-	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Body: m.Body})
+	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: contentOf(m.Message)})
 	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID, "outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
 	return l.settle(m, at, err)
 }

@@ -53,7 +53,7 @@ type Dispatcher struct {
 }
 
 // poster makes one POST.
-type poster func(ctx context.Context, url string, header http.Header, body []byte) (egress.Answer, error)
+type poster func(ctx context.Context, tenant, url string, header http.Header, body []byte) (egress.Answer, error)
 
 // New makes a dispatcher; Run starts it.
 func New(opts Options) *Dispatcher {
@@ -84,7 +84,7 @@ func New(opts Options) *Dispatcher {
 func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, e.URL, s.header(e, l, d.agent, time.Now()), l.body)
+	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(e, l, d.agent, time.Now()), l.body)
 }
 
 func now() postern.Time { return postern.TimeOf(time.Now()) }

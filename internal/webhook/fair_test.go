@@ -24,7 +24,7 @@ func newPosts() *posts {
 	return &posts{began: time.Now(), at: map[string][]time.Duration{}, fails: map[string]int{}}
 }
 
-func (p *posts) post(_ context.Context, url string, _ http.Header, _ []byte) (egress.Answer, error) {
+func (p *posts) post(_ context.Context, _, url string, _ http.Header, _ []byte) (egress.Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at[url] = append(p.at[url], time.Since(p.began))

@@ -13,7 +13,7 @@ import (
 
 // hooked puts a fail point and saboteurs before each POST.
 func hooked(p poster) poster {
-	return func(ctx context.Context, url string, header http.Header, body []byte) (egress.Answer, error) {
+	return func(ctx context.Context, tenant, url string, header http.Header, body []byte) (egress.Answer, error) {
 		if err := failpoint.At(failpoint.HookBeforePost); err != nil {
 			return egress.Answer{}, &egress.Error{Reason: egress.Connect, Err: err}
 		}
@@ -23,6 +23,6 @@ func hooked(p poster) poster {
 		if failpoint.Slips(failpoint.PostOtherBytes) {
 			body = append(slices.Clip(body), ' ')
 		}
-		return p(ctx, url, header, body)
+		return p(ctx, tenant, url, header, body)
 	}
 }

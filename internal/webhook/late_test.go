@@ -108,7 +108,7 @@ func TestDeletedEndpointGivesItsSlotsBack(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://slow.example.com", nil) // 8 in flight
 		d := w.dispatcher(Options{})
-		d.post = func(context.Context, string, http.Header, []byte) (egress.Answer, error) {
+		d.post = func(context.Context, string, string, http.Header, []byte) (egress.Answer, error) {
 			time.Sleep(14 * time.Second)
 			return egress.Answer{Status: 200}, nil
 		}

@@ -42,7 +42,7 @@ func newReader(refuses func(string) bool) *reader {
 }
 
 // post is told of a message with the text "chat: n".
-func (r *reader) post(_ context.Context, _ string, _ http.Header, body []byte) (egress.Answer, error) {
+func (r *reader) post(_ context.Context, _, _ string, _ http.Header, body []byte) (egress.Answer, error) {
 	_, text, _ := strings.Cut(string(body), `"body":"`)
 	text, _, _ = strings.Cut(text, `"`)
 	chat, _, _ := strings.Cut(text, ":")
@@ -153,7 +153,7 @@ func TestOrderedTurnedOffHoldsNothingBack(t *testing.T) {
 		n := 0
 		d := w.dispatcher(Options{})
 		d.jitter = func() float64 { return .5 }
-		d.post = func(context.Context, string, http.Header, []byte) (egress.Answer, error) {
+		d.post = func(context.Context, string, string, http.Header, []byte) (egress.Answer, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if n++; n == 1 {

@@ -23,7 +23,7 @@ func TestSlowWorkspaceLeavesSlotsToOthers(t *testing.T) {
 		quick := w.device
 		e := w.active("https://quick.example.com", nil)
 		d := w.dispatcher(Options{})
-		d.post = func(_ context.Context, url string, _ http.Header, _ []byte) (egress.Answer, error) {
+		d.post = func(_ context.Context, _, url string, _ http.Header, _ []byte) (egress.Answer, error) {
 			if url == e.URL {
 				time.Sleep(100 * time.Millisecond)
 			} else {

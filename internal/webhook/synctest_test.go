@@ -23,7 +23,7 @@ type fakePost struct {
 	answer func(ctx context.Context, n int) (egress.Answer, error)
 }
 
-func (f *fakePost) post(ctx context.Context, _ string, h http.Header, body []byte) (egress.Answer, error) {
+func (f *fakePost) post(ctx context.Context, _, _ string, h http.Header, body []byte) (egress.Answer, error) {
 	f.mu.Lock()
 	if f.began.IsZero() {
 		f.began = time.Now()
@@ -257,7 +257,7 @@ func TestRetryByHandDuringAnAttemptIsMade(t *testing.T) {
 		var up bool
 		d := w.dispatcher(Options{})
 		d.jitter = func() float64 { return .5 }
-		d.post = func(context.Context, string, http.Header, []byte) (egress.Answer, error) {
+		d.post = func(context.Context, string, string, http.Header, []byte) (egress.Answer, error) {
 			mu.Lock()
 			n++
 			ok := up

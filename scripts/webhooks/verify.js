@@ -1,6 +1,6 @@
-// Verifies captured deliveries, one JSON object a line, with the libraries that
-// receivers use. Each must be accepted by all of them, and refused once a byte
-// of it is changed.
+// Verifies captured deliveries, one JSON object per line, with the libraries that
+// receivers use. Every library must accept each delivery, and refuse it after one
+// byte has changed.
 import { readFileSync } from "node:fs";
 import * as standard from "standardwebhooks";
 import * as svix from "svix";

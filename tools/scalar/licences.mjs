@@ -1,5 +1,5 @@
-// Prints the licences of all that dist/browser/standalone.js is made of, as its
-// own list of modules names it.
+// Prints the licenses of everything that dist/browser/standalone.js bundles,
+// according to its own list of modules.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -20,7 +20,7 @@ func testLive(t *testing.T, w World) {
 }
 
 func outbound(id, to, body string) network.Outbound {
-	return network.Outbound{NetworkID: id, ChatID: to, Body: body}
+	return network.Outbound{NetworkID: id, ChatID: to, Content: postern.Text(body)}
 }
 
 func testSendOffline(t *testing.T, w World) {
@@ -109,7 +109,8 @@ func testInbound(t *testing.T, w World) {
 	const body = "hello\nfrom 👋 a friend"
 	id := write(t, w, ownNumber, body)
 	m := Wait(t, c.Host, 1, byID(id))
-	if m.From != friendNumber || m.ChatID != friendNumber || m.Sender == "" || m.Type != postern.TypeText || m.Body != body || m.At.IsZero() {
+	if m.From != friendNumber || m.ChatID != friendNumber || m.Sender == "" || m.Content != postern.Text(body) ||
+		m.At.IsZero() {
 		t.Errorf("inbound = %+v, want the text from %s", m, friendNumber)
 	}
 	// The next one is handed over only after the first was acknowledged.
@@ -131,8 +132,8 @@ func testInboundOrder(t *testing.T, w World) {
 	}
 	Wait(t, c.Host, count, Any[network.Inbound])
 	for i, m := range All(c.Host, Any[network.Inbound]) {
-		if m.Body != fmt.Sprint(i) {
-			t.Fatalf("message %d is %q", i, m.Body)
+		if m.Content != postern.Text(fmt.Sprint(i)) {
+			t.Fatalf("message %d is %+v", i, m.Content)
 		}
 	}
 }
@@ -186,7 +187,7 @@ func testEcho(t *testing.T, w World) {
 		t.Fatalf("type: %v", err)
 	}
 	e := Wait(t, c.Host, 1, func(e network.Echo) bool { return e.NetworkID == id })
-	if e.To != friendNumber || e.ChatID != friendNumber || e.Body != "typed on the phone" || e.Type != postern.TypeText {
+	if e.To != friendNumber || e.ChatID != friendNumber || e.Content != postern.Text("typed on the phone") {
 		t.Errorf("echo = %+v, want the text to %s", e, friendNumber)
 	}
 }
@@ -205,7 +206,7 @@ func testResend(t *testing.T, w World) {
 	if _, err := c.Send(t.Context(), m); err != nil {
 		t.Fatalf("send again: %v", err)
 	}
-	mustShow(t, w, friendNumber, m.NetworkID, m.Body)
+	mustShow(t, w, friendNumber, m.NetworkID, m.Content.Text)
 }
 
 func testDrop(t *testing.T, w World) {

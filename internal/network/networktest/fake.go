@@ -233,7 +233,7 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 		}
 	}
 	at := time.Now().UTC()
-	s.f.show(m.ChatID, Shown{ID: m.NetworkID, Body: m.Body, At: at})
+	s.f.show(m.ChatID, Shown{ID: m.NetworkID, Body: m.Content.Text, At: at})
 	a.recipients[m.NetworkID] = m.ChatID
 	a.deliver(network.Receipt{NetworkIDs: []string{m.NetworkID}, Status: postern.Delivered, At: at})
 	if a.dropAck {

@@ -8,6 +8,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/networktest"
+	"postern/internal/postern"
 )
 
 func TestFakeConforms(t *testing.T) {
@@ -40,7 +41,7 @@ func TestFakeAnswersAsScripted(t *testing.T) {
 	if err := fake.Answer(number, refusal, nil); err != nil {
 		t.Fatal(err)
 	}
-	m := network.Outbound{NetworkID: "A", ChatID: "+15550002222", Body: "hello"}
+	m := network.Outbound{NetworkID: "A", ChatID: "+15550002222", Content: postern.Text("hello")}
 	if _, err := c.Send(t.Context(), m); !errors.Is(err, refusal) {
 		t.Errorf("first send = %v, want the refusal", err)
 	}

@@ -149,7 +149,7 @@ func (l *fakeLink) take(ctx context.Context, scan fakeScan) error {
 // Send lets a contact write to an account.
 func (f *Fake) Send(_ context.Context, account, from, body string) (string, error) {
 	return f.Inbound(account, network.Inbound{
-		Sender: from, ChatID: from, From: from, FromName: "Phone " + from, Type: postern.TypeText, Body: body,
+		Sender: from, ChatID: from, From: from, FromName: "Phone " + from, Content: postern.Text(body),
 	})
 }
 
@@ -181,7 +181,7 @@ func (f *Fake) Type(_ context.Context, account, to, body string) (string, error)
 	}
 	id, at := f.newID(), time.Now().UTC()
 	f.show(to, Shown{ID: id, Body: body, At: at})
-	a.deliver(network.Echo{NetworkID: id, ChatID: to, To: to, Type: postern.TypeText, Body: body, At: at})
+	a.deliver(network.Echo{NetworkID: id, ChatID: to, To: to, Content: postern.Text(body), At: at})
 	return id, nil
 }
 

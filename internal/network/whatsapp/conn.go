@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -26,7 +27,7 @@ type conn struct {
 	host  network.Host
 	log   *slog.Logger
 	out   outgoing
-	keys  *keyring // nil while linking
+	keys  *keys.Ring // nil while linking
 
 	onSent, onReceived func(*waBinary.Node) // of a link attempt; nil for a session
 
@@ -41,8 +42,8 @@ type conn struct {
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	to := d.target.through(d.proxies, host.Proxy())
 	c := &conn{wire: &wire{target: to}, calls: &gate{}, host: host, log: d.log}
-	if ring, ok := device.Identities.(*keyring); ok {
-		ring.calls, ring.fail = c.calls, func() { c.end(disconnected("store-unavailable")) }
+	if ring, ok := keys.RingOf(device); ok {
+		ring.Attach(c.calls, func() { c.end(disconnected("store-unavailable")) })
 		c.keys = ring
 	}
 	log := newTap(d.log)
@@ -107,7 +108,7 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 		c.log.WarnContext(ctx, "a call outlives its connection")
 	}
 	if c.keys != nil {
-		c.keys.close(context.WithoutCancel(ctx))
+		c.keys.Close(context.WithoutCancel(ctx))
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -163,10 +164,10 @@ func (c *conn) ended() *network.Ended {
 // it as success. After a refusal the connection ends, because the vendor hands
 // messages over again only at the next login.
 func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored bool) {
-	if !c.calls.enter() {
+	if !c.calls.Enter() {
 		return false
 	}
-	defer c.calls.leave()
+	defer c.calls.Leave()
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.ErrorContext(ctx, "panic while taking an event", "stack", string(debug.Stack()))
@@ -182,7 +183,7 @@ func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored boo
 // refuse ends the connection because an update was not stored.
 func (c *conn) refuse() {
 	if c.keys != nil {
-		c.keys.refuse()
+		c.keys.Refuse()
 	}
 	c.end(disconnected("store-unavailable"))
 }

@@ -1,7 +1,7 @@
-// Package whatsapp drives the messaging network through whatsmeow. It is the
-// only package that knows whatsmeow; everything else sees [network.Driver].
+// Package whatsapp drives the messaging network through whatsmeow. It and
+// its key store are the only packages that know whatsmeow; everything else sees [network.Driver].
 //
-// A [Driver] keeps session keys sealed in the gateway's database (see keyring) and
+// A [Driver] keeps session keys sealed in the gateway's database (package keys) and
 // makes one whatsmeow client per connection, which is thrown away when the
 // connection ends: that bounds what the client caches, and nothing of a dead
 // connection reaches the next.

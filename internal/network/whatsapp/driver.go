@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/egress"
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/seal"
 	"postern/internal/store"
 
@@ -38,7 +39,7 @@ type Options struct {
 // Driver links accounts and opens their sessions. All its methods may be used
 // from any goroutine.
 type Driver struct {
-	keys    *keyStore
+	keys    *keys.Store
 	target  target
 	proxies *egress.Client
 	log     *slog.Logger
@@ -67,7 +68,7 @@ func New(opts Options) (*Driver, error) {
 		return nil, err
 	}
 	return &Driver{
-		keys: &keyStore{db: opts.Store, box: opts.Seal, log: newTap(opts.Log).Sub("Keys")}, target: target, proxies: opts.Proxies,
+		keys: keys.NewStore(opts.Store, opts.Seal, newTap(opts.Log).Sub("Keys")), target: target, proxies: opts.Proxies,
 		log: opts.Log, pace: defaultPace(),
 	}, nil
 }
@@ -77,7 +78,7 @@ func (d *Driver) Name() string { return "whatsapp" }
 
 // Accounts lists the accounts whose keys are kept.
 func (d *Driver) Accounts(ctx context.Context) ([]string, error) {
-	accounts, err := d.keys.accounts(ctx)
+	accounts, err := d.keys.Accounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list linked accounts: %w", err)
 	}
@@ -90,7 +91,7 @@ func (d *Driver) Open(ctx context.Context, account string) (network.Session, err
 	if !ok {
 		return nil, network.ErrUnknownAccount
 	}
-	if err := d.keys.known(ctx, jid); err != nil {
+	if err := d.keys.Check(ctx, jid); err != nil {
 		return nil, fmt.Errorf("open account: %w", err)
 	}
 	return &session{driver: d, account: jid}, nil
@@ -102,7 +103,7 @@ func (d *Driver) Forget(ctx context.Context, account string) error {
 	if !ok {
 		return nil // nothing can be kept under such a name
 	}
-	if err := d.keys.forget(ctx, jid); err != nil {
+	if err := d.keys.Forget(ctx, jid); err != nil {
 		return fmt.Errorf("forget account: %w", err)
 	}
 	return nil

@@ -124,7 +124,7 @@ const (
 )
 
 func outbound(id, to, body string) network.Outbound {
-	return network.Outbound{NetworkID: id, ChatID: to, Body: body}
+	return network.Outbound{NetworkID: id, ChatID: to, Content: postern.Text(body)}
 }
 
 func TestDriverConforms(t *testing.T) {

@@ -17,6 +17,25 @@ import (
 	wastore "go.mau.fi/whatsmeow/store"
 )
 
+// The kinds of records in which tests make writes fail; see package keys.
+const (
+	kindEvent    = "event"
+	kindIdentity = "identity"
+	kindLID      = "lid"
+	kindNumber   = "number"
+	kindPreKey   = "prekey"
+	kindSession  = "session"
+)
+
+// count counts rows of the key store on disk.
+func (w world) count(tb testing.TB, where string) (n int) {
+	tb.Helper()
+	if err := w.raw.QueryRowContext(tb.Context(), "SELECT count(*) FROM session_key WHERE "+where).Scan(&n); err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
 // sabotage runs SQL on the key store.
 func (w world) sabotage(tb testing.TB, statement string, args ...any) {
 	tb.Helper()
@@ -66,7 +85,7 @@ func TestMessageIsNotAcknowledgedWhileKeysFail(t *testing.T) {
 			mend()
 			c = networktest.Reconnect(t, c.Session, c.Host).Live(t, 2)
 			got := networktest.All(c.Host, byID(id)) // the host may be told again: it knows messages by their id
-			if len(got) == 0 || got[len(got)-1].Body != "hello" {
+			if len(got) == 0 || got[len(got)-1].Content.Text != "hello" {
 				t.Fatalf("got %d messages after the store was mended, want one or two", len(got))
 			}
 			if got := networktest.All(c.Host, networktest.Any[network.Undecryptable]); len(got) != 0 {

@@ -4,29 +4,31 @@ import (
 	"context"
 	"errors"
 
+	"postern/internal/network/whatsapp/keys"
+
 	"go.mau.fi/whatsmeow"
 )
 
-// quiet is an error whose text holds nothing of its cause: the errors of
-// whatsmeow carry numbers, addresses and stanzas.
-type quiet struct {
+// redacted is an error whose text contains nothing of its cause: whatsmeow's
+// errors contain numbers, addresses and stanzas.
+type redacted struct {
 	text  string
 	cause error
 }
 
-func (q *quiet) Error() string { return q.text }
-func (q *quiet) Unwrap() error { return q.cause }
+func (r *redacted) Error() string { return r.text }
+func (r *redacted) Unwrap() error { return r.cause }
 
-// hush gives err a text that may be logged.
-func hush(did string, err error) error {
-	return &quiet{text: did + ": " + kindOf(err), cause: err}
+// redact wraps err in an error whose text may be logged.
+func redact(did string, err error) error {
+	return &redacted{text: did + ": " + kindOf(err), cause: err}
 }
 
 func kindOf(err error) string {
 	var gone *whatsmeow.DisconnectedError
 	var iq *whatsmeow.IQError
 	switch {
-	case errors.Is(err, errStore):
+	case errors.Is(err, keys.ErrUnavailable):
 		return "the key store failed"
 	case errors.Is(err, whatsmeow.ErrMessageTimedOut), errors.Is(err, whatsmeow.ErrIQTimedOut), errors.Is(err, context.DeadlineExceeded):
 		return "the vendor did not answer in time"

@@ -13,8 +13,8 @@ type gate struct {
 	idle  chan struct{} // nil while open; closed when shut and empty
 }
 
-// enter lets a call in, which must leave; false means that the gate is shut.
-func (g *gate) enter() bool {
+// Enter lets a call in, which must Leave; false means that the gate is shut.
+func (g *gate) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.idle != nil {
@@ -24,7 +24,8 @@ func (g *gate) enter() bool {
 	return true
 }
 
-func (g *gate) leave() {
+// Leave ends a call.
+func (g *gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls--

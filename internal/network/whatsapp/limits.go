@@ -19,9 +19,6 @@ const (
 	unlinkTimeout = 20 * time.Second
 	// cleanupTimeout bounds removing keys that must not stay.
 	cleanupTimeout = 10 * time.Second
-	// flushDelay is how long what need not be on disk at once, such as that a
-	// plaintext is not needed any more, waits to be written with something else.
-	flushDelay = time.Second
 	// lastWords is how long a closed socket may take to be explained by a stanza
 	// that came before it: whatsmeow reports both at the same time.
 	lastWords = 100 * time.Millisecond
@@ -36,14 +33,11 @@ const (
 	// parallelRetries bounds answers to recipients who could not read a message.
 	parallelRetries = 4
 
-	maxBody   = 65536 // bytes of a text
-	maxName   = 256   // runes of a contact's name
-	maxID     = 256   // bytes of a network id
-	maxDigits = 20    // of a number or LID
+	maxName   = 256 // runes of a contact's name
+	maxID     = 256 // bytes of a network id
+	maxDigits = 20  // of a number or LID
 	// maxUnreadable bounds the ids remembered in order to report each once.
 	maxUnreadable = 1024
-	// maxCached bounds what a connection remembers of its contacts.
-	maxCached = 4096
 )
 
 // pace holds the waits that tests shorten.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/keys"
 
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
@@ -15,14 +16,14 @@ import (
 // was entered on the phone of a number.
 func (d *Driver) Link(ctx context.Context, host network.Host, number string) error {
 	a := &attempt{
-		driver: d, number: number, conn: d.connect(d.keys.fresh(), host), pace: d.pace,
+		driver: d, number: number, conn: d.connect(d.keys.Fresh(), host), pace: d.pace,
 		codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}), paired: make(chan struct{}), restart: make(chan struct{}, 1),
 	}
 	a.cli.PrePairCallback = a.accept
 	a.onSent, a.onReceived = a.sawBundle, a.sawAnswer
 	ended := a.run(ctx, a.handle, a.watch)
 	if ring, ok := a.ring(); ok {
-		ring.close(context.WithoutCancel(ctx))
+		ring.Close(context.WithoutCancel(ctx))
 	}
 	if a.wasStored() {
 		return nil
@@ -103,10 +104,10 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	ctx := a.cli.BackgroundEventCtx
 	first := false
 	a.scan.Do(func() { first = true })
-	if !first || !isDigits(jid.User) || !a.calls.enter() {
+	if !first || !isDigits(jid.User) || !a.calls.Enter() {
 		return false
 	}
-	defer a.calls.leave()
+	defer a.calls.Leave()
 	defer func() {
 		if recover() != nil || !accepted {
 			accepted = false
@@ -116,7 +117,7 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	if err := a.update(ctx, network.Scanned{Account: jid.String(), Number: "+" + jid.User}); err != nil {
 		return false
 	}
-	if err := a.driver.keys.forget(ctx, jid); err != nil {
+	if err := a.driver.keys.Forget(ctx, jid); err != nil {
 		return false
 	}
 	a.mu.Lock()
@@ -137,7 +138,7 @@ func (a *attempt) note(reason string) {
 
 // keep reports the link once its keys are durable.
 func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
-	if ring, ok := a.ring(); !ok || ring.durable(ctx) != nil {
+	if ring, ok := a.ring(); !ok || ring.Flush(ctx) != nil {
 		a.fail("store-unavailable", false)
 		return
 	}
@@ -152,11 +153,8 @@ func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
 	close(a.paired)
 }
 
-// ring is the keyring of the account, once a phone scanned.
-func (a *attempt) ring() (*keyring, bool) {
-	ring, ok := a.cli.Store.Identities.(*keyring)
-	return ring, ok
-}
+// ring is the key ring of the account, once a phone scanned.
+func (a *attempt) ring() (*keys.Ring, bool) { return keys.RingOf(a.cli.Store) }
 
 func (a *attempt) wasStored() bool {
 	a.mu.Lock()
@@ -171,7 +169,7 @@ func (a *attempt) discard(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if err := a.driver.keys.forget(ctx, a.account); err != nil {
+	if err := a.driver.keys.Forget(ctx, a.account); err != nil {
 		a.log.ErrorContext(ctx, "keys of a failed link stay", "error", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/networktest"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 	"postern/vendorsim"
 
@@ -31,8 +34,8 @@ func TestUnreadableMessageIsReportedAndComesAgain(t *testing.T) {
 	}
 	id := send(t, w, "hello")
 	m := networktest.Wait(t, c.Host, 1, byID(id))
-	if m.Body != "hello" {
-		t.Errorf("body = %q, want hello", m.Body)
+	if m.Content.Text != "hello" {
+		t.Errorf("body = %q, want hello", m.Content.Text)
 	}
 	got := networktest.All(c.Host, func(u network.Undecryptable) bool { return u.NetworkID == id })
 	if len(got) != 1 || got[0].From != friendNumber || got[0].Sender != m.Sender || got[0].ChatID != m.ChatID {
@@ -75,13 +78,13 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.live(t, ownNumber)
-	v := &visit{conn: w.driver.connect(w.driver.keys.fresh(), c.Host)}
+	v := &visit{conn: w.driver.connect(w.driver.keys.Fresh(), c.Host)}
 	account, err := w.driver.Accounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	jid, _ := parseAccount(account[0])
-	device, err := w.driver.keys.load(t.Context(), jid)
+	device, err := w.driver.keys.Load(t.Context(), jid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := v.messageForRetry(lid, lid, m.NetworkID); got.GetConversation() != m.Body {
+	if got := v.messageForRetry(lid, lid, m.NetworkID); got.GetConversation() != m.Content.Text {
 		t.Error("the recipient does not get the message")
 	}
 	if got := v.messageForRetry(stranger, stranger, m.NetworkID); got != nil {
@@ -116,7 +119,7 @@ func waitShown(tb testing.TB, w world, number string, m network.Outbound) {
 	for {
 		change := w.vendor.Watch()
 		for _, shown := range w.vendor.Shown(number) {
-			if shown.ID == m.NetworkID && shown.Type == vendorsim.TypeText && shown.Body == m.Body {
+			if shown.ID == m.NetworkID && shown.Type == vendorsim.TypeText && shown.Body == m.Content.Text {
 				return
 			}
 		}
@@ -292,12 +295,56 @@ func TestPlaintextsDoNotStay(t *testing.T) {
 	}
 }
 
+func TestPlaintextIsNotReadableOnDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	const body = "a text that is looked for"
+	networktest.Wait(t, c.Host, 1, byID(send(t, w, body)))
+	if _, err := c.Send(t.Context(), outbound("3EB000000000000000D9", friendNumber, body)); err != nil {
+		t.Fatal(err)
+	}
+	c.Stop(t)
+	if strings.Contains(diskOf(t, w.dir), body) {
+		t.Error("the files hold it")
+	}
+}
+
+// diskOf is all that the files of a directory hold.
+func diskOf(tb testing.TB, dir string) string {
+	tb.Helper()
+	var all []byte
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, b...)
+	}
+	return string(all)
+}
+
+// decrypt does what decrypting a message does with the keys.
+func decrypt(ctx context.Context, v *visit, hash byte) error {
+	stores := v.cli.Store
+	return stores.EventBuffer.DoDecryptionTxn(ctx, func(ctx context.Context) error {
+		if err := stores.Sessions.PutSession(ctx, "15550003333:0", []byte{hash}); err != nil {
+			return err
+		}
+		return stores.EventBuffer.PutBufferedEvent(ctx, [32]byte{hash}, []byte("plaintext"), time.Unix(1, 0))
+	})
+}
+
 // TestMessageThatIsNotReportedIsDurable lets a group message through, of which
 // the host hears nothing: whatsmeow acknowledges it when handle returns.
 func TestMessageThatIsNotReportedIsDurable(t *testing.T) {
 	t.Parallel()
 	w, v := ready(t)
-	if err := v.keys.decrypt(t.Context(), 1, "one"); err != nil {
+	if err := decrypt(t.Context(), v, 1); err != nil {
 		t.Fatal(err)
 	}
 	group := &events.Message{Message: text("hello")}
@@ -310,7 +357,7 @@ func TestMessageThatIsNotReportedIsDurable(t *testing.T) {
 	}
 	mend := w.failWrites(t, "INSERT", kindEvent)
 	defer mend()
-	if err := v.keys.decrypt(t.Context(), 2, "two"); err != nil {
+	if err := decrypt(t.Context(), v, 2); err != nil {
 		t.Fatal(err)
 	}
 	if v.handle(t.Context(), group) {
@@ -341,7 +388,8 @@ func ready(t *testing.T) (world, *visit) {
 	t.Helper()
 	w := newWorld(t, nil)
 	networktest.Link(t, w.World, ownNumber)
-	device, err := w.driver.keys.load(t.Context(), mustParse(t, w.account(t)))
+	jid, _ := parseAccount(w.account(t))
+	device, err := w.driver.keys.Load(t.Context(), jid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +404,7 @@ type impatient struct {
 
 func (s impatient) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	if s.late.CompareAndSwap(false, true) {
-		return errStale
+		return keys.ErrStale
 	}
 	return s.SessionStore.PutManySessions(ctx, sessions)
 }

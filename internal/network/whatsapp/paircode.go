@@ -21,7 +21,7 @@ func (a *attempt) showPairing(ctx context.Context) {
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			a.log.WarnContext(ctx, "ask for a pairing code", "error", hush("pairing code", err))
+			a.log.WarnContext(ctx, "ask for a pairing code", "error", redact("pairing code", err))
 			a.fail(codeRefusal(err), false)
 		}
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -18,10 +19,10 @@ import (
 // Send hands m to the vendor and waits for its answer.
 func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, error) {
 	c := s.liveConn()
-	if c == nil || !c.calls.enter() {
+	if c == nil || !c.calls.Enter() {
 		return time.Time{}, network.ErrNotConnected
 	}
-	defer c.calls.leave()
+	defer c.calls.Leave()
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	to, err := c.recipient(ctx, m.ChatID)
@@ -29,35 +30,37 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return time.Time{}, err
 	}
 	at, err := c.transmit(ctx, to, m)
-	for tries := 1; tries < staleTries && errors.Is(err, errStale); tries++ {
+	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {
 		at, err = c.transmit(ctx, to, m)
 	}
 	if errors.Is(err, errNoCopy) {
 		if err := c.resetKeys(ctx, to); err != nil {
-			return time.Time{}, hush("send", err)
+			return time.Time{}, redact("send", err)
 		}
 		at, err = c.transmit(ctx, to, m)
 	}
 	if errors.Is(err, errNoCopy) {
-		return time.Time{}, &network.Rejected{Code: postern.EncryptionFailed, Detail: "the message could not be encrypted for the recipient's phone"}
+		const detail = "the message could not be encrypted for the recipient's phone"
+		return time.Time{}, &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
 	}
 	return at, err
 }
 
-// recipient finds the address a chat has on the network, which is always a LID;
-// a number without one is not on the network.
+// recipient returns the network's address of a chat, which is always a LID. A
+// number without a LID is not on the network.
 func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 	if lid, ok := strings.CutPrefix(chat, "lid:"); ok && isDigits(lid) {
 		return types.NewJID(lid, types.HiddenUserServer), nil
 	}
 	digits, ok := strings.CutPrefix(chat, "+")
 	if !ok || !isDigits(digits) {
-		return types.EmptyJID, &network.Rejected{Code: postern.RecipientNotFound, Detail: "the chat is not an address on this network"}
+		const detail = "the chat is not an address on this network"
+		return types.EmptyJID, &network.Rejected{Code: postern.RecipientNotFound, Detail: detail}
 	}
 	pn := types.NewJID(digits, types.DefaultUserServer)
 	lid, err := c.cli.Store.LIDs.GetLIDForPN(ctx, pn)
 	if err != nil {
-		return types.EmptyJID, hush("send", err)
+		return types.EmptyJID, redact("send", err)
 	}
 	if !lid.IsEmpty() {
 		return lid, nil
@@ -78,29 +81,34 @@ func (c *conn) lookUp(ctx context.Context, pn types.JID) (types.JID, error) {
 	return lid.ToNonAD(), nil
 }
 
-// transmit sends the message once. [errNoCopy] means that nothing left because
-// it held no copy for the recipient's phone.
+// transmit sends the message once. errNoCopy means that nothing was sent,
+// because the stanza held no copy for the recipient's phone.
 func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (time.Time, error) {
+	content, err := toWire(m.Content)
+	if err != nil {
+		return time.Time{}, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.out.expect(m.NetworkID, cancel)
-	resp, err := c.cli.SendMessage(ctx, to, text(m.Body), whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout})
-	switch fate := c.out.done(); {
-	case fate == refused:
+	resp, err := c.cli.SendMessage(ctx, to, content,
+		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout})
+	switch outcome := c.out.done(); {
+	case outcome == refused:
 		return time.Time{}, errNoCopy
-	case fate == unseen && err == nil:
+	case outcome == unseen && err == nil:
 		return time.Time{}, errUnchecked
-	case fate == unseen:
+	case outcome == unseen:
 		return time.Time{}, unsent(err)
 	case errors.Is(err, whatsmeow.ErrServerReturnedError):
 		return time.Time{}, rejected(err)
 	case err != nil:
-		return time.Time{}, hush("send", err)
+		return time.Time{}, redact("send", err)
 	}
 	return resp.Timestamp.UTC(), nil
 }
 
-// resetKeys throws away the session with the recipient's phone, so that the next
+// resetKeys discards the session with the recipient's phone, so that the next
 // attempt fetches fresh keys.
 func (c *conn) resetKeys(ctx context.Context, to types.JID) error {
 	address := to.SignalAddress().String()
@@ -110,40 +118,41 @@ func (c *conn) resetKeys(ctx context.Context, to types.JID) error {
 	return c.cli.Store.Sessions.DeleteSession(ctx, address)
 }
 
-// unsent classifies an error from before the message left.
+// unsent classifies an error from before the message was sent.
 func unsent(err error) error {
 	var gone *whatsmeow.DisconnectedError
 	if errors.As(err, &gone) || errors.Is(err, whatsmeow.ErrNotConnected) {
 		return network.ErrNotConnected
 	}
-	return hush("send", err)
+	return redact("send", err)
 }
 
-// reachoutLimit is the vendor's answer to an account that may not start chats.
+// reachoutLimit is the vendor's code for an account that may not start chats.
 const reachoutLimit = 463
 
-// rejected reads the vendor's refusal of a message. whatsmeow puts the code only
-// into the text.
+// rejected returns the vendor's refusal of a message. whatsmeow has the code only
+// in the text of the error.
 func rejected(err error) error {
 	code, convErr := strconv.Atoi(strings.TrimPrefix(err.Error(), whatsmeow.ErrServerReturnedError.Error()+" "))
 	if convErr != nil {
 		return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the message"}
 	}
 	if code == reachoutLimit {
-		return &network.Rejected{Code: postern.RestrictedSender, Detail: "the network does not let this account write to people who never wrote to it (463)"}
+		const detail = "the network does not let this account write to people who never wrote to it (463)"
+		return &network.Rejected{Code: postern.RestrictedSender, Detail: detail}
 	}
-	return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the message with code " + strconv.Itoa(code)}
+	detail := "the network refused the message with code " + strconv.Itoa(code)
+	return &network.Rejected{Code: postern.NetworkRejected, Detail: detail}
 }
 
-func text(body string) *waE2E.Message { return &waE2E.Message{Conversation: new(body)} }
-
-// messageForRetry finds a message again for a recipient who could not read it.
-// The chat is compared, so that nobody gets what was written to somebody else.
+// messageForRetry returns a sent message to whatsmeow, for a recipient who could
+// not read it. The chat is compared, so that a message is never sent to another
+// person than the first time.
 func (v *visit) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
-	if !v.calls.enter() {
+	if !v.calls.Enter() {
 		return nil
 	}
-	defer v.calls.leave()
+	defer v.calls.Leave()
 	ctx, cancel := context.WithTimeout(v.cli.BackgroundEventCtx, updateTimeout)
 	defer cancel()
 	m, ok := v.host.Outbound(ctx, id)
@@ -154,5 +163,9 @@ func (v *visit) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Mess
 	if err != nil || !p.names(m.ChatID) {
 		return nil
 	}
-	return text(m.Body)
+	content, err := toWire(m.Content)
+	if err != nil {
+		return nil
+	}
+	return content
 }

@@ -28,7 +28,7 @@ var _ network.Session = (*session)(nil)
 
 // Run connects once and reports to host until the connection ends.
 func (s *session) Run(ctx context.Context, host network.Host) error {
-	device, err := s.driver.keys.load(ctx, s.account)
+	device, err := s.driver.keys.Load(ctx, s.account)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -65,16 +65,16 @@ func (s *session) liveConn() *conn {
 // Unlink removes this companion from the account, and its keys.
 func (s *session) Unlink(ctx context.Context) error {
 	c := s.liveConn()
-	if c == nil || !c.calls.enter() {
+	if c == nil || !c.calls.Enter() {
 		return network.ErrNotConnected
 	}
 	err := c.unlink(ctx, s.account)
-	c.calls.leave()
+	c.calls.Leave()
 	if err != nil {
 		return err
 	}
 	c.end(&network.Ended{Status: postern.LoggedOut, Reason: "unlinked"})
-	c.keys.abandon()
+	c.keys.Abandon()
 	return s.driver.Forget(ctx, s.account.String())
 }
 
@@ -95,7 +95,7 @@ func (c *conn) unlink(ctx context.Context, account types.JID) error {
 	if ended := c.ended(); err == nil || ended != nil && ended.Status == postern.LoggedOut {
 		return nil
 	}
-	return hush("unlink", err)
+	return redact("unlink", err)
 }
 
 // visit is one Run of a session.
@@ -151,7 +151,7 @@ func (v *visit) handle(ctx context.Context, evt any) bool {
 // whatsmeow acknowledges it next. As a rule they are, together with the host's
 // update; a message that the host is not told about has a commit of its own.
 func (v *visit) isDurable(ctx context.Context) bool {
-	return v.keys == nil || v.keys.durable(ctx) == nil
+	return v.keys == nil || v.keys.Flush(ctx) == nil
 }
 
 // saw notes evidence, and reports Live once there is all of it.

@@ -1,0 +1,211 @@
+package egress
+
+import (
+	"container/list"
+	"context"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// pools holds the transports of the tenants. Those that are not in use go when
+// there are too many of them, or too many connections, the least recently used
+// first; and when they have not been used for longer than connections are kept.
+type pools struct {
+	dialer   dialer
+	perHost  int          // idle connections of a tenant to one host
+	maxIdle  int          // connections beyond those that exchanges use
+	maxPools int          // transports that are not in use
+	open     atomic.Int64 // connections of all of them
+
+	mu     sync.Mutex
+	all    map[string]*pool // by tenant
+	idle   list.List        // of those that are not in use, the least recently used first
+	active int              // exchanges under way
+	sweep  *time.Timer      // runs while there are any
+}
+
+// pool is the transport of one tenant.
+type pool struct {
+	*pools
+	transport *http.Transport
+	tenant    string
+	sockets   sockets // that are open
+	unbounded bool    // hosts may send as much as they like
+
+	exchanges int           // under way
+	used      time.Time     // when the last one ended
+	place     *list.Element // in idle; nil while it is in use
+}
+
+func newPools(d dialer, perHost int) *pools {
+	return &pools{dialer: d, perHost: perHost, maxIdle: maxIdle, maxPools: maxIdlePools, all: map[string]*pool{}}
+}
+
+func (p *pools) newPool(tenant string) *pool {
+	one := &pool{pools: p, tenant: tenant}
+	one.transport = &http.Transport{
+		DialContext: one.dial, DialTLSContext: one.dialTLS, ForceAttemptHTTP2: true,
+		MaxIdleConns: maxIdlePerTenant, MaxIdleConnsPerHost: p.perHost, IdleConnTimeout: idleTimeout,
+		MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow,
+			SendPingTimeout: pingAfter,
+		},
+	}
+	return one
+}
+
+// dial makes a connection for plain HTTP.
+func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	s, err := p.connect(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &h1Conn{Conn: s, sock: s}, nil
+}
+
+// dialTLS makes a connection for what the host prefers, HTTP/2 or HTTP/1.
+func (p *pool) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	s, err := p.connect(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := p.dialer.handshake(ctx, s, address, "h2", "http/1.1")
+	switch {
+	case err != nil:
+		return nil, err
+	case conn.ConnectionState().NegotiatedProtocol == "h2":
+		return conn, nil // net/http asks for this type
+	}
+	return &h1Conn{Conn: conn, sock: s}, nil
+}
+
+func (p *pool) connect(ctx context.Context, network, address string) (*socket, error) {
+	conn, err := p.dialer.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	s := newSocket(conn, func(s *socket) {
+		p.sockets.remove(s)
+		p.open.Add(-1)
+	})
+	if p.unbounded {
+		s.left = math.MaxInt
+	}
+	p.sockets.add(s)
+	p.open.Add(1)
+	return s, nil
+}
+
+// close closes all connections of a transport that is not in use. It closes the
+// sockets themselves: net/http would wait for hosts that read nothing.
+func (p *pool) close() {
+	for _, s := range p.sockets.list() {
+		_ = s.Close() // whatever it says, it is closed
+	}
+	p.transport.CloseIdleConnections()
+}
+
+// acquire returns the transport of a tenant for one exchange, to be released
+// after it.
+func (p *pools) acquire(tenant string) *pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.all[tenant]
+	if one == nil {
+		one = p.newPool(tenant)
+		p.all[tenant] = one
+	}
+	if one.place != nil {
+		p.idle.Remove(one.place)
+		one.place = nil
+	}
+	one.exchanges++
+	p.active++
+	return one
+}
+
+// release ends an exchange, and closes what is beyond the bounds.
+func (p *pools) release(one *pool) {
+	for old := p.releaseAndEvict(one); old != nil; old = p.evict() {
+		old.close()
+	}
+}
+
+func (p *pools) releaseAndEvict(one *pool) (old *pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active--
+	one.exchanges--
+	one.used = time.Now()
+	if one.exchanges == 0 {
+		one.place = p.idle.PushBack(one)
+	}
+	if p.sweep == nil {
+		p.sweep = time.AfterFunc(idleTimeout, p.expire)
+	}
+	return p.excess()
+}
+
+func (p *pools) evict() *pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.excess()
+}
+
+// excess forgets the transport that goes next, and returns it: nil when nothing
+// is beyond the bounds.
+func (p *pools) excess() *pool {
+	connections := p.open.Load() > int64(p.active+p.maxIdle)
+	if !connections && p.idle.Len() <= p.maxPools {
+		return nil
+	}
+	for e := p.idle.Front(); e != nil; e = e.Next() {
+		if one := poolOf(e); !connections || one.sockets.len() > 0 {
+			return p.forget(one)
+		}
+	}
+	return nil
+}
+
+// forget removes a transport that is not in use.
+func (p *pools) forget(one *pool) *pool {
+	p.idle.Remove(one.place)
+	delete(p.all, one.tenant)
+	return one
+}
+
+func poolOf(e *list.Element) *pool {
+	return e.Value.(*pool) //nolint:errcheck,forcetypeassert // release puts in no others
+}
+
+// expire closes what has not been used for a long time.
+func (p *pools) expire() { p.closeUnused(time.Now().Add(-idleTimeout)) }
+
+// close closes all that are not in use.
+func (p *pools) close() { p.closeUnused(time.Now()) }
+
+func (p *pools) closeUnused(since time.Time) {
+	for _, one := range p.forgetUnused(since) {
+		one.close()
+	}
+}
+
+func (p *pools) forgetUnused(since time.Time) (list []*pool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := p.idle.Front(); e != nil && !poolOf(e).used.After(since); e = p.idle.Front() {
+		list = append(list, p.forget(poolOf(e)))
+	}
+	if len(p.all) > 0 {
+		p.sweep.Reset(idleTimeout / 2)
+	} else if p.sweep != nil {
+		p.sweep.Stop()
+		p.sweep = nil
+	}
+	return list
+}

@@ -1,0 +1,31 @@
+package whatsapp
+
+import (
+	"context"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types/events"
+	"google.golang.org/protobuf/proto"
+)
+
+// keepShared stores the keys of the app state that the phone shares in a message,
+// which is acknowledged next. whatsmeow stores them too, but does not wait for it.
+func (v *visit) keepShared(ctx context.Context, evt *events.Message) bool {
+	share := evt.Message.GetProtocolMessage().GetAppStateSyncKeyShare()
+	if share == nil || !evt.Info.IsFromMe {
+		return true
+	}
+	for _, key := range share.GetKeys() {
+		fingerprint, err := proto.Marshal(key.GetKeyData().GetFingerprint())
+		if err != nil {
+			continue // whatsmeow passes it over too
+		}
+		err = v.cli.Store.AppStateKeys.PutAppStateSyncKey(ctx, key.GetKeyID().GetKeyID(), store.AppStateSyncKey{
+			Data: key.GetKeyData().GetKeyData(), Fingerprint: fingerprint, Timestamp: key.GetKeyData().GetTimestamp(),
+		})
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}

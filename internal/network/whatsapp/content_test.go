@@ -1,0 +1,86 @@
+package whatsapp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
+)
+
+// text is a message of kind text as it is on the network.
+func text(body string) *waE2E.Message { return &waE2E.Message{Conversation: new(body)} }
+
+func TestContentFromTheNetwork(t *testing.T) {
+	t.Parallel()
+	none := postern.Content{}
+	extended := func(body string) *waE2E.Message {
+		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new(body)}}
+	}
+	image := &waE2E.ImageMessage{}
+	long := strings.Repeat("x", postern.MaxText)
+	tests := []struct {
+		name string
+		in   *waE2E.Message
+		want postern.Content
+		ok   bool
+	}{
+		{"nothing", nil, none, false},
+		{"text", text("hello"), postern.Text("hello"), true},
+		{"empty text", text(""), postern.Text(""), true},
+		{"text that is too long", text(long + "x"), postern.Text(long), true},
+		{"text with a preview", extended("hello"), postern.Text("hello"), true},
+		{"picture", &waE2E.Message{ImageMessage: image}, postern.Unsupported(), true},
+		{"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
+			postern.Unsupported(), true},
+		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, postern.Unsupported(), true},
+		{"protocol", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{}}, none, false},
+		{"keys of a group", &waE2E.Message{
+			SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{},
+		}, none, false},
+		{"context alone", &waE2E.Message{MessageContextInfo: &waE2E.MessageContextInfo{}}, none, false},
+		{"empty", &waE2E.Message{}, none, false},
+	}
+	for _, tt := range tests {
+		got, ok := fromWire(tt.in)
+		if ok != tt.ok || ok && got != tt.want {
+			t.Errorf("%s: content = %+v, %v, want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+// TestContentIsTheSameAfterTheNetwork sends each kind that can be sent through
+// the bytes of the protocol.
+func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
+	t.Parallel()
+	for _, want := range []postern.Content{postern.Text("hello"), postern.Text("Grüße, 👋\nsecond line")} {
+		m, err := toWire(want)
+		if err != nil {
+			t.Fatalf("%+v: %v", want, err)
+		}
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := &waE2E.Message{}
+		if err := proto.Unmarshal(b, read); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := fromWire(read); !ok || got != want {
+			t.Errorf("content = %+v, %v, want %+v", got, ok, want)
+		}
+	}
+}
+
+func TestContentThatCannotBeSentIsRejected(t *testing.T) {
+	t.Parallel()
+	_, err := toWire(postern.Unsupported())
+	var rejected *network.Rejected
+	if !errors.As(err, &rejected) || rejected.Code != postern.NetworkRejected {
+		t.Errorf("to wire = %v, want Rejected", err)
+	}
+}

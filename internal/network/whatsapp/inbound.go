@@ -1,0 +1,107 @@
+package whatsapp
+
+import (
+	"context"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+)
+
+// message reports a message that was decrypted.
+func (v *visit) message(ctx context.Context, evt *events.Message) bool {
+	content, ok := fromWire(evt.Message)
+	if !ok || !isDirect(evt.Info.MessageSource) {
+		return true
+	}
+	p, err := v.peer(ctx, evt.Info.MessageSource)
+	if err != nil {
+		return false
+	}
+	if p.isEmpty() {
+		return true
+	}
+	if v.keys.StartFlush(ctx) != nil {
+		return false
+	}
+	if evt.Info.IsFromMe {
+		return v.stores(ctx, network.Echo{
+			NetworkID: clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
+			Content: content, At: evt.Info.Timestamp.UTC(),
+		})
+	}
+	return v.stores(ctx, network.Inbound{
+		NetworkID: clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
+		FromName: name(evt.Info.PushName), Content: content, At: evt.Info.Timestamp.UTC(),
+	})
+}
+
+// undecryptable reports a message that could not be decrypted, once per id. The
+// vendor marks some of them, such as edits, as not worth showing.
+func (v *visit) undecryptable(ctx context.Context, evt *events.UndecryptableMessage) bool {
+	hidden := evt.Info.IsFromMe || evt.DecryptFailMode == events.DecryptFailHide
+	if hidden || !isDirect(evt.Info.MessageSource) || !v.firstTime(evt.Info.ID) {
+		return true
+	}
+	p, err := v.peer(ctx, evt.Info.MessageSource)
+	if err != nil {
+		return false
+	}
+	if p.isEmpty() {
+		return true
+	}
+	return v.stores(ctx, network.Undecryptable{
+		NetworkID: clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
+		At: evt.Info.Timestamp.UTC(),
+	})
+}
+
+// firstTime reports whether an undecryptable message is new on this connection.
+func (v *visit) firstTime(id string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.unreadable[id] {
+		return false
+	}
+	if len(v.unreadable) >= maxUnreadable {
+		clear(v.unreadable)
+	}
+	v.unreadable[id] = true
+	return true
+}
+
+// receipt reports a contact's confirmation.
+func (v *visit) receipt(ctx context.Context, evt *events.Receipt) bool {
+	status, ok := confirmed(evt.Type)
+	if !ok || evt.IsFromMe || !isDirect(evt.MessageSource) {
+		return true
+	}
+	ids := make([]string, len(evt.MessageIDs))
+	for i, id := range evt.MessageIDs {
+		ids[i] = clip(id, maxID)
+	}
+	return v.stores(ctx, network.Receipt{NetworkIDs: ids, Status: status, At: evt.Timestamp.UTC()})
+}
+
+// confirmed returns the status that a type of receipt gives to a sent message.
+func confirmed(kind types.ReceiptType) (postern.MessageStatus, bool) {
+	switch kind {
+	case types.ReceiptTypeDelivered:
+		return postern.Delivered, true
+	case types.ReceiptTypeRead, types.ReceiptTypePlayed:
+		return postern.Read, true
+	default: // from our own devices, or for the protocol
+		return "", false
+	}
+}
+
+// isDirect reports whether a stanza belongs to a chat with one person. Groups,
+// broadcasts, newsletters and bots are acknowledged and ignored.
+func isDirect(src types.MessageSource) bool {
+	if src.IsGroup || src.Sender.IsBot() || src.Chat.IsBot() {
+		return false
+	}
+	return src.Chat.Server == types.DefaultUserServer || src.Chat.Server == types.HiddenUserServer
+}

@@ -1,0 +1,133 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"sync"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// sessions holds the Signal sessions with contacts' devices.
+type sessions struct {
+	ring *Ring
+
+	mu       sync.Mutex         // guards the fields below; no call of ring is made under it
+	lent     map[string][]byte  // sessions as GetManySessions returned them last
+	migrated map[types.JID]bool // phone numbers whose records were moved to their LID
+}
+
+var _ store.SessionStore = (*sessions)(nil)
+
+func sessionRef(address string) ref { return ref{kindSession, nameOf(address)} }
+
+// GetSession returns the session with an address, or nil.
+func (s *sessions) GetSession(ctx context.Context, address string) ([]byte, error) {
+	rec, err := s.ring.get(ctx, sessionRef(address))
+	return rec.value, err
+}
+
+// HasSession reports whether there is a session with an address.
+func (s *sessions) HasSession(ctx context.Context, address string) (bool, error) {
+	rec, err := s.ring.get(ctx, sessionRef(address))
+	return rec.value != nil, err
+}
+
+// GetManySessions returns the sessions that a message is about to be encrypted
+// with; those that do not exist are nil.
+func (s *sessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+	list := make(map[string][]byte, len(addresses))
+	for _, address := range addresses {
+		session, err := s.GetSession(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		list[address] = session
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lent = maps.Clone(list) // whatsmeow encrypts one message at a time
+	return list, nil
+}
+
+// PutSession stores a session.
+func (s *sessions) PutSession(ctx context.Context, address string, session []byte) error {
+	return s.ring.put(ctx, sessionRef(address), session)
+}
+
+// PutManySessions stores the sessions that a message was encrypted with; its
+// frame is sent when they are on disk. If one of them changed after
+// GetManySessions, because a message of the same contact was decrypted in
+// between, it returns [ErrStale]: storing it would lose one of the two changes.
+func (s *sessions) PutManySessions(ctx context.Context, list map[string][]byte) error {
+	return s.ring.change(ctx, func(b *batch) error {
+		for address, session := range list {
+			if err := s.checkLent(ctx, b, address); err != nil {
+				return err
+			}
+			b.put(sessionRef(address), record{value: session})
+		}
+		return nil
+	})
+}
+
+// checkLent compares a session with the one that GetManySessions returned.
+func (s *sessions) checkLent(ctx context.Context, b *batch, address string) error {
+	s.mu.Lock()
+	base, lent := s.lent[address]
+	delete(s.lent, address)
+	s.mu.Unlock()
+	if !lent {
+		return nil
+	}
+	current, err := b.get(ctx, sessionRef(address))
+	if err == nil && !bytes.Equal(current.value, base) {
+		err = ErrStale
+	}
+	return err
+}
+
+// DeleteSession removes the session with an address.
+func (s *sessions) DeleteSession(ctx context.Context, address string) error {
+	return s.ring.remove(ctx, sessionRef(address))
+}
+
+// DeleteAllSessions removes the sessions with all devices of a user.
+func (s *sessions) DeleteAllSessions(ctx context.Context, user string) error {
+	return s.ring.change(ctx, func(b *batch) error { return b.removeAll(ctx, kindSession, devicesOf(user)) })
+}
+
+// MigratePNToLID moves the sessions, identities and sender keys of a phone
+// number to its LID. whatsmeow calls it with every message; it runs once per
+// number and connection.
+func (s *sessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
+	if !s.startMigration(pn.ToNonAD()) {
+		return nil
+	}
+	from, to := devicesOf(pn.SignalAddressUser()), devicesOf(lid.SignalAddressUser())
+	return s.ring.change(ctx, func(b *batch) error {
+		for _, kind := range []string{kindSession, kindIdentity, kindSenderKey} {
+			if err := b.renameAll(ctx, kind, from, to); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// startMigration reports whether a number was not migrated on this connection
+// yet, and marks it as migrated.
+func (s *sessions) startMigration(pn types.JID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.migrated[pn] {
+		return false
+	}
+	if s.migrated == nil || len(s.migrated) >= maxMigrated {
+		s.migrated = make(map[types.JID]bool)
+	}
+	s.migrated[pn] = true
+	return true
+}

@@ -1,0 +1,99 @@
+package whatsapp
+
+import (
+	"context"
+
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// peer is the other person in a direct chat. Either name may be "".
+type peer struct {
+	number string // digits
+	lid    string // digits
+}
+
+// peer returns the other person in a direct chat.
+func (v *visit) peer(ctx context.Context, src types.MessageSource) (peer, error) {
+	if src.IsFromMe {
+		return v.resolve(ctx, src.Chat, src.RecipientAlt)
+	}
+	return v.resolve(ctx, src.Sender, src.SenderAlt)
+}
+
+// resolve returns a person's two names, as far as they are known.
+func (v *visit) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
+	var p peer
+	p.add(jid)
+	p.add(alt)
+	lids := v.cli.Store.LIDs
+	if p.number == "" && p.lid != "" {
+		pn, err := lids.GetPNForLID(ctx, types.NewJID(p.lid, types.HiddenUserServer))
+		if err != nil {
+			return peer{}, redact("find a number", err)
+		}
+		p.add(pn)
+	}
+	if p.lid == "" && p.number != "" {
+		lid, err := lids.GetLIDForPN(ctx, types.NewJID(p.number, types.DefaultUserServer))
+		if err != nil {
+			return peer{}, redact("find a LID", err)
+		}
+		p.add(lid)
+	}
+	return p, nil
+}
+
+func (p *peer) add(jid types.JID) {
+	switch {
+	case !isDigits(jid.User):
+	case jid.Server == types.DefaultUserServer && p.number == "":
+		p.number = jid.User
+	case jid.Server == types.HiddenUserServer && p.lid == "":
+		p.lid = jid.User
+	}
+}
+
+func (p *peer) isEmpty() bool { return p.number == "" && p.lid == "" }
+
+// phone is the number with its "+", or "" while it is hidden.
+func (p *peer) phone() string {
+	if p.number == "" {
+		return ""
+	}
+	return "+" + p.number
+}
+
+func (p *peer) chat() string {
+	if p.number == "" {
+		return postern.ChatOfLID(p.lid)
+	}
+	return postern.ChatOfNumber(p.phone())
+}
+
+// sender is the most stable name: a LID stays when the number changes.
+func (p *peer) sender() string {
+	if p.lid == "" {
+		return p.phone()
+	}
+	return postern.ChatOfLID(p.lid)
+}
+
+// names reports whether a chat id is this person's.
+func (p *peer) names(chat string) bool {
+	return p.number != "" && chat == p.phone() || p.lid != "" && chat == postern.ChatOfLID(p.lid)
+}
+
+// isDigits reports whether s can be a number or a LID. "0" is the vendor itself.
+func isDigits(s string) bool {
+	if s == "" || len(s) > maxDigits || s == "0" {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,66 @@
+package whatsapp
+
+import (
+	"strings"
+	"testing"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+)
+
+func TestCopyForTheRecipient(t *testing.T) {
+	t.Parallel()
+	recipient, own := types.NewJID("1234", types.HiddenUserServer), types.NewJID("99", types.HiddenUserServer)
+	companion := recipient
+	companion.Device = 5
+	to := func(jid types.JID, content ...waBinary.Node) waBinary.Node {
+		return waBinary.Node{Tag: "to", Attrs: waBinary.Attrs{"jid": jid}, Content: content}
+	}
+	enc := waBinary.Node{Tag: "enc", Attrs: waBinary.Attrs{"type": "msg"}}
+	tests := []struct {
+		name   string
+		copies []waBinary.Node
+		want   bool
+	}{
+		{"nobody", nil, false},
+		{"own phone only", []waBinary.Node{to(own, enc)}, false},
+		{"a companion only", []waBinary.Node{to(companion, enc)}, false},
+		{"an empty copy", []waBinary.Node{to(recipient)}, false},
+		{"the phone", []waBinary.Node{to(own, enc), to(recipient, enc)}, true},
+	}
+	for _, tt := range tests {
+		stopped := false
+		var o outgoing
+		o.expect("ID", func() { stopped = true })
+		o.saw(&waBinary.Node{Tag: "message", Attrs: waBinary.Attrs{"id": "OTHER", "to": recipient}, Content: []waBinary.Node{{Tag: "participants"}}})
+		o.saw(&waBinary.Node{Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient}, Content: []waBinary.Node{enc}})
+		if stopped || o.fate != unseen {
+			t.Fatal("another stanza was taken for the message")
+		}
+		o.saw(&waBinary.Node{
+			Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient},
+			Content: []waBinary.Node{{Tag: "participants", Content: tt.copies}},
+		})
+		if want := map[bool]fate{true: left, false: refused}[tt.want]; o.done() != want || stopped == tt.want {
+			t.Errorf("%s: fate %d, stopped %v, want a copy: %v", tt.name, o.fate, stopped, tt.want)
+		}
+	}
+}
+
+func TestRefusalsOfTheVendor(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		code int
+		want postern.FailureCode
+	}{{463, postern.RestrictedSender}, {479, postern.NetworkRejected}, {400, postern.NetworkRejected}}
+	for _, tt := range tests {
+		err := rejected(serverError(tt.code))
+		var r *network.Rejected
+		if !asRejected(err, &r) || r.Code != tt.want || !strings.Contains(r.Detail, "4") {
+			t.Errorf("code %d = %v, want %s", tt.code, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+)
+
+// Update stores what the network reports. It returns nil only if the update is
+// durable, because the driver acknowledges it next.
+func (h *host) Update(ctx context.Context, u network.Update) error {
+	switch u := u.(type) {
+	case network.Live:
+		return h.connected(ctx, u)
+	case network.Receipt:
+		return h.e.g.Sessions.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
+	case network.Inbound:
+		return h.receive(ctx, inbound(h.d, u))
+	case network.Undecryptable:
+		return h.receive(ctx, undecryptable(h.d, u))
+	case network.Echo:
+		return h.receive(ctx, echo(h.d, u))
+	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
+	}
+	return fmt.Errorf("a session reported %T", u)
+}
+
+// arrival is a message to record, with the event that reports it.
+type arrival struct {
+	message postern.Message
+	sender  string // with the network id, what identifies an inbound message
+	event   postern.EventType
+}
+
+func inbound(d postern.Device, u network.Inbound) arrival {
+	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
+	m.From, m.FromLID, m.FromName = postern.Maybe(u.From), u.FromLID, u.FromName
+	return arrival{m, u.Sender, postern.MessageReceived}
+}
+
+func undecryptable(d postern.Device, u network.Undecryptable) arrival {
+	m := received(d, u.NetworkID, u.ChatID, postern.Unsupported(), u.At)
+	m.From, m.FromLID = postern.Maybe(u.From), u.FromLID
+	return arrival{m, u.Sender, postern.MessageUndecryptable}
+}
+
+func echo(d postern.Device, u network.Echo) arrival {
+	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
+	m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
+	m.From, m.To = d.PhoneNumber, postern.Maybe(u.To)
+	return arrival{m, "", postern.MessageEcho}
+}
+
+// received returns a message from a contact, without the contact's names.
+func received(d postern.Device, networkID, chat string, c postern.Content, at time.Time) postern.Message {
+	return postern.Message{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, ChatID: chat, To: d.PhoneNumber,
+		Type: string(c.Kind), Body: c.Text, Status: postern.Received, NetworkID: networkID,
+		Source: postern.FromContact, SentAt: postern.TimeOf(at),
+	}
+}
+
+// receive records a message of a direct chat. If the owner does not want these,
+// it is acknowledged and not recorded.
+func (h *host) receive(ctx context.Context, a arrival) error {
+	d, err := h.settings.now(ctx)
+	if err != nil || !d.Receive.Direct {
+		return err
+	}
+	return h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event)
+}
