@@ -21,6 +21,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 	s := newServer(t)
 	mine, free := s.tenant("starter"), s.tenant("free")
 	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	proxied.stopRates()
 	for _, tt := range []struct {
 		method, target, key string
 		status              int
