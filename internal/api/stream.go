@@ -57,7 +57,7 @@ func (o *streams) start(ws postern.WorkspaceID) (done func(), err error) {
 	if o.open[ws] >= maxStreams {
 		return nil, &postern.Error{
 			Reason: postern.RateLimited, RetryAfter: streamPulse,
-			Detail: fmt.Sprintf("the workspace has %d streams open; close one first", maxStreams),
+			Detail: fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams),
 		}
 	}
 	o.open[ws]++

@@ -16,17 +16,17 @@ import (
 	"github.com/throttled/throttled/v2/store/memstore"
 )
 
-// throttle bounds the requests a minute of each key and of each workspace with
-// the generic cell rate algorithm: a burst of one minute's allowance, then
-// evenly.
+// throttle limits the requests per minute of each key and of each workspace with
+// the generic cell rate algorithm: a burst of one minute's allowance, then an
+// even rate.
 type throttle struct {
 	store   throttled.GCRAStoreCtx
 	rates   sync.Map                      // requests a minute → *throttled.GCRARateLimiterCtx
 	strikes *throttled.GCRARateLimiterCtx // of addresses; they have a store of their own, so that many of them push no key out of the other
 }
 
-// casAttempts is how often a counter is tried again while others change it at
-// the same moment; each round lets one of them through.
+// casAttempts is how often a change of a counter is retried while others change it
+// at the same moment; each round lets one of them through.
 const casAttempts = 10_000
 
 func newThrottle() (*throttle, error) {
@@ -52,7 +52,7 @@ func newRate(store throttled.GCRAStoreCtx, perMinute int) (*throttled.GCRARateLi
 	return l, nil
 }
 
-// rate is the limiter of a number of requests a minute.
+// rate returns the limiter for a number of requests per minute.
 func (t *throttle) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
 	if l, ok := t.rates.Load(perMinute); ok {
 		return l.(*throttled.GCRARateLimiterCtx), nil //nolint:errcheck // only limiters are ever put in
@@ -65,9 +65,9 @@ func (t *throttle) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
 	return l, nil
 }
 
-// take counts a request, writes the headers that tell the rate, and refuses
-// what is too much. The key comes first: a key that is refused costs its
-// workspace nothing.
+// take counts a request, writes the headers that announce the rate, and refuses a
+// request beyond it. It counts the key first: a request that is refused for its key
+// does not count for the workspace.
 func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) error {
 	perMinute := c.Plan.RequestsPerMinute
 	limiter, err := t.rate(perMinute)
@@ -91,19 +91,19 @@ func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) err
 	}
 	return &postern.Error{
 		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
-		Detail: fmt.Sprintf("the plan allows %d requests a minute; wait as Retry-After says", perMinute),
+		Detail: fmt.Sprintf("the plan allows %d requests per minute; wait for the time in Retry-After", perMinute),
 	}
 }
 
 // The policies that the headers name.
 const (
-	keyPolicy     = "default" // requests a minute with a key, by the plan
-	addressPolicy = "address" // refused credentials a minute from an address
+	keyPolicy     = "default" // requests per minute with a key, by the plan
+	addressPolicy = "address" // refused credentials per minute from an address
 )
 
 // tellRate writes the headers of a policy (draft-ietf-httpapi-ratelimit-headers).
 func tellRate(h http.Header, policy string, perMinute int, state throttled.RateLimitResult) {
-	wait := 0 // all is left
+	wait := 0 // the full rate is left
 	if state.ResetAfter > 0 {
 		wait = problem.Seconds(state.ResetAfter)
 	}
@@ -111,13 +111,13 @@ func tellRate(h http.Header, policy string, perMinute int, state throttled.RateL
 	h.Set("RateLimit", `"`+policy+`";r=`+strconv.Itoa(state.Remaining)+`;t=`+strconv.Itoa(wait))
 }
 
-// counted tells whether refused credentials of an address are counted. This
-// machine is spared: behind a proxy that is not trusted all would be one
-// address.
+// counted tells whether refused credentials of an address are counted. Those of
+// this machine are not: behind a proxy that is not trusted, all callers would share
+// one address.
 func counted(client netip.Addr) bool { return client.IsValid() && !client.IsLoopback() }
 
-// strike counts a credential that was refused, for the address it came from.
-// Beyond [strikes] a minute the answer is 429.
+// strike counts a refused credential for the address that it came from. Beyond
+// [strikes] per minute it returns RateLimited.
 func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header) error {
 	if !counted(client) {
 		return nil
@@ -130,12 +130,12 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 	if !limited {
 		return nil
 	}
-	return &postern.Error{Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1), Detail: "too many requests with a key that is not accepted came from your address; wait as Retry-After says"}
+	return &postern.Error{Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1), Detail: "your address sent too many requests without a valid key; wait for the time in Retry-After"}
 }
 
-// tell writes, on an answer that no key was asked for, how many refused
-// credentials the address has left. It counts nothing. An address that is not
-// counted has all left, always.
+// tell announces, on an answer that needed no key, how many refused credentials the
+// address has left. It counts nothing. An address that is not counted always has
+// all left.
 func (t *throttle) tell(ctx context.Context, client netip.Addr, h http.Header) {
 	state := throttled.RateLimitResult{Remaining: strikes}
 	if counted(client) {
@@ -146,7 +146,8 @@ func (t *throttle) tell(ctx context.Context, client netip.Addr, h http.Header) {
 	tellRate(h, addressPolicy, strikes, state)
 }
 
-// network is what one caller has: an IPv4 address, or the /64 of an IPv6 one.
+// network is the range of addresses that one caller has: an IPv4 address, or the
+// /64 of an IPv6 address.
 func network(a netip.Addr) string {
 	if a.Is4() {
 		return a.String()

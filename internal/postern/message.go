@@ -69,11 +69,11 @@ type Message struct {
 	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
 	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
 	CreatedAt   Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
+	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 	DeliveredAt Time              `json:"deliveredAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message is given up." example:"2026-11-22T09:00:00.000Z"`
+	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	FromLID     string      `json:"-"`

@@ -11,9 +11,9 @@ type Arrival struct {
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
-	FromLID  string    `json:"fromLid,omitempty" doc:"Stands for the sender while the network hides the number." example:"lid:123456789012345"`
+	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
 	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
-	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
+	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 }
 
 // Event makes the event of this kind about the message. Events of arrival show

@@ -116,7 +116,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, q *obs.Request) {
 		d.problems.Refuse(w, q, plainRefused())
 	case headerBytes(r) > HeaderLimit:
 		w.Header().Set("Connection", "close")
-		d.problems.Refuse(w, q, postern.Errorf(postern.HeadersTooLarge, "the headers have at most %d bytes", HeaderLimit))
+		d.problems.Refuse(w, q, postern.Errorf(postern.HeadersTooLarge, "the headers are too large; together they may have at most %d bytes", HeaderLimit))
 	case !plainPath(r.URL):
 		d.problems.Refuse(w, q, problem.NoRoute())
 	default:
