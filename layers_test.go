@@ -71,6 +71,7 @@ var owners = map[string]string{
 	"github.com/a-h/templ":    "internal/dash internal/dash/page",
 	"github.com/coreos/":      "internal/oidc",
 	"github.com/go-webauthn/": "internal/factor",
+	"golang.org/x/oauth2":     "internal/oidc",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/keys vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/db internal/store/storetest internal/chaos",
 	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",

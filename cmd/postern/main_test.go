@@ -343,7 +343,7 @@ func TestErrorsAtStartSayWhatIsWrong(t *testing.T) {
 		"unknown command":                   {[]string{"fly"}, 2, "unexpected argument fly"},
 		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "unknown flag --fly"},
 		"missing flag":                      {[]string{"key", "create"}, 2, "missing flags"},
-		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 1, "a plan is one of"},
+		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 1, "the plan must be one of"},
 		"linking without a running gateway": {[]string{"device", "link", "--data-dir", shortDir(t), "--workspace", "ws_x"}, 1, "postern serve"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,10 +85,22 @@ func everybodyWithoutRights() []powerless {
 	key := postern.Key{ID: "key_1", WorkspaceID: workspace}
 	return []powerless{
 		{"nobody", access.Caller{}, []postern.Reason{postern.Unauthorized, postern.MissingScope}},
-		{"a key without scopes", access.Caller{Key: key, Plan: postern.Plan{API: true}}, []postern.Reason{postern.MissingScope}},
-		{"a member without a role", access.Caller{Key: key, Member: member}, []postern.Reason{postern.MissingScope, postern.Unauthorized}},
+		{
+			"a key without scopes",
+			access.Caller{Key: key, Plan: postern.Plan{API: true}},
+			[]postern.Reason{postern.MissingScope},
+		},
+		{
+			"a member without a role",
+			access.Caller{Key: key, Member: member},
+			[]postern.Reason{postern.MissingScope, postern.Unauthorized},
+		},
 		{"nobody", access.Actor{}, []postern.Reason{postern.NotFound}},
-		{"a member without a role", access.Actor{Member: member}, []postern.Reason{postern.MissingScope, postern.NotFound}},
+		{
+			"a member without a role",
+			access.Actor{Member: member},
+			[]postern.Reason{postern.MissingScope, postern.NotFound},
+		},
 		{"a browser without a session", access.Self{}, []postern.Reason{postern.Unauthorized}},
 		{"a browser without a password", access.Pending{}, []postern.Reason{postern.Unauthorized}},
 	}
@@ -188,7 +200,10 @@ func (w *walk) method(name string, m reflect.Value) {
 		}
 	}
 	if !who {
-		w.say("%s takes nobody whose rights it could check: pass it one of access.Caller, Actor, Self and Pending, or list it here with its reason", name)
+		w.say(
+			"%s takes nobody whose rights it could check: pass it one of access.Caller, Actor, Self and Pending, or list it here with its reason",
+			name,
+		)
 	}
 }
 
@@ -262,7 +277,10 @@ func (*noun) ThroughAPointer(context.Context, access.Self) error { return nil }
 
 func TestTheWalkFindsMethodsWithoutACheck(t *testing.T) {
 	t.Parallel()
-	w := walk{ctx: t.Context(), listed: map[string]string{"sample.Noun.Listed": "a reason", "sample.Noun.Gone": "a reason"}}
+	w := walk{
+		ctx:    t.Context(),
+		listed: map[string]string{"sample.Noun.Listed": "a reason", "sample.Noun.Gone": "a reason"},
+	}
 	w.all("sample", &sample{})
 	w.end()
 	want := map[string]int{"Unchecked": 3, "ForNobody": 1, "Late": 3, "ThroughAPointer": 1, "Gone": 1}

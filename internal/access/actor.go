@@ -73,7 +73,7 @@ func (a Actor) Holds(role postern.Role) Rule {
 		if a.isStillOperator(s) || s.By.Covers(role) {
 			return nil
 		}
-		return postern.Errorf(postern.MissingScope, "you are no %s of this workspace any more; ask an admin", role)
+		return postern.Errorf(postern.MissingScope, "you no longer have the role %s in this workspace; ask an admin", role)
 	}
 }
 
@@ -85,12 +85,14 @@ func (a Actor) Gives(role postern.Role) Rule {
 		switch {
 		case a.isStillOperator(s):
 		case !s.By.Covers(postern.Admin):
-			return postern.Errorf(postern.MissingScope, "only admins and owners change who belongs to a workspace")
+			return postern.Errorf(postern.MissingScope, "only admins and owners can change the members of a workspace")
 		case s.Of != "" && !s.By.Covers(s.Of), role != "" && !s.By.Covers(role):
-			return postern.Errorf(postern.MissingScope, "your role in this workspace, %s, covers less; ask an owner", s.By)
+			return postern.Errorf(
+				postern.MissingScope, "your role in this workspace, %s, does not reach that far; ask an owner", s.By,
+			)
 		}
 		if s.Of == postern.Owner && role != postern.Owner && s.Owners == 1 {
-			return postern.Invalid("/role", "a workspace keeps at least one owner; make somebody else an owner first")
+			return postern.Invalid("/role", "a workspace needs at least one owner; make someone else an owner first")
 		}
 		return nil
 	}

@@ -38,7 +38,7 @@ func (c Caller) Permit(scopes ...postern.Scope) error {
 		return errNobody
 	}
 	if !c.Plan.API && c.Member.UserID == "" && !c.operator {
-		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan has no API access; change the plan")
+		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan does not include the API; change the plan")
 	}
 	for _, s := range scopes {
 		if !c.Key.Has(s) {
@@ -55,7 +55,7 @@ func (c Caller) lacks(s postern.Scope) error {
 		return postern.Errorf(postern.MissingScope,
 			"your role in this workspace, %s, does not allow this; ask an admin", c.Member.Role)
 	}
-	return postern.Errorf(postern.MissingScope, "this key lacks the scope %s; make a key that has it", s)
+	return postern.Errorf(postern.MissingScope, "this key lacks the scope %s; create a key that has it", s)
 }
 
 // PermitWhole is [Caller.Permit] for figures about all devices together. A key that
@@ -65,7 +65,7 @@ func (c Caller) PermitWhole(scopes ...postern.Scope) error {
 		return err
 	}
 	if c.Key.Devices != nil {
-		return postern.Errorf(postern.ResourceNotAllowed, "this key may not see figures of the whole workspace")
+		return postern.Errorf(postern.ResourceNotAllowed, "this key is limited to certain devices; figures of the whole workspace need a key without a device list")
 	}
 	return nil
 }

@@ -103,5 +103,7 @@ func (w *walk) role(m reflect.Value) string {
 // refused tells whether somebody is refused for lack of rights.
 func (w *walk) refused(m reflect.Value, who any) bool {
 	args, _ := w.args(m.Type(), who)
-	return slices.Contains([]postern.Reason{postern.MissingScope, postern.NotFound, postern.Unauthorized}, reasonOf(call(m, args)))
+	return slices.Contains(
+		[]postern.Reason{postern.MissingScope, postern.NotFound, postern.Unauthorized}, reasonOf(call(m, args)),
+	)
 }

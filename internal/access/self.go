@@ -26,7 +26,9 @@ func (s Self) NeedsSure() error {
 		return err
 	}
 	if !s.Sure {
-		return postern.Errorf(postern.Unauthorized, "show first that it is you, by your password or by signing in again")
+		return postern.Errorf(
+			postern.Unauthorized, "confirm first that it is you, by your password or by signing in again",
+		)
 	}
 	return nil
 }

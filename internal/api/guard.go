@@ -2,12 +2,14 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"postern/internal/access"
 	"postern/internal/api/schema"
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
@@ -17,6 +19,24 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
+
+// request is what the API knows about a request that it serves.
+type request struct {
+	*obs.Request
+
+	authorization string               // the header, "" when it is not given exactly once
+	caller        access.Caller        // whose key it is
+	idem          *gateway.Idempotency // nil: a repetition is a new request
+}
+
+type requestKey struct{}
+
+// requestOf returns the request that ctx belongs to. The guard puts one into
+// the context of every operation.
+func requestOf(ctx context.Context) *request {
+	q, _ := ctx.Value(requestKey{}).(*request)
+	return q
+}
 
 // guard runs before every operation. It checks the key before anything else, and
 // keeps from huma what huma would misread.

@@ -3,15 +3,18 @@ package dash
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"postern/internal/access"
 	"postern/internal/dash/page"
+	"postern/internal/paging"
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/problem"
@@ -31,7 +34,7 @@ func (v visit) user() postern.UserID           { return v.caller.Member.UserID }
 func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
 
 // open serves a page that everybody may see.
-func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
+func (d *core) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		d.saw(r.Context(), pattern, postern.Member{})
 		if err := serve(w, r); err != nil {
@@ -41,7 +44,7 @@ func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Reques
 }
 
 // signedIn serves a page to those who are signed in, whatever their workspace is.
-func (d *dash) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
+func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
 	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		if user == "" {
@@ -52,7 +55,9 @@ func (d *dash) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 }
 
 // member serves a page to those who are signed in and whose role has the scopes.
-func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+func (d *core) member(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		v, err := d.visit(r, user)
 		d.saw(r.Context(), pattern, v.caller.Member)
@@ -60,7 +65,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		case errors.Is(err, errNoWorkspace):
 			return d.sendAway(w, r, user)
 		case errors.Is(err, people.ErrUnknownPlan):
-			return d.showStopped(w, r, v)
+			return workspaces{d}.showStopped(w, r, v)
 		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)
@@ -75,11 +80,13 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 	})
 }
 
+var errNoPage = postern.Errorf(postern.NotFound, "this page does not exist")
+
 var errNoWorkspace = errors.New("the user belongs to no workspace")
 
 // sendAway signs out whoever belongs to no workspace any more, and says why. Operators
 // need none: they are led to their pages.
-func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+func (d *core) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
@@ -89,20 +96,25 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.Use
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	return d.showSignInAs(w, r, http.StatusForbidden, page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."})
+	return signIns{d}.showAs(
+		w, r, http.StatusForbidden,
+		page.SignInView{Problem: "You are no longer a member of any workspace. Ask an admin to invite you."},
+	)
 }
 
 // showElsewhere refuses what was asked on a page of another workspace than the one
 // that is chosen by now, in another tab.
-func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.show(w, r, http.StatusConflict, page.Problem(page.ProblemView{
-		Status: http.StatusConflict, Title: "Nothing was done", Text: "That page was of another workspace. You have switched to " + v.caller.Member.Workspace + " since; switch back, and do it again.",
+func (d *core) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.write(w, r, http.StatusConflict, page.Problem(page.ProblemView{
+		Status: http.StatusConflict, Title: "Nothing was changed",
+		Text: "That page belongs to another workspace. You have since switched to " + v.caller.Member.Workspace +
+			". Switch back and try again.",
 	}))
 }
 
 // visit finds the workspace that a user looks at: the one chosen last, or the
 // first.
-func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
+func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) {
 	v.self = d.self(r, user)
 	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
 		return v, err
@@ -120,7 +132,7 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 }
 
 // self is the person who is signed in, in this browser.
-func (d *dash) self(r *http.Request, user postern.UserID) access.Self {
+func (d *core) self(r *http.Request, user postern.UserID) access.Self {
 	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
@@ -137,7 +149,8 @@ func toSignIn(w http.ResponseWriter, r *http.Request) error {
 // a browser might take for another one.
 func local(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") ||
 		strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
 		return "/"
 	}
@@ -145,7 +158,7 @@ func local(next string) string {
 }
 
 // frame is what is around a page.
-func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame {
+func (d *core) frame(r *http.Request, v visit, title, current string) page.Frame {
 	f := page.Frame{
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
@@ -168,8 +181,8 @@ func word(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// show writes a page. It is made whole before its first byte is written.
-func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
+// write writes a page. It is made whole before its first byte is written.
+func (d *core) write(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
 	var b bytes.Buffer
 	if err := c.Render(r.Context(), &b); err != nil {
 		return err
@@ -188,14 +201,17 @@ func seeOther(w http.ResponseWriter, r *http.Request, to string) error {
 }
 
 // done says what was done on the page that follows.
-func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
+func (d *core) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)
 	return seeOther(w, r, to)
 }
 
 // fail shows why a page cannot be shown.
-func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something failed here", Text: "It is written in the server's log. Try again in a moment."}
+func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
+	v := page.ProblemView{
+		Status: http.StatusInternalServerError, Title: "Something went wrong",
+		Text: "The error was logged. Try again in a moment.",
+	}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
 		k := problem.Of(e.Reason)
 		v.Status, v.Title = k.Status, k.Page
@@ -206,7 +222,7 @@ func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
 	} else if r.Context().Err() == nil {
 		d.log.ErrorContext(r.Context(), "a page of the dashboard failed", "path", r.Pattern, "error", err)
 	}
-	if err := d.show(w, r, v.Status, page.Problem(v)); err != nil {
+	if err := d.write(w, r, v.Status, page.Problem(v)); err != nil {
 		http.Error(w, v.Title, v.Status)
 	}
 }
@@ -224,4 +240,100 @@ func faults(err error) (byName map[string]string, ok bool) {
 		byName[name] = cmp.Or(byName[name], word(f.Detail)+".")
 	}
 	return byName, true
+}
+
+// entries is the navigation of a member: keys are for developers, people for admins.
+func entries(m postern.Member) []page.Entry {
+	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool {
+		switch e.Path {
+		case "/keys":
+			return !m.Role.Covers(postern.Developer)
+		case "/people":
+			return !m.Role.Covers(postern.Admin)
+		case "/operator":
+			return !m.Operator
+		}
+		return false
+	})
+}
+
+// ours serves a page of what the workspace has. A member may see all of that, so
+// that what must not be used is another workspace's: it is not there.
+func (d *core) ours(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
+	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+		err := serve(w, r, v)
+		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
+			return postern.Errorf(postern.NotFound, "this message or device does not exist or was deleted")
+		}
+		return err
+	}, scopes...)
+}
+
+// hook serves a page of one endpoint. A member may see all that the workspace has,
+// so that what must not be used is another workspace's: it is not there.
+func (d *core) hook(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
+	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+		err := serve(w, r, v)
+		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
+			return postern.Errorf(postern.NotFound, "this webhook, delivery, or replay does not exist")
+		}
+		return err
+	}, scopes...)
+}
+
+// may tells whether what needs the scopes is offered.
+func (v visit) may(scopes ...postern.Scope) bool { return v.caller.Permit(scopes...) == nil }
+
+// sure serves a page to those who have just entered their password again.
+func (d *core) sure(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.sureFrom("/account/second", pattern, serve)
+}
+
+// sureFrom sends others to the page that asks for it.
+func (d *core) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+		if !d.isSure(r) {
+			return seeOther(w, r, ask)
+		}
+		return serve(w, r, v)
+	})
+}
+
+// operatorPage serves a page to operators, whatever their workspace is. To all others
+// this page does not exist.
+func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
+		if postern.ReasonOf(err) == postern.NotFound {
+			return errNoPage
+		}
+		if err != nil {
+			return err
+		}
+		v, err := d.visit(r, user)
+		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, people.ErrUnknownPlan) {
+			return err
+		}
+		v.actor, v.caller.Member.UserID = actor, user
+		v.caller.Member.Email, v.caller.Member.Operator = actor.Member.Email, true
+		d.saw(r.Context(), pattern, v.caller.Member)
+		return serve(w, r, v)
+	})
+}
+
+// deviceNames are the names of devices by their ids, if the caller may see those.
+func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]string, error) {
+	names := map[postern.DeviceID]string{}
+	if !v.may(postern.DevicesRead) {
+		return names, nil
+	}
+	list, err := d.g.Devices.List(ctx, v.caller, paging.Page{Limit: devicesShown})
+	for _, one := range list.Data {
+		names[one.ID] = one.Name
+	}
+	return names, err
 }

@@ -14,14 +14,11 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) eventRoutes() {
-	d.member("GET /events", d.events, postern.EventsRead)
-	d.member("GET /events/new", d.newEvents, postern.EventsRead)
-}
-
 // eventQuery is what the query of a page asks for.
 func eventQuery(r *http.Request) gateway.EventQuery {
-	q := gateway.EventQuery{DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")}}
+	q := gateway.EventQuery{
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
+	}
 	if t := r.FormValue("type"); t != "" {
 		q.Types = []string{t}
 	}
@@ -31,7 +28,9 @@ func eventQuery(r *http.Request) gateway.EventQuery {
 // eventsPath is a page of the log with the filters of a request.
 func eventsPath(r *http.Request, path, after string) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after} {
+	for name, value := range map[string]string{
+		"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after,
+	} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -42,12 +41,15 @@ func eventsPath(r *http.Request, path, after string) string {
 	return path + "?" + q.Encode()
 }
 
-func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Events.Recent(r.Context(), v.caller, eventQuery(r))
 	if err != nil {
 		return err
 	}
-	view := page.EventsView{Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"), Newest: eventsPath(r, "/events", "")}
+	view := page.EventsView{
+		Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"),
+		Newest: eventsPath(r, "/events", ""),
+	}
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -59,11 +61,11 @@ func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = eventsPath(r, "/events", list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
+	return d.write(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
 }
 
-// newEvents are those behind a place, newest first, for a page that shows others.
-func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error {
+// newer are those behind a place, newest first, for a page that shows others.
+func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, place, more, err := d.g.Events.New(r.Context(), v.caller, eventQuery(r))
 	if postern.ReasonOf(err) == postern.EventsExpired { // the page was away for longer than events are kept
 		w.Header().Set("HX-Refresh", "true")
@@ -84,7 +86,12 @@ func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error 
 		}
 	}
 	slices.Reverse(list)
-	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names)}))
+	return d.write(
+		w, r, http.StatusOK,
+		page.NewEvents(page.EventsView{
+			Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names),
+		}),
+	)
 }
 
 // loggedPatterns are what the log can be narrowed to. That a webhook was disabled

@@ -19,16 +19,18 @@ const (
 	exportPatience = 30 * time.Second // with a reader who takes nothing
 )
 
-// exportMessages writes what a search finds as a file, page by page as it is read.
+// download writes what a search finds as a file, page by page as it is read.
 // The session's cookie is written before the first byte, and nothing between here
 // and the browser keeps the rest back.
 //
 // Somebody reads one file at a time: each is up to 100,000 rows of work.
-func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) error {
-	if _, busy := d.exports.LoadOrStore(v.user(), true); busy {
-		return postern.Errorf(postern.RateLimited, "another file of messages is still on its way to you; wait until it is there, or cancel it")
+func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error {
+	if _, busy := d.exporting.LoadOrStore(v.user(), true); busy {
+		return postern.Errorf(
+			postern.RateLimited, "another export of yours is still running; wait until it finishes or cancel it",
+		)
 	}
-	defer d.exports.Delete(v.user())
+	defer d.exporting.Delete(v.user())
 	q, err := search(r)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 			break
 		}
 		q.Page.Cursor = list.Next
-		list, err = d.nextExport(r, v, q)
+		list, err = d.next(r, v, q)
 	}
 	if err != nil {
 		if r.Context().Err() == nil {
@@ -69,9 +71,9 @@ func (d *dash) exportMessages(w http.ResponseWriter, r *http.Request, v visit) e
 	return nil
 }
 
-// nextExport reads on, as long as the member may and the browser is signed in: a file
+// next reads on, as long as the member may and the browser is signed in: a file
 // that is taken slowly keeps no rights.
-func (d *dash) nextExport(r *http.Request, v visit, q gateway.MessageSearch) (paging.List[postern.Message], error) {
+func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (paging.List[postern.Message], error) {
 	_, signedIn, err := d.p.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
 		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
@@ -99,7 +101,8 @@ type exported struct {
 
 func exportColumns() []string {
 	return []string{
-		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status", "errorCode", "errorDetail", "source",
+		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status", "errorCode",
+		"errorDetail", "source",
 		"sentAt", "deliveredAt", "readAt", "networkId",
 	}
 }
@@ -109,7 +112,9 @@ func (f *exported) write(list []postern.Message) error {
 	for _, m := range list {
 		if f.rows == exportRows {
 			f.full = true
-			_ = f.csv.Write([]string{fmt.Sprintf("There is more: a file has at most %d rows. Narrow the search.", exportRows)})
+			_ = f.csv.Write([]string{
+				fmt.Sprintf("More messages match, but a file is limited to %d rows. Narrow the search.", exportRows),
+			})
 			break
 		}
 		f.rows++
@@ -128,7 +133,8 @@ func row(m postern.Message) []string {
 		e = *m.Error
 	}
 	cells := []string{
-		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName, string(m.To), m.Type, m.Body, string(m.Status),
+		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName,
+		string(m.To), m.Type, m.Body, string(m.Status),
 		string(e.Code), e.Detail, m.Source, m.SentAt.String(), m.DeliveredAt.String(), m.ReadAt.String(), m.NetworkID,
 	}
 	for i, c := range cells {

@@ -3,12 +3,17 @@ package dash
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/dash/page"
 	"postern/internal/people"
 	"postern/internal/postern"
 
@@ -38,13 +43,14 @@ func newSessions(opts Options) *scs.SessionManager {
 	m := scs.New()
 	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.People}, codec{}, true
 	m.IdleTimeout, m.Lifetime = idleTime, sessionTime
-	m.Cookie.Name, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Secure = "postern", true, http.SameSiteLaxMode, opts.Secure
+	m.Cookie.Name, m.Cookie.HttpOnly = "postern", true
+	m.Cookie.SameSite, m.Cookie.Secure = http.SameSiteLaxMode, opts.Secure
 	if opts.Secure {
 		m.Cookie.Name = "__Host-postern" // no other host can set it (RFC 6265bis, 4.1.3.2)
 	}
 	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
 		opts.Log.ErrorContext(r.Context(), "a session cannot be read or written", "error", err)
-		http.Error(w, "the sign-in cannot be looked up now; try again", http.StatusServiceUnavailable)
+		http.Error(w, "your session cannot be checked right now; try again", http.StatusServiceUnavailable)
 	}
 	return m
 }
@@ -147,7 +153,10 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		return err
 	}
 	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
-	in := people.SignIn{TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b, ExpiresAt: postern.TimeOf(expiry)}
+	in := people.SignIn{
+		TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b,
+		ExpiresAt: postern.TimeOf(expiry),
+	}
 	k := knownIn(ctx)
 	switch {
 	case k.TokenHash != token:
@@ -161,4 +170,117 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		k.SignIn = in
 	}
 	return err
+}
+
+// enter signs the browser in, with a new token: whoever had given it the one
+// before has nothing.
+func (d *core) enter(r *http.Request, u postern.User) error {
+	return d.begin(r, map[string]string{
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r),
+		keySeen: now(),
+	})
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// within tells whether a time that now wrote is not long ago.
+func within(text string, limit time.Duration) bool {
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && time.Since(at) < limit
+}
+
+// begin gives the browser a session with a new token, which holds nothing else.
+func (d *core) begin(r *http.Request, values map[string]string) error {
+	ctx := r.Context()
+	if err := errors.Join(d.sessions.Clear(ctx), d.sessions.RenewToken(ctx)); err != nil {
+		return err
+	}
+	for name, value := range values {
+		d.sessions.Put(ctx, name, value)
+	}
+	if _, _, err := d.sessions.Commit(ctx); err != nil { // now, so that a page can say why it was refused
+		return errors.Join(err, d.sessions.Destroy(ctx))
+	}
+	return nil
+}
+
+const (
+	secondTime = 10 * time.Minute // between the password and the second step
+	sureTime   = 10 * time.Minute // that a password counts for after it was entered again
+)
+
+func (d *core) isSure(r *http.Request) bool {
+	return within(d.sessions.GetString(r.Context(), keySure), sureTime)
+}
+
+// pass lets a user in whose password was right, by a second step if there is one.
+func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+	factors, err := d.p.SecondFactors.Asked(r.Context(), access.Pending{ID: u.ID, Address: d.address(r)})
+	if err != nil {
+		return err
+	}
+	if !factors.Any() {
+		return d.in(w, r, u, next)
+	}
+	pending := map[string]string{keyPending: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keySince: now()}
+	if err := d.begin(r, pending); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/signin/second?next="+url.QueryEscape(next))
+}
+
+// in signs a user in who has proved what there is to prove.
+func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+	if err := d.enter(r, u); err != nil {
+		return err
+	}
+	if err := d.p.Users.SignedIn(r.Context(), d.self(r, u.ID)); err != nil {
+		return err
+	}
+	return seeOther(w, r, next)
+}
+
+// ask begins a ceremony with one of the passkeys, and keeps in the session what was asked.
+func (d *core) ask(r *http.Request, who access.Pending) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginUsePasskey(r.Context(), who)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askNew is ask for a new passkey.
+func (d *core) askNew(r *http.Request, v visit) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginAddPasskey(r.Context(), v.self)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askAgain asks for the password before the next page.
+func (d *core) askAgain(w http.ResponseWriter, r *http.Request, v visit, status int, view page.SureView) (err error) {
+	if view.Again, err = d.again(r, v, view.Next); err != nil {
+		return err
+	}
+	return d.write(w, r, status, page.Sure(d.frame(r, v, "Confirm that it is you", "/account"), view))
+}
+
+// tokenHash is the name of this browser's session in the store, as scs makes it.
+func (d *core) tokenHash(r *http.Request) string {
+	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// again is how a person shows again who it is, before the next page.
+func (d *core) again(r *http.Request, v visit, next string) (page.Again, error) {
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
+	if err != nil || has {
+		return page.Again{}, err
+	}
+	return page.Again{
+		None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next),
+	}, nil
 }

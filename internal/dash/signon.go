@@ -19,20 +19,8 @@ const errandTime = 10 * time.Minute // from here to the provider and back
 // SignOnPath is where the provider sends browsers back to.
 const SignOnPath = "/signin/oidc/callback"
 
-func (d *dash) signOnRoutes() {
-	if d.signOn != nil {
-		d.open("GET /signin/oidc", d.beginSignOn)
-		d.open("GET "+SignOnPath, d.endSignOn)
-		d.open("GET /join/{token}/oidc", d.beginJoin)
-		d.member("GET /account/again", d.beginAgain)
-		d.sureFrom("/account/identities", "GET /account/identities/connect", d.beginConnect)
-	}
-	d.member("GET /account/identities", d.identities)
-	d.sureFrom("/account/identities", "POST /account/identities/disconnect", d.disconnect)
-}
-
 // signOnName is what people call the provider; "" when there is none.
-func (d *dash) signOnName() string {
+func (d *core) signOnName() string {
 	if d.signOn == nil {
 		return ""
 	}
@@ -71,7 +59,7 @@ func (e errand) back() string {
 
 // send sends a browser to the provider. It comes by a link: a form must not lead to
 // another site (see page.Policy), and a link changes nothing but the session.
-func (d *dash) send(w http.ResponseWriter, r *http.Request, e errand) error {
+func (d signOns) send(w http.ResponseWriter, r *http.Request, e errand) error {
 	to, ask, err := d.signOn.Begin(r.Context(), e.For == toBeSure)
 	if err != nil {
 		return d.refuse(w, r, e, err)
@@ -97,7 +85,7 @@ func fromHere(r *http.Request) bool {
 	return site == "" || site == "same-origin" || site == "none"
 }
 
-func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
+func (d signOns) beginSignIn(w http.ResponseWriter, r *http.Request) error {
 	next := local(r.FormValue("next"))
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
 		return seeOther(w, r, next)
@@ -108,7 +96,7 @@ func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 	return d.send(w, r, errand{For: toEnter, Next: next})
 }
 
-func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
+func (d signOns) beginJoin(w http.ResponseWriter, r *http.Request) error {
 	e := errand{For: toJoin, Token: r.PathValue("token")}
 	l, err := d.p.Invitations.Get(r.Context(), e.Token)
 	if err != nil {
@@ -123,15 +111,15 @@ func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
 	return d.send(w, r, e)
 }
 
-func (d *dash) beginConnect(w http.ResponseWriter, r *http.Request, _ visit) error {
+func (d signOns) beginConnect(w http.ResponseWriter, r *http.Request, _ visit) error {
 	return d.sendFromHere(w, r, errand{For: toConnect})
 }
 
-func (d *dash) beginAgain(w http.ResponseWriter, r *http.Request, _ visit) error {
+func (d signOns) beginAgain(w http.ResponseWriter, r *http.Request, _ visit) error {
 	return d.sendFromHere(w, r, errand{For: toBeSure, Next: local(r.FormValue("next"))})
 }
 
-func (d *dash) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) error {
+func (d signOns) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) error {
 	if !fromHere(r) {
 		return seeOther(w, r, e.back())
 	}
@@ -139,7 +127,7 @@ func (d *dash) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) er
 }
 
 // takeErrand finds what this browser was sent for, once.
-func (d *dash) takeErrand(r *http.Request) (e errand, ok bool) {
+func (d signOns) takeErrand(r *http.Request) (e errand, ok bool) {
 	text := d.sessions.GetString(r.Context(), keyErrand)
 	if json.Unmarshal([]byte(text), &e) != nil || !e.Ask.Answers(r.URL.Query()) {
 		return errand{}, false // an answer that somebody made up takes nothing away
@@ -148,8 +136,8 @@ func (d *dash) takeErrand(r *http.Request) (e errand, ok bool) {
 	return e, time.Since(e.Ask.At) < errandTime
 }
 
-// endSignOn takes what a browser brings back from the provider.
-func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
+// end takes what a browser brings back from the provider.
+func (d signOns) end(w http.ResponseWriter, r *http.Request) error {
 	e, ok := d.takeErrand(r)
 	if !ok {
 		return d.refuse(w, r, errand{}, errNoErrand)
@@ -161,7 +149,7 @@ func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
 	err = d.finish(w, r, e, people.Identity(found))
 	if own, ok := errors.AsType[*postern.Error](err); ok {
 		k := problem.Of(own.Reason)
-		return d.show(w, r, k.Status, page.Problem(page.ProblemView{
+		return d.write(w, r, k.Status, page.Problem(page.ProblemView{
 			Status: k.Status, Title: k.Page, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back",
 		}))
 	}
@@ -171,7 +159,7 @@ func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
 var errNoErrand = errors.New("an answer that this browser does not wait for")
 
 // finish does what the browser was sent for.
-func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i people.Identity) error {
+func (d signOns) finish(w http.ResponseWriter, r *http.Request, e errand, i people.Identity) error {
 	user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 	switch {
 	case e.For == toJoin:
@@ -190,7 +178,7 @@ func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i people
 	return d.beSure(w, r, user, e.Next, i)
 }
 
-func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i people.Identity) error {
+func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i people.Identity) error {
 	u, ws, err := d.p.Invitations.JoinByIdentity(r.Context(), token, d.address(r), i)
 	if err != nil {
 		return err
@@ -198,19 +186,21 @@ func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i pe
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
-	return d.joined(w, r, ws)
+	return invitations{d.core}.joined(w, r, ws)
 }
 
-func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
+func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
 	self := d.self(r, user)
 	self.Sure = true // when the browser was sent to the provider: see beginConnect
 	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
-	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
+	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".", "/account/identities")
 }
 
-func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i people.Identity) error {
+func (d signOns) beSure(
+	w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i people.Identity,
+) error {
 	if err := d.p.Identities.Reenter(r.Context(), d.self(r, user), i); err != nil {
 		return err
 	}
@@ -219,34 +209,39 @@ func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserI
 }
 
 // refuse says why the provider's answer is none, with a way back.
-func (d *dash) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
+func (d signOns) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
 	if !errors.Is(err, errNoErrand) { // which anybody can make up
 		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
 	}
-	status, text := d.signOnProblem(err)
-	return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "That did not work", Text: text, Home: e.back(), Go: "Back"}))
+	status, text := d.problem(err)
+	return d.write(
+		w, r, status,
+		page.Problem(page.ProblemView{Status: status, Title: "Sign-in failed", Text: text, Home: e.back(), Go: "Back"}),
+	)
 }
 
-// signOnProblem says what is wrong with the provider's answer.
-func (d *dash) signOnProblem(err error) (status int, text string) {
+// problem says what is wrong with the provider's answer.
+func (d signOns) problem(err error) (status int, text string) {
 	name := word(d.signOnName())
 	switch {
 	case errors.Is(err, errNoErrand):
-		return http.StatusBadRequest, "This was not begun in this browser, was used already, or took too long. Begin again."
+		return http.StatusBadRequest, "This sign-in was not started in this browser, was already used, or took too long. " +
+			"Start again."
 	case errors.Is(err, oidc.ErrDown):
-		return http.StatusServiceUnavailable, name + " cannot be reached now. Try again in a minute."
+		return http.StatusServiceUnavailable, name + " cannot be reached right now. Try again in a minute."
 	case errors.Is(err, oidc.ErrDenied):
-		return http.StatusForbidden, name + " did not let you in."
+		return http.StatusForbidden, name + " refused the sign-in."
 	case errors.Is(err, oidc.ErrStale):
-		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, and try again."
+		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, then try again."
 	}
-	return http.StatusBadRequest, "What " + d.signOnName() + " answered cannot be trusted. Try again; the reason is in the server's log."
+	return http.StatusBadRequest, "The response from " + d.signOnName() +
+		" could not be verified. Try again. The reason is in the server's log."
 }
 
 // short is the beginning of what others wrote.
 func short(text string) string { return text[:min(len(text), 300)] }
 
-func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d signOns) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if !d.isSure(r) {
 		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/identities"})
 	}
@@ -260,23 +255,18 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	view := page.IdentitiesView{SignOn: d.signOnName(), Keep: !has}
 	for _, i := range list {
-		view.Identities = append(view.Identities, page.Identity{Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std()})
+		view.Identities = append(view.Identities, page.Identity{
+			Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std(),
+		})
 	}
-	return d.show(w, r, http.StatusOK, page.Identities(d.frame(r, v, "Single sign-on", "/account"), view))
+	return d.write(w, r, http.StatusOK, page.Identities(d.frame(r, v, "Single sign-on", "/account"), view))
 }
 
-func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.p.Identities.Disconnect(r.Context(), v.self, r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+func (d signOns) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.p.Identities.Disconnect(
+		r.Context(), v.self, r.PostFormValue("issuer"), r.PostFormValue("subject"),
+	); err != nil {
 		return err
 	}
-	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
-}
-
-// again is how a person shows again who it is, before the next page.
-func (d *dash) again(r *http.Request, v visit, next string) (page.Again, error) {
-	has, err := d.p.Users.HasPassword(r.Context(), v.self)
-	if err != nil || has {
-		return page.Again{}, err
-	}
-	return page.Again{None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next)}, nil
+	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")
 }

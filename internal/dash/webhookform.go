@@ -12,12 +12,14 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) newWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
+func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
 }
 
-// showWebhookForm shows the form with some devices chosen.
-func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID) error {
+// showForm shows the form with some devices chosen.
+func (d webhooks) showForm(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID,
+) error {
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -28,13 +30,15 @@ func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, 
 		}
 	}
 	for _, c := range choices(names, "") {
-		view.Devices = append(view.Devices, page.DeviceChoice{ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value))})
+		view.Devices = append(view.Devices, page.DeviceChoice{
+			ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value)),
+		})
 	}
 	title := "New webhook"
 	if view.ID != "" {
-		title = "Change a webhook"
+		title = "Edit webhook"
 	}
-	return d.show(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
+	return d.write(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
 }
 
 // hookForm is what the form of a webhook asks for. A form without an event asks for
@@ -42,14 +46,15 @@ func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, 
 func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	in = gateway.NewEndpoint{
 		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"), Ordered: r.PostFormValue("ordered") != "",
-		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r), Signatures: []string{postern.SignatureHMAC},
+		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r),
+		Signatures: []string{postern.SignatureHMAC},
 	}
 	if r.PostFormValue("v1a") != "" {
 		in.Signatures = append(in.Signatures, postern.SignatureEd25519)
 	}
 	if n := r.PostFormValue("inFlight"); n != "" {
 		if in.MaxInFlight, err = strconv.Atoi(n); err != nil || in.MaxInFlight < 1 {
-			return in, postern.Invalid("/maxInFlight", "write a number from 1 to 64")
+			return in, postern.Invalid("/maxInFlight", "enter a number from 1 to 64")
 		}
 	}
 	in.Headers, err = headersIn(r.PostFormValue("headers"))
@@ -73,7 +78,7 @@ func headersIn(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if _, twice := headers[name]; twice || !ok {
-			return nil, postern.Invalid("/headers", "write each header once, on a line of its own, such as X-Tenant: acme")
+			return nil, postern.Invalid("/headers", "enter each header once, on its own line, for example X-Tenant: acme")
 		}
 		headers[name] = strings.TrimSpace(value)
 	}
@@ -91,8 +96,9 @@ func headerLines(headers map[string]string) (text string) {
 // nothing to verify, and the same signatures keep their keys.
 func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChange {
 	in := gateway.EndpointChange{
-		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events, DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
-		Headers: form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
+		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events,
+		DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
+		Headers:   form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
 	}
 	if form.DeviceIDs != nil {
 		in.DeviceIDs.Value = &form.DeviceIDs
@@ -115,9 +121,11 @@ func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFo
 	view = page.WebhookFormView{
 		URL:         page.Field{Value: r.PostFormValue("url"), Error: wrong["url"]},
 		Description: page.Field{Value: r.PostFormValue("description"), Error: wrong["description"]},
-		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"], Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
+		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"],
+		Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
 		Headers:  page.Field{Value: r.PostFormValue("headers"), Error: wrong["headers"]},
-		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]}, V1a: r.PostFormValue("v1a") != "",
+		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]},
+		V1a:      r.PostFormValue("v1a") != "",
 	}
 	if !is {
 		view.Problem = word(err.Error()) + "."

@@ -43,7 +43,9 @@ type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 type ReceiveChange struct{ Direct, Groups, Channels, Status Change[bool] }
 
 // Change changes what was named of a device and nothing else.
-func (g Devices) Change(ctx context.Context, c access.Caller, id postern.DeviceID, in DeviceChange) (postern.Device, error) {
+func (g Devices) Change(
+	ctx context.Context, c access.Caller, id postern.DeviceID, in DeviceChange,
+) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
 	}
@@ -110,7 +112,10 @@ func applyPace(was *postern.Pace, c Change[PaceChange]) *postern.Pace {
 		return nil
 	}
 	in, old := c.Value, was.Or(postern.Pace{})
-	now := postern.Pace{PerMinute: in.PerMinute.or(old.PerMinute, 0), NewChatsPerMinute: in.NewChatsPerMinute.or(old.NewChatsPerMinute, 0)}
+	now := postern.Pace{
+		PerMinute:         in.PerMinute.or(old.PerMinute, 0),
+		NewChatsPerMinute: in.NewChatsPerMinute.or(old.NewChatsPerMinute, 0),
+	}
 	if now == (postern.Pace{}) {
 		return nil
 	}

@@ -10,11 +10,11 @@ func tooLarge(format string, args ...any) error {
 
 func checkMetadata(m map[string]string) error {
 	if len(m) > maxMetadata {
-		return tooLarge("metadata has at most %d members", maxMetadata)
+		return tooLarge("metadata may have at most %d members", maxMetadata)
 	}
 	for k, v := range m {
 		if len(k) > maxMetadataBytes || len(v) > maxMetadataBytes {
-			return tooLarge("a name or value in metadata has at most %d bytes", maxMetadataBytes)
+			return tooLarge("a metadata name or value may be at most %d bytes long", maxMetadataBytes)
 		}
 	}
 	return nil

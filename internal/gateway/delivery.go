@@ -21,7 +21,9 @@ type DeliveryQuery struct {
 }
 
 // List lists an endpoint's deliveries, newest first.
-func (g Deliveries) List(ctx context.Context, c access.Caller, id postern.EndpointID, q DeliveryQuery) (paging.List[postern.Delivery], error) {
+func (g Deliveries) List(
+	ctx context.Context, c access.Caller, id postern.EndpointID, q DeliveryQuery,
+) (paging.List[postern.Delivery], error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return paging.List[postern.Delivery]{}, err
 	}
@@ -37,12 +39,21 @@ func (g Deliveries) List(ctx context.Context, c access.Caller, id postern.Endpoi
 	if err != nil {
 		return paging.List[postern.Delivery]{}, err
 	}
-	filter := store.DeliveryFilter{Status: q.Status, Types: types, Since: q.Since, Until: q.Until, Devices: c.Key.Devices}
+	filter := store.DeliveryFilter{
+		Status:  q.Status,
+		Types:   types,
+		Since:   q.Since,
+		Until:   q.Until,
+		Devices: c.Key.Devices,
+	}
 	p, err := g.db.Deliveries.List(ctx, c.Workspace(), id, filter, before, cmp.Or(q.Page.Limit, paging.DefaultLimit))
 	if err != nil || !p.More {
 		return paging.List[postern.Delivery]{Data: p.List}, err
 	}
-	return paging.List[postern.Delivery]{Data: p.List, Next: g.cursors.At(c.Workspace(), kind, strconv.FormatInt(p.Last, 10))}, nil
+	return paging.List[postern.Delivery]{
+		Data: p.List,
+		Next: g.cursors.At(c.Workspace(), kind, strconv.FormatInt(p.Last, 10)),
+	}, nil
 }
 
 // deliveryTypes are the kinds that patterns name, beside those of the log also
@@ -68,7 +79,9 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 }
 
 // Test sends a webhook.test to an active endpoint, like any event.
-func (g Webhooks) Test(ctx context.Context, c access.Caller, id postern.EndpointID, idem *Idempotency) (Created[postern.Delivery], error) {
+func (g Webhooks) Test(
+	ctx context.Context, c access.Caller, id postern.EndpointID, idem *Idempotency,
+) (Created[postern.Delivery], error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
@@ -78,9 +91,23 @@ func (g Webhooks) Test(ctx context.Context, c access.Caller, id postern.Endpoint
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Delivery, func(*store.Once) error, error) {
 		now := g.time()
-		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: id, EventID: postern.NewEventID(), Type: postern.WebhookTest, Status: postern.DeliveryPending, CreatedAt: now, NextAttemptAt: now}
+		d := postern.Delivery{
+			ID:            postern.NewDeliveryID(),
+			EndpointID:    id,
+			EventID:       postern.NewEventID(),
+			Type:          postern.WebhookTest,
+			Status:        postern.DeliveryPending,
+			CreatedAt:     now,
+			NextAttemptAt: now,
+		}
 		return d, func(once *store.Once) error {
-			return g.db.Deliveries.QueueNotice(ctx, c.Workspace(), d, e.TestNotice(d.EventID, now), once, did(c, now, "webhook.tested", string(id), e.URL)...)
+			return g.db.Deliveries.QueueNotice(
+				ctx,
+				c.Workspace(),
+				d,
+				e.TestNotice(d.EventID, now),
+				once,
+				did(c, now, "webhook.tested", string(id), e.URL)...)
 		}, nil
 	})
 }
@@ -126,7 +153,9 @@ func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.Deliver
 
 // Retry delivers an event again, with its id and its bytes. One that is
 // on its way already is tried at once.
-func (g Deliveries) Retry(ctx context.Context, c access.Caller, id postern.DeliveryID, idem *Idempotency) (Created[postern.Delivery], error) {
+func (g Deliveries) Retry(
+	ctx context.Context, c access.Caller, id postern.DeliveryID, idem *Idempotency,
+) (Created[postern.Delivery], error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
@@ -138,7 +167,13 @@ func (g Deliveries) Retry(ctx context.Context, c access.Caller, id postern.Deliv
 		d, _, err := g.get(ctx, c, id)
 		d.Status, d.NextAttemptAt, d.CompletedAt = postern.DeliveryPending, now, 0
 		return d, func(once *store.Once) error {
-			_, err := g.db.Deliveries.Retry(ctx, c.Workspace(), id, now, once, did(c, now, "webhook.delivery-retried", string(id), "")...)
+			_, err := g.db.Deliveries.Retry(
+				ctx,
+				c.Workspace(),
+				id,
+				now,
+				once,
+				did(c, now, "webhook.delivery-retried", string(id), "")...)
 			return err
 		}, err
 	})
@@ -146,7 +181,9 @@ func (g Deliveries) Retry(ctx context.Context, c access.Caller, id postern.Deliv
 
 // Hours gives what an endpoint's attempts came to, hour by hour: in the
 // hours that begin from since until before until; 0 is a day ago, and now.
-func (g Webhooks) Hours(ctx context.Context, c access.Caller, id postern.EndpointID, since, until postern.Time) (paging.List[postern.EndpointHour], error) {
+func (g Webhooks) Hours(
+	ctx context.Context, c access.Caller, id postern.EndpointID, since, until postern.Time,
+) (paging.List[postern.EndpointHour], error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return paging.List[postern.EndpointHour]{}, err
 	}
@@ -156,7 +193,9 @@ func (g Webhooks) Hours(ctx context.Context, c access.Caller, id postern.Endpoin
 	until = cmp.Or(until, g.time())
 	since = cmp.Or(since, until.Add(-statsTime))
 	if until > since.Add(maxStats) {
-		return paging.List[postern.EndpointHour]{}, postern.Invalid("/query/since", "ask for at most %d days at once", maxStats/day)
+		return paging.List[postern.EndpointHour]{}, postern.Invalid(
+			"/query/since", "ask for at most %d days at once", maxStats/day,
+		)
 	}
 	list, err := g.db.Hours.OfEndpoint(ctx, c.Workspace(), id, since, until)
 	return paging.List[postern.EndpointHour]{Data: list}, err

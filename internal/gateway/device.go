@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strconv"
 
 	"postern/internal/access"
 	"postern/internal/paging"
@@ -20,11 +22,15 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 		return paging.List[postern.Device]{}, err
 	}
 	rows, err := g.db.Devices.List(ctx, c.Workspace(), c.Key.Devices, sp)
-	return paging.Cut(g.cursors, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) }), err
+	return paging.Cut(
+		g.cursors, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) },
+	), err
 }
 
 // ListForOperator lists a workspace's devices for the operator.
-func (g Devices) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Device, error) {
+func (g Devices) ListForOperator(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID,
+) ([]postern.Device, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return nil, err
 	}
@@ -42,12 +48,16 @@ type NewDevice struct {
 }
 
 // Create makes a device that waits to be linked. It takes no slot yet.
-func (g Devices) Create(ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency) (Created[postern.Device], error) {
+func (g Devices) Create(
+	ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency,
+) (Created[postern.Device], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[postern.Device]{}, err
 	}
 	if c.Key.Devices != nil {
-		return Created[postern.Device]{}, postern.Errorf(postern.ResourceNotAllowed, "a key limited to devices cannot create one")
+		return Created[postern.Device]{}, postern.Errorf(
+			postern.ResourceNotAllowed, "this key is limited to certain devices and cannot create one; use a key without a device list",
+		)
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
 		if err := errors.Join(postern.CheckName("/name", in.Name), checkMetadata(in.Metadata)); err != nil {
@@ -122,7 +132,13 @@ func (g Devices) requestDelete(ctx context.Context, c access.Caller, d postern.D
 		return err
 	}
 	now := g.time()
-	return g.db.Devices.RequestDelete(ctx, c.Workspace(), d.ID, event, now, did(c, now, "device.deleted", string(d.ID), d.Name)...)
+	return g.db.Devices.RequestDelete(
+		ctx,
+		c.Workspace(),
+		d.ID,
+		event,
+		now,
+		did(c, now, "device.deleted", string(d.ID), d.Name)...)
 }
 
 // deletion is the event of a link that ends with its device; nil when there is
@@ -176,4 +192,137 @@ func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceI
 	return d, g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
 	}, did(c, now, "device.unlinked", string(id), d.Name)...)
+}
+
+// pausedByUser is the reason of a pause, of a device or an endpoint, that only
+// the owner ends.
+const pausedByUser = "user"
+
+// Pause closes a device's connection and keeps its link and its slot, until it
+// is resumed. What is queued waits. Pausing twice changes nothing; a device that
+// the plan holds is from now on held by its owner too.
+func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	now := g.time()
+	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ int) (postern.EventType, error) {
+		if err := linked(*d, "pause"); err != nil {
+			return "", err
+		}
+		event := postern.DevicePaused
+		if d.Status == postern.Paused {
+			event = ""
+		}
+		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
+		return event, nil
+	}, did(c, now, "device.paused", string(id), d.Name)...)
+}
+
+// Resume lets a paused device connect again, if the plan has room for it. One
+// that is not paused stays as it is.
+func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return postern.Device{}, err
+	}
+	d, err := g.get(ctx, c, id)
+	if err != nil {
+		return postern.Device{}, err
+	}
+	now := g.time()
+	return g.db.Devices.Decide(
+		ctx,
+		c.Workspace(),
+		id,
+		now,
+		func(d *postern.Device, free int) (postern.EventType, error) {
+			if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
+				return "", err
+			}
+			if free <= 0 {
+				return "", postern.Errorf(
+					postern.DeviceLimit,
+					"the plan allows no more linked devices; pause or unlink one, or change the plan",
+				)
+			}
+			d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
+			return "", nil
+		},
+		did(c, now, "device.resumed", string(id), d.Name)...)
+}
+
+// linked refuses a device that has no link.
+func linked(d postern.Device, what string) error {
+	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
+		return postern.Errorf(
+			postern.NotLinked, "the device is %s; link it before you %s it", d.Status, what,
+		)
+	}
+	return nil
+}
+
+// Health is a change of what became of a device, as its event told it.
+type Health struct {
+	Type   postern.EventType
+	At     postern.Time
+	Reason string // "" when there is none
+	Number string // of the account then
+}
+
+// Health lists what became of a device, the newest first, as far back as
+// events are kept.
+func (g Devices) Health(
+	ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page,
+) (paging.List[Health], error) {
+	if err := c.Permit(postern.DevicesRead); err != nil {
+		return paging.List[Health]{}, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return paging.List[Health]{}, err
+	}
+	kind := "health " + string(id)
+	sp, err := g.open(c.Workspace(), kind, p)
+	if err != nil {
+		return paging.List[Health]{}, err
+	}
+	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
+	if err != nil {
+		return paging.List[Health]{}, err
+	}
+	rows, err := g.db.Events.DeviceHealth(ctx, c.Workspace(), id, before, sp.Limit)
+	if err != nil {
+		return paging.List[Health]{}, err
+	}
+	found := paging.Cut(
+		g.cursors,
+		c.Workspace(),
+		kind,
+		rows,
+		sp.Limit,
+		func(e store.LogEntry) string { return strconv.FormatInt(e.Position, 10) },
+	)
+	list := paging.List[Health]{Next: found.Next}
+	for _, e := range found.Data {
+		list.Data = append(list.Data, healthIn(e))
+	}
+	return list, nil
+}
+
+// healthIn reads an event's body, of which nothing may be left.
+func healthIn(e store.LogEntry) Health {
+	var body struct {
+		Device struct {
+			StatusReason string `json:"statusReason"`
+			PhoneNumber  string `json:"phoneNumber"`
+		} `json:"device"`
+	}
+	h := Health{Type: e.Type, At: e.At}
+	if json.Unmarshal(e.Body, &body) == nil {
+		h.Reason, h.Number = body.Device.StatusReason, body.Device.PhoneNumber
+	}
+	return h
 }

@@ -22,7 +22,9 @@ type EndpointChange struct {
 
 // Change changes an endpoint. A new URL takes the place of the old one
 // once it has answered the handshake.
-func (g Webhooks) Change(ctx context.Context, c access.Caller, id postern.EndpointID, in EndpointChange) (postern.Endpoint, error) {
+func (g Webhooks) Change(
+	ctx context.Context, c access.Caller, id postern.EndpointID, in EndpointChange,
+) (postern.Endpoint, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err
 	}
@@ -56,7 +58,9 @@ func (g Webhooks) Change(ctx context.Context, c access.Caller, id postern.Endpoi
 
 // change is for an endpoint that the caller may use, also after the change. It is
 // written down as an act.
-func (g Webhooks) change(ctx context.Context, c access.Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error) (postern.Endpoint, error) {
+func (g Webhooks) change(
+	ctx context.Context, c access.Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error,
+) (postern.Endpoint, error) {
 	e, err := g.get(ctx, c, id)
 	if err != nil {
 		return postern.Endpoint{}, err
@@ -89,7 +93,9 @@ func (g Webhooks) checkChange(in EndpointChange) error {
 
 // devicesFor are the devices of an endpoint that the caller asks for; each that
 // is named must exist.
-func (g Webhooks) devicesFor(ctx context.Context, c access.Caller, named []postern.DeviceID) ([]postern.DeviceID, error) {
+func (g Webhooks) devicesFor(
+	ctx context.Context, c access.Caller, named []postern.DeviceID,
+) ([]postern.DeviceID, error) {
 	ids, err := endpointDevices(c, named)
 	if err != nil {
 		return nil, err
@@ -160,7 +166,7 @@ func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.Endpoi
 	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
 		case e.Status == postern.EndpointPaused:
-			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it, which verifies it too")
+			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it instead, which also verifies it")
 		case e.Status == postern.EndpointActive && e.PendingURL != "":
 			e.StatusReason, e.Attempts, e.DueAt = "", 0, now
 		default:

@@ -102,7 +102,7 @@ type Options struct {
 // New makes a Gateway.
 func New(opts Options) *Gateway {
 	if opts.CheckProxy == nil {
-		opts.CheckProxy = func(string) error { return errors.New("this server takes no proxies") }
+		opts.CheckProxy = func(string) error { return errors.New("this server does not support proxies") }
 	}
 	if opts.Confirm == nil {
 		opts.Confirm = func(context.Context, access.Caller, string) error {

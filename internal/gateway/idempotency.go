@@ -33,7 +33,13 @@ type scopedKey struct {
 // create runs build and its commit at most once for an idempotency key. The
 // commit writes the sealed answer in the transaction of the effect; a refusal
 // leaves nothing.
-func create[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
+func create[T any](
+	ctx context.Context,
+	g *core,
+	ws postern.WorkspaceID,
+	idem *Idempotency,
+	build func() (T, func(*store.Once) error, error),
+) (Created[T], error) {
 	if idem == nil {
 		v, commit, err := build()
 		if err != nil {
@@ -43,14 +49,30 @@ func create[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *I
 	}
 	done, ok := g.running.start(scopedKey{ws, idem.Method, idem.Path, idem.Key})
 	if !ok {
-		return Created[T]{}, postern.Errorf(postern.IdempotencyRunning, "the first request with this Idempotency-Key is still running; try again shortly")
+		return Created[T]{}, postern.Errorf(
+			postern.IdempotencyRunning,
+			"the first request with this Idempotency-Key is still running; try again shortly",
+		)
 	}
 	defer done()
 	return createOnce(ctx, g, ws, idem, build)
 }
 
-func createOnce[T any](ctx context.Context, g *core, ws postern.WorkspaceID, idem *Idempotency, build func() (T, func(*store.Once) error, error)) (Created[T], error) {
-	once := store.Once{WorkspaceID: ws, Method: idem.Method, Path: idem.Path, Key: idem.Key, RequestHash: idem.Hash, At: g.time()}
+func createOnce[T any](
+	ctx context.Context,
+	g *core,
+	ws postern.WorkspaceID,
+	idem *Idempotency,
+	build func() (T, func(*store.Once) error, error),
+) (Created[T], error) {
+	once := store.Once{
+		WorkspaceID: ws,
+		Method:      idem.Method,
+		Path:        idem.Path,
+		Key:         idem.Key,
+		RequestHash: idem.Hash,
+		At:          g.time(),
+	}
 	if v, ok, err := replay[T](ctx, g, once); ok || err != nil {
 		return Created[T]{v, true}, err
 	}
@@ -77,7 +99,10 @@ func replay[T any](ctx context.Context, g *core, once store.Once) (v T, ok bool,
 		return v, false, err
 	}
 	if hash != once.RequestHash {
-		return v, false, postern.Errorf(postern.IdempotencyReused, "this Idempotency-Key was used with another body; use a new key for a new request")
+		return v, false, postern.Errorf(
+			postern.IdempotencyReused,
+			"this Idempotency-Key was used with a different body; use a new key for a new request",
+		)
 	}
 	answer, err := g.box.Open(sealed, oncePlace(once))
 	if err != nil {

@@ -92,7 +92,9 @@ func (g Keys) Watch(c access.Caller) (*store.Listener, error) {
 }
 
 func unauthorized() error {
-	return postern.Errorf(postern.Unauthorized, "send Authorization: Bearer and an API key that is neither expired nor revoked")
+	return postern.Errorf(
+		postern.Unauthorized, "send Authorization: Bearer and an API key that is neither expired nor revoked",
+	)
 }
 
 // Authenticate finds the caller behind the value of an Authorization header. A
@@ -147,7 +149,9 @@ type NewKey struct {
 
 // Create makes a key and returns its secret, which is kept nowhere. A member
 // needs the role of a developer.
-func (g Keys) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewKey) (key postern.Key, secret string, err error) {
+func (g Keys) Create(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewKey,
+) (key postern.Key, secret string, err error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
 		return postern.Key{}, "", err
 	}
@@ -162,7 +166,9 @@ func (g Keys) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceI
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
 	})
-	return key, secret, g.db.Keys.Create(ctx, key, rule(by.Holds(postern.Developer)), act(by, key.CreatedAt, ws, "key.created", string(key.ID)))
+	return key, secret, g.db.Keys.Create(
+		ctx, key, rule(by.Holds(postern.Developer)), act(by, key.CreatedAt, ws, "key.created", string(key.ID)),
+	)
 }
 
 // withSecret chooses the secret of a key. Only its hash and its last four
@@ -181,12 +187,14 @@ type Rotation struct {
 
 // Rotate makes a successor with the same name, environment, scopes and
 // devices and returns its secret. A member needs the role of a developer.
-func (g Keys) Rotate(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation) (key postern.Key, secret string, err error) {
+func (g Keys) Rotate(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation,
+) (key postern.Key, secret string, err error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
 		return key, "", err
 	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
-		return key, "", postern.Invalid("/overlap", "the old key lives on for 0 to %d hours", int(maxOverlap.Hours()))
+		return key, "", postern.Invalid("/overlap", "the old key can stay valid for 0 to %d hours", int(maxOverlap.Hours()))
 	}
 	old, err := g.db.Keys.Get(ctx, ws, id)
 	if err != nil {
@@ -198,9 +206,16 @@ func (g Keys) Rotate(ctx context.Context, by access.Actor, ws postern.WorkspaceI
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
 	}
 	key, secret = withSecret(next)
-	ok, err := g.db.Keys.Rotate(ctx, old.ID, key.CreatedAt.Add(in.Overlap), key, rule(by.Holds(postern.Developer)), act(by, key.CreatedAt, ws, "key.rotated", string(old.ID)))
+	ok, err := g.db.Keys.Rotate(
+		ctx,
+		old.ID,
+		key.CreatedAt.Add(in.Overlap),
+		key,
+		rule(by.Holds(postern.Developer)),
+		act(by, key.CreatedAt, ws, "key.rotated", string(old.ID)),
+	)
 	if err == nil && !ok {
-		err = postern.Invalid("/key", "the key has ended already; create a new one")
+		err = postern.Invalid("/key", "this key has expired or was revoked; create a new one")
 	}
 	if err != nil {
 		return postern.Key{}, "", err
@@ -221,15 +236,15 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 		}
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 {
-		return postern.Invalid("/scopes", "name a scope, or leave it out for all that exist today")
+		return postern.Invalid("/scopes", "name at least one scope, or leave the field out for every scope that exists today")
 	}
 	for _, s := range in.Scopes {
 		if !slices.Contains(postern.Scopes(), s) {
-			return postern.Invalid("/scopes", "a scope is one of %v", postern.Scopes())
+			return postern.Invalid("/scopes", "each scope must be one of %v", postern.Scopes())
 		}
 	}
 	if in.Devices != nil && (len(in.Devices) == 0 || len(in.Devices) > maxDeviceIDs) {
-		return postern.Invalid("/devices", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
+		return postern.Invalid("/devices", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
 	}
 	for _, id := range in.Devices {
 		if _, err := g.db.Devices.Get(ctx, ws, id); err != nil {
@@ -241,7 +256,9 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 
 // List lists a workspace's keys, the newest first. A member needs the role of a
 // developer.
-func (g Keys) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID, p paging.Page) (paging.List[postern.Key], error) {
+func (g Keys) List(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, p paging.Page,
+) (paging.List[postern.Key], error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
 		return paging.List[postern.Key]{}, err
 	}
@@ -277,5 +294,7 @@ func (g Keys) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceI
 	if err := by.Needs(ws, postern.Developer); err != nil {
 		return err
 	}
-	return g.db.Keys.Revoke(ctx, ws, id, rule(by.Holds(postern.Developer)), act(by, g.time(), ws, "key.revoked", string(id)))
+	return g.db.Keys.Revoke(
+		ctx, ws, id, rule(by.Holds(postern.Developer)), act(by, g.time(), ws, "key.revoked", string(id)),
+	)
 }

@@ -44,7 +44,9 @@ func open(t *testing.T, url string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }})
+	return New(
+		Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }},
+	)
 }
 
 func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
@@ -122,7 +124,8 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		}
 		one := all
 		one.Key.Devices = ids[:1]
-		if list, err := g.Devices.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != ids[0] {
+		if list, err := g.Devices.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 ||
+			list.Data[0].ID != ids[0] {
 			t.Errorf("list = %+v, %v", list, err)
 		}
 		everything, err := g.Webhooks.Create(ctx, all, NewEndpoint{URL: "https://example.com"}, nil)
@@ -133,7 +136,8 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		if err != nil || len(frozen.Value.DeviceIDs) != 1 || frozen.Value.DeviceIDs[0] != ids[0] {
 			t.Errorf("endpoint without devices = %+v, %v, want the key's list", frozen.Value.DeviceIDs, err)
 		}
-		if list, err := g.Webhooks.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 || list.Data[0].ID != frozen.Value.ID {
+		if list, err := g.Webhooks.List(ctx, one, paging.Page{}); err != nil || len(list.Data) != 1 ||
+			list.Data[0].ID != frozen.Value.ID {
 			t.Errorf("endpoints = %+v, %v", list, err)
 		}
 		for what, err := range map[string]error{

@@ -19,7 +19,9 @@ type NewLink struct {
 
 // Open opens a link attempt and takes a slot of the plan. Codes follow
 // from the session engine.
-func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency) (Created[postern.Link], error) {
+func (g Links) Open(
+	ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency,
+) (Created[postern.Link], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[postern.Link]{}, err
 	}
@@ -31,11 +33,19 @@ func (g Links) Open(ctx context.Context, c access.Caller, id postern.DeviceID, i
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
-		if err := g.linkRate.Take(ctx, string(id), "too many link attempts of this device; wait a moment"); err != nil {
+		if err := g.linkRate.Take(ctx, string(id), "too many link attempts for this device; wait a minute"); err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
-		l := postern.Link{ID: postern.NewLinkID(), DeviceID: id, WorkspaceID: c.Workspace(), Method: in.Method, PhoneNumber: in.PhoneNumber, Status: postern.LinkPending, ExpiresAt: now.Add(linkTime)}
+		l := postern.Link{
+			ID:          postern.NewLinkID(),
+			DeviceID:    id,
+			WorkspaceID: c.Workspace(),
+			Method:      in.Method,
+			PhoneNumber: in.PhoneNumber,
+			Status:      postern.LinkPending,
+			ExpiresAt:   now.Add(linkTime),
+		}
 		return l, func(once *store.Once) error {
 			return g.db.Links.Open(ctx, store.OpenLink{
 				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
@@ -54,17 +64,17 @@ func (in *NewLink) check() error {
 		}
 		n, ok := postern.ParsePhone(*number)
 		if !ok {
-			return postern.Invalid(pointer, "a phone number is + and 7 to 15 digits")
+			return postern.Invalid(pointer, "write a phone number as + and 7 to 15 digits")
 		}
 		*number = n
 	}
 	switch {
 	case in.Method == postern.ByQR && in.PhoneNumber != "":
-		return postern.Invalid("/phoneNumber", "it goes with method code; expectedPhoneNumber limits who may scan")
+		return postern.Invalid("/phoneNumber", "this field is for method code; use expectedPhoneNumber to limit who may scan")
 	case in.Method == postern.ByCode && in.PhoneNumber == "":
-		return postern.Invalid("/phoneNumber", "name the phone that the code will be entered on")
+		return postern.Invalid("/phoneNumber", "give the number of the phone on which the code will be entered")
 	case in.Method == postern.ByCode && in.ExpectedNumber != "" && in.ExpectedNumber != in.PhoneNumber:
-		return postern.Invalid("/expectedPhoneNumber", "with method code it is phoneNumber that will be linked")
+		return postern.Invalid("/expectedPhoneNumber", "with method code this must equal phoneNumber; leave it out")
 	}
 	return nil
 }
@@ -87,7 +97,7 @@ func (g Links) get(ctx context.Context, c access.Caller, id postern.DeviceID) (p
 		return postern.Link{}, err
 	}
 	if !ok {
-		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt was ever opened for this device")
+		return postern.Link{}, postern.Errorf(postern.NotFound, "no link attempt has been opened for this device")
 	}
 	return g.shown(row)
 }
@@ -136,9 +146,14 @@ func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.De
 	case !l.Status.Open():
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
 	case l.Status != postern.LinkPasskey:
-		return postern.Errorf(postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status)
+		return postern.Errorf(
+			postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status,
+		)
 	}
-	return postern.Errorf(postern.PasskeyNotSupported, "a browser gives a passkey to the network's own pages only; turn the passkey off in the account's settings on the phone, and open a new link attempt")
+	return postern.Errorf(
+		postern.PasskeyNotSupported,
+		"browsers release this passkey only to the network's own pages; turn the passkey off in the account's settings on the phone, then open a new link attempt",
+	)
 }
 
 // Cancel ends the open attempt and gives the slot back.

@@ -19,7 +19,9 @@ type LinkPage struct {
 
 // Open makes the page of a device's open link attempt, in place of an
 // earlier one. The attempt stays open as long as its page.
-func (g LinkPages) Open(ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency) (Created[LinkPage], error) {
+func (g LinkPages) Open(
+	ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency,
+) (Created[LinkPage], error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[LinkPage]{}, err
 	}
@@ -47,7 +49,7 @@ type PageView struct {
 }
 
 // ErrPageGone means that a page's time is over, or that another browser has it.
-var ErrPageGone = postern.Errorf(postern.NoOpenLink, "the page is not for this browser, or its time is over")
+var ErrPageGone = postern.Errorf(postern.NoOpenLink, "this page has expired, or was opened in another browser")
 
 // Get is what the browser that holds a secret may see of a page.
 func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, error) {

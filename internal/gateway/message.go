@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,9 @@ type NewMessage struct {
 
 // Send accepts a message: it is durable, its unit of the quota is spent and its
 // network id chosen. The session engine sends it.
-func (g Messages) Send(ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency) (Created[postern.Message], error) {
+func (g Messages) Send(
+	ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency,
+) (Created[postern.Message], error) {
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return Created[postern.Message]{}, err
 	}
@@ -67,13 +70,13 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 	chat, to, ok := parseRecipient(in.To)
 	switch {
 	case !ok:
-		err = postern.Invalid("/to", "a recipient is + and 7 to 15 digits, or a chatId seen in an event")
+		err = postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
 	case in.Body == "":
-		err = postern.Invalid("/body", "a text message needs a text")
+		err = postern.Invalid("/body", "a text message needs a body")
 	case len(in.Body) > maxText:
-		err = tooLarge("a text has at most %d bytes in UTF-8", maxText)
+		err = tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
-		err = postern.Invalid("/expiresIn", "a message may wait 1 to %d seconds", int(maxExpiry.Seconds()))
+		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
 	default:
 		err = checkMetadata(in.Metadata)
 	}
@@ -84,7 +87,8 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 // a person whose number the vendor hides.
 func parseRecipient(s string) (chat, to string, ok bool) {
 	if digits, hidden := strings.CutPrefix(s, "lid:"); hidden {
-		ok = len(digits) >= 5 && len(digits) <= 20 && !strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+		ok = len(digits) >= 5 && len(digits) <= 20 &&
+			!strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 		return s, "", ok
 	}
 	number, ok := postern.ParsePhone(s)
@@ -132,7 +136,15 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	f := store.MessageFilter{Devices: slices.Clone(c.Key.Devices), ChatID: q.ChatID, Direction: q.Direction, Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived}
+	f := store.MessageFilter{
+		Devices:   slices.Clone(c.Key.Devices),
+		ChatID:    q.ChatID,
+		Direction: q.Direction,
+		Status:    q.Status,
+		Since:     q.Since,
+		Until:     q.Until,
+		Archived:  q.Archived,
+	}
 	if q.DeviceID != "" {
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
@@ -140,7 +152,9 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
 	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
-	return paging.Cut(g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) }), err
+	return paging.Cut(
+		g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) },
+	), err
 }
 
 // RecordExport writes into the audit log that a member takes messages away as a file.
@@ -152,4 +166,87 @@ func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error)
 		err = g.db.Audit.Record(ctx, act)
 	}
 	return err
+}
+
+// MessageSearch narrows what is looked for; zero members ask for nothing.
+type MessageSearch struct {
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Status    string
+	Page      paging.Page
+}
+
+// Search looks through the messages that the caller may see, newest first,
+// for people: other than [Gateway.Messages] it never looks through everything for
+// one page, so that a page may be short, or empty, with a next one behind it.
+func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) (paging.List[postern.Message], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[postern.Message]{}, err
+	}
+	before, err := g.cursors.Number(c.Workspace(), "search", q.Page.Cursor)
+	if err != nil {
+		return paging.List[postern.Message]{}, err
+	}
+	if q.DeviceID != "" { // a wrong one is an error and not an empty list
+		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
+			return paging.List[postern.Message]{}, err
+		}
+	}
+	limit := q.Page.Limit
+	if limit == 0 {
+		limit = paging.DefaultLimit
+	}
+	s := store.MessageSearch{
+		Devices:   slices.Clone(c.Key.Devices),
+		DeviceID:  q.DeviceID,
+		ChatID:    q.ChatID,
+		Direction: q.Direction,
+		Status:    q.Status,
+	}
+	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, before, limit)
+	if err != nil || !p.More {
+		return paging.List[postern.Message]{Data: p.Messages}, err
+	}
+	return paging.List[postern.Message]{
+		Data: p.Messages,
+		Next: g.cursors.At(c.Workspace(), "search", strconv.FormatInt(p.Last, 10)),
+	}, nil
+}
+
+// Chats lists the chats of a device; the one with the newest message comes first.
+func (g Messages) Chats(
+	ctx context.Context, c access.Caller, device postern.DeviceID, p paging.Page,
+) (paging.List[store.Chat], error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	if _, err := g.devices().get(ctx, c, device); err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	kind := "chats " + string(device) // a place in another device's list is none in this one
+	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
+	if err != nil {
+		return paging.List[store.Chat]{}, err
+	}
+	limit := p.Limit
+	if limit == 0 {
+		limit = paging.DefaultLimit
+	}
+	rows, err := g.db.Chats.List(ctx, c.Workspace(), device, before, limit+1)
+	return paging.Cut(
+		g.cursors,
+		c.Workspace(),
+		kind,
+		rows,
+		limit+1,
+		func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) },
+	), err
+}
+
+// ChatOf is the chat with a number in any accepted form, or the chat id itself where
+// the vendor hides the number.
+func ChatOf(s string) (string, bool) {
+	chat, _, ok := parseRecipient(s)
+	return chat, ok
 }

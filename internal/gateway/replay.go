@@ -18,7 +18,9 @@ type NewReplay struct {
 }
 
 // Create starts to deliver a part of the log again to an active endpoint.
-func (g Replays) Create(ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency) (Created[postern.Replay], error) {
+func (g Replays) Create(
+	ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency,
+) (Created[postern.Replay], error) {
 	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[postern.Replay]{}, err
 	}
@@ -45,9 +47,9 @@ func (g Replays) Create(ctx context.Context, c access.Caller, id postern.Endpoin
 func (in NewReplay) check() error {
 	switch {
 	case in.Until != 0 && in.Since >= in.Until:
-		return postern.Invalid("/until", "a replay ends after it begins")
+		return postern.Invalid("/until", "until must be later than since")
 	case in.Types != nil && len(in.Types) == 0:
-		return postern.Invalid("/types", "name a kind of events, or leave it out for all")
+		return postern.Invalid("/types", "name at least one event type, or leave the field out for all")
 	}
 	_, err := eventTypes("/types", in.Types)
 	return err
@@ -74,7 +76,9 @@ func (g Replays) get(ctx context.Context, c access.Caller, id postern.ReplayID) 
 }
 
 // List lists the replays to an endpoint, newest first.
-func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointID, p paging.Page) (paging.List[postern.Replay], error) {
+func (g Replays) List(
+	ctx context.Context, c access.Caller, id postern.EndpointID, p paging.Page,
+) (paging.List[postern.Replay], error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return paging.List[postern.Replay]{}, err
 	}
@@ -90,7 +94,9 @@ func (g Replays) List(ctx context.Context, c access.Caller, id postern.EndpointI
 	if err != nil {
 		return paging.List[postern.Replay]{}, err
 	}
-	return paging.Cut(g.cursors, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) }), nil
+	return paging.Cut(
+		g.cursors, c.Workspace(), kind, rows, sp.Limit, func(r postern.Replay) string { return string(r.ID) },
+	), nil
 }
 
 // Stop keeps a replay from queueing more. What it has queued, a hundred

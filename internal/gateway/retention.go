@@ -54,15 +54,20 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 	now := g.time()
 	for _, ws := range list {
 		k := keep.of(ws)
-		err = errors.Join(err,
-			inChunks(ctx, func(from int64) (int64, bool, error) { return g.db.Events.Remove(ctx, ws.ID, now.Add(-k.Events), from) }),
+		err = errors.Join(
+			err,
+			inChunks(
+				ctx,
+				func(from int64) (int64, bool, error) { return g.db.Events.Remove(ctx, ws.ID, now.Add(-k.Events), from) },
+			),
 			inChunks(ctx, func(int64) (int64, bool, error) {
 				more, err := g.db.Deliveries.RemoveNotices(ctx, ws.ID, now.Add(-k.Events))
 				return 0, more, err
 			}),
 			inChunks(ctx, func(from int64) (int64, bool, error) {
 				return g.db.Messages.Remove(ctx, ws.ID, now.Add(-k.Messages), from)
-			}))
+			}),
+		)
 	}
 	return errors.Join(err,
 		inChunks(ctx, func(int64) (int64, bool, error) {

@@ -23,7 +23,17 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old, oldSecret, err := g.Keys.Create(ctx, access.Operator(), all.WorkspaceID, NewKey{Name: "ci", Environment: "staging", Scopes: []postern.Scope{postern.EventsRead}, Devices: []postern.DeviceID{d.Value.ID}})
+		old, oldSecret, err := g.Keys.Create(
+			ctx,
+			access.Operator(),
+			all.WorkspaceID,
+			NewKey{
+				Name:        "ci",
+				Environment: "staging",
+				Scopes:      []postern.Scope{postern.EventsRead},
+				Devices:     []postern.DeviceID{d.Value.ID},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,11 +44,17 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if !good(oldSecret) { // it is remembered from now on
 			t.Fatal("a new key is refused")
 		}
-		next, nextSecret, err := g.Keys.Rotate(ctx, access.Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour})
+		next, nextSecret, err := g.Keys.Rotate(
+			ctx, access.Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.ID == old.ID || nextSecret == oldSecret || next.Name != "ci" || next.Environment != "staging" || !slices.Equal(next.Scopes, old.Scopes) || !slices.Equal(next.Devices, old.Devices) || next.ExpiresAt != 0 || next.LastUsedAt != 0 {
+		if next.ID == old.ID || nextSecret == oldSecret || next.Name != "ci" || next.Environment != "staging" ||
+			!slices.Equal(next.Scopes, old.Scopes) ||
+			!slices.Equal(next.Devices, old.Devices) ||
+			next.ExpiresAt != 0 ||
+			next.LastUsedAt != 0 {
 			t.Errorf("the successor of %+v is %+v", old, next)
 		}
 		if now = now.Add(time.Hour - time.Millisecond); !good(oldSecret) || !good(nextSecret) {
@@ -47,11 +63,19 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if now = now.Add(time.Millisecond); good(oldSecret) || !good(nextSecret) {
 			t.Error("after the overlap the old key holds, or the new one does not")
 		}
-		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(
+			err,
+		) != postern.ValidationFailed {
 			t.Errorf("rotating a key that has ended = %v", err)
 		}
 		// Without an overlap the old key ends at once, and a shorter life is kept.
-		last, lastSecret, err := g.Keys.Rotate(ctx, access.Operator(), next.WorkspaceID, next.ID, Rotation{ExpiresAt: postern.TimeOf(now.Add(time.Minute))})
+		last, lastSecret, err := g.Keys.Rotate(
+			ctx,
+			access.Operator(),
+			next.WorkspaceID,
+			next.ID,
+			Rotation{ExpiresAt: postern.TimeOf(now.Add(time.Minute))},
+		)
 		if err != nil || good(nextSecret) || !good(lastSecret) {
 			t.Errorf("without an overlap: %v", err)
 		}
@@ -62,11 +86,15 @@ func TestSuccessorOfAKey(t *testing.T) {
 			t.Error("an overlap made a key live longer")
 		}
 		for _, overlap := range []time.Duration{-1, 30*24*time.Hour + 1} {
-			if _, _, err := g.Keys.Rotate(ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.Keys.Rotate(ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(
+				err,
+			) != postern.ValidationFailed {
 				t.Errorf("an overlap of %s = %v", overlap, err)
 			}
 		}
-		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("a key of another workspace = %v", err)
 		}
 	})
@@ -78,7 +106,9 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 		if err := g.Keys.Revoke(t.Context(), access.Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Keys.Rotate(t.Context(), access.Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Keys.Rotate(t.Context(), access.Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(
+			err,
+		) != postern.ValidationFailed {
 			t.Errorf("rotating a revoked key = %v", err)
 		}
 		list, err := g.Keys.ListForOperator(t.Context(), access.Operator(), key.WorkspaceID)
@@ -92,14 +122,18 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *Gateway) {
 		key, secret := newKey(t, g, NewKey{})
 		list, err := g.Keys.ListForOperator(t.Context(), access.Operator(), key.WorkspaceID)
-		if err != nil || !slices.Equal(list[0].Scopes, postern.Scopes()) || list[0].LastFour != secret[len(secret)-4:] || list[0].Devices != nil {
+		if err != nil || !slices.Equal(list[0].Scopes, postern.Scopes()) ||
+			list[0].LastFour != secret[len(secret)-4:] ||
+			list[0].Devices != nil {
 			t.Errorf("a key made without scopes is listed as %+v, %v", list, err)
 		}
 		for name, in := range map[string]NewKey{
 			"no scopes": {Name: "k", Scopes: []postern.Scope{}}, "unknown scope": {Name: "k", Scopes: []postern.Scope{"all"}}, "no devices": {Name: "k", Devices: []postern.DeviceID{}},
 			"bad label": {Name: "k", Environment: "a\nb"}, "no name": {},
 		} {
-			if _, _, err := g.Keys.Create(t.Context(), access.Operator(), key.WorkspaceID, in); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, _, err := g.Keys.Create(t.Context(), access.Operator(), key.WorkspaceID, in); postern.ReasonOf(
+				err,
+			) != postern.ValidationFailed {
 				t.Errorf("%s = %v, want validation-failed", name, err)
 			}
 		}
@@ -112,7 +146,9 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Keys.Create(t.Context(), access.Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, _, err := g.Keys.Create(t.Context(), access.Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(
+			err,
+		) != postern.ResourceNotAllowed {
 			t.Errorf("a device of another workspace = %v", err)
 		}
 	})
@@ -186,11 +222,15 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 			}
 		}
 		for name, change := range map[string]postern.Limits{"messages": {Messages: n(1e9 + 1)}, "no day": {EventDays: n(0)}, "many days": {MessageDays: n(40_000)}} {
-			if _, err := g.Workspaces.ChangeLimits(ctx, access.Operator(), key.WorkspaceID, change); postern.ReasonOf(err) != postern.ValidationFailed {
+			if _, err := g.Workspaces.ChangeLimits(ctx, access.Operator(), key.WorkspaceID, change); postern.ReasonOf(
+				err,
+			) != postern.ValidationFailed {
 				t.Errorf("%s = %v", name, err)
 			}
 		}
-		if _, err := g.Workspaces.ChangeLimits(ctx, access.Operator(), postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Workspaces.ChangeLimits(ctx, access.Operator(), postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("no workspace = %v", err)
 		}
 		keep := Retention{Events: 30 * day, Messages: 90 * day}

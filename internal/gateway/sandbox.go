@@ -33,17 +33,19 @@ type Sandbox interface {
 
 // PhoneMessage is a message as the simulated phone shows it.
 type PhoneMessage struct {
-	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
+	ID   string       `json:"id"   example:"3EB0A1B2C3D4E5F60718"`
 	From string       `json:"from" example:"+15550001111"`
-	To   string       `json:"to" example:"+15551234567"`
+	To   string       `json:"to"   example:"+15551234567"`
 	Type string       `json:"type" example:"text"`
 	Body string       `json:"body" example:"Hello"`
-	At   postern.Time `json:"at" format:"date-time" example:"2026-11-21T09:00:00.000Z"`
+	At   postern.Time `json:"at"   example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 }
 
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if g.sandbox == nil {
-		return postern.Device{}, postern.Errorf(postern.SandboxOff, "this server is connected to the real network; start one with POSTERN_SANDBOX=on")
+		return postern.Device{}, postern.Errorf(
+			postern.SandboxOff, "this server is connected to the real network; start a server with POSTERN_SANDBOX=on",
+		)
 	}
 	return g.devices().get(ctx, c, id)
 }
@@ -61,7 +63,9 @@ func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id pos
 // attempt, or its owner enter it; another code than the one that is shown may be
 // entered. Without a number the phone is the one that the attempt names, or one
 // of the device's own.
-func (g SandboxPhones) Scan(ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string) (string, error) {
+func (g SandboxPhones) Scan(
+	ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string,
+) (string, error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return "", err
 	}
@@ -82,10 +86,14 @@ func (g SandboxPhones) Scan(ctx context.Context, c access.Caller, id postern.Dev
 		return "", err
 	}
 	if !ok {
-		return "", postern.Errorf(postern.NumberTaken, "that sandbox number belongs to another workspace; take another one")
+		return "", postern.Errorf(
+			postern.NumberTaken, "that sandbox number belongs to another workspace; choose another one",
+		)
 	}
 	if err := g.scan(ctx, l, number, entered); err != nil {
-		return "", postern.Errorf(postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason")
+		return "", postern.Errorf(
+			postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason",
+		)
 	}
 	return number, g.awaitLinked(ctx, c, id)
 }
@@ -124,7 +132,7 @@ func checkNumber(number string) (string, error) {
 	}
 	n, ok := postern.ParsePhone(number)
 	if !ok {
-		return "", postern.Invalid("/phoneNumber", "a phone number is + and 7 to 15 digits")
+		return "", postern.Invalid("/phoneNumber", "write a phone number as + and 7 to 15 digits")
 	}
 	return n, nil
 }
@@ -157,13 +165,15 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 		case <-changes.C():
 			changes.Take()
 		case <-ctx.Done():
-			return l, postern.Errorf(postern.Unavailable, "the attempt shows no code yet; try again shortly")
+			return l, postern.Errorf(postern.Unavailable, "the link attempt has no code yet; try again shortly")
 		}
 	}
 }
 
 // Inbound lets a contact write to the device's account.
-func (g SandboxPhones) Inbound(ctx context.Context, c access.Caller, id postern.DeviceID, from, body string) (networkID string, err error) {
+func (g SandboxPhones) Inbound(
+	ctx context.Context, c access.Caller, id postern.DeviceID, from, body string,
+) (networkID string, err error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return networkID, err
 	}
@@ -174,17 +184,19 @@ func (g SandboxPhones) Inbound(ctx context.Context, c access.Caller, id postern.
 	number, ok := postern.ParsePhone(from)
 	switch {
 	case !ok:
-		return "", postern.Invalid("/from", "a phone number is + and 7 to 15 digits")
+		return "", postern.Invalid("/from", "write a phone number as + and 7 to 15 digits")
 	case body == "":
-		return "", postern.Invalid("/body", "a text message needs a text")
+		return "", postern.Invalid("/body", "a text message needs a body")
 	case len(body) > maxText:
-		return "", tooLarge("a text has at most %d bytes in UTF-8", maxText)
+		return "", tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	}
 	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, body)
 }
 
 // Receipt lets the recipient of an outbound message confirm it.
-func (g SandboxPhones) Receipt(ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus) error {
+func (g SandboxPhones) Receipt(
+	ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus,
+) error {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return err
 	}
@@ -212,7 +224,7 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 		return err
 	}
 	if kinds := SandboxFaults(); !slices.Contains(kinds, kind) {
-		return postern.Invalid("/kind", "what goes wrong is one of %v", kinds)
+		return postern.Invalid("/kind", "the fault must be one of %v", kinds)
 	}
 	return g.sandbox.Fault(ctx, string(d.PhoneNumber), kind)
 }

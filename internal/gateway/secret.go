@@ -31,7 +31,8 @@ func validWebhookSecret(s string) bool {
 
 // validSignatures takes v1 alone or with v1a: every consumer can verify v1.
 func validSignatures(list []string) bool {
-	return slices.Equal(list, []string{postern.SignatureHMAC}) || slices.Equal(list, []string{postern.SignatureHMAC, postern.SignatureEd25519})
+	return slices.Equal(list, []string{postern.SignatureHMAC}) ||
+		slices.Equal(list, []string{postern.SignatureHMAC, postern.SignatureEd25519})
 }
 
 // newSigningKey makes an ed25519 key when the signatures ask for one.
@@ -55,7 +56,9 @@ func (g Webhooks) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
 		return
 	}
 	e.SigningKey = g.box.Seal(key.Seed(), e.ID.SigningKeyPlace())
-	e.PublicKey = postern.Maybe("whpk_" + base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))) //nolint:errcheck,forcetypeassert // of an ed25519 key
+	e.PublicKey = postern.Maybe(
+		"whpk_" + base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)),
+	) //nolint:errcheck,forcetypeassert // of an ed25519 key
 }
 
 // signWith gives an endpoint other signatures. Without v1a its old keys stop
@@ -82,7 +85,9 @@ type NewSecret struct {
 // RotateSecret gives an endpoint a new secret, and a new ed25519 key if it has
 // one. What it had signs beside them for the overlap, and what it had before
 // that no longer than that.
-func (g Webhooks) RotateSecret(ctx context.Context, c access.Caller, id postern.EndpointID, in NewSecret, idem *Idempotency) (Created[EndpointWithSecret], error) {
+func (g Webhooks) RotateSecret(
+	ctx context.Context, c access.Caller, id postern.EndpointID, in NewSecret, idem *Idempotency,
+) (Created[EndpointWithSecret], error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -113,12 +118,16 @@ func (g Webhooks) RotateSecret(ctx context.Context, c access.Caller, id postern.
 
 // RevealSecret gives an endpoint's secret to a member who may rotate it and has
 // entered the password again. An API key never gets it.
-func (g Webhooks) RevealSecret(ctx context.Context, c access.Caller, id postern.EndpointID, password string) (EndpointWithSecret, error) {
+func (g Webhooks) RevealSecret(
+	ctx context.Context, c access.Caller, id postern.EndpointID, password string,
+) (EndpointWithSecret, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return EndpointWithSecret{}, err
 	}
 	if c.Member.UserID == "" {
-		return EndpointWithSecret{}, postern.Errorf(postern.MissingScope, "a secret is revealed in the dashboard only; rotate it to get a new one")
+		return EndpointWithSecret{}, postern.Errorf(
+			postern.MissingScope, "secrets are shown only to members in the dashboard; rotate the secret to get a new one",
+		)
 	}
 	e, err := g.get(ctx, c, id)
 	if err != nil {
@@ -150,7 +159,7 @@ func (in *NewSecret) check() error {
 	}
 	switch {
 	case !validWebhookSecret(in.Secret):
-		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
+		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	case *in.Overlap < 0 || *in.Overlap > maxOverlap:
 		return postern.Invalid("/overlapSeconds", "from 0 to %d", int(maxOverlap.Seconds()))
 	}

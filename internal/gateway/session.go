@@ -39,7 +39,13 @@ func eventOf(s postern.Status) (postern.EventType, bool) {
 // live are the states that a session may leave by itself: what the user or
 // the plan decided meanwhile is never overwritten.
 func live() []postern.Status {
-	return []postern.Status{postern.Connecting, postern.Connected, postern.Disconnected, postern.Restricted, postern.Conflict}
+	return []postern.Status{
+		postern.Connecting,
+		postern.Connected,
+		postern.Disconnected,
+		postern.Restricted,
+		postern.Conflict,
+	}
 }
 
 // SetState records the state of a device's session, with its event when the
@@ -50,11 +56,20 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 	if err != nil {
 		return err
 	}
-	o := store.SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: id, Status: s.Status, Reason: s.Reason, DisplayName: s.DisplayName, From: live(), At: g.time()}
+	o := store.SetDeviceState{
+		WorkspaceID: d.WorkspaceID,
+		DeviceID:    id,
+		Status:      s.Status,
+		Reason:      s.Reason,
+		DisplayName: s.DisplayName,
+		From:        live(),
+		At:          g.time(),
+	}
 	if s.Status == postern.LoggedOut || s.Status == postern.Banned {
 		o.Desired, o.DropAccount, o.FailQueued = postern.WantIdle, true, true
 	}
-	if d.Status == s.Status && string(d.StatusReason) == s.Reason && (s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
+	if d.Status == s.Status && string(d.StatusReason) == s.Reason &&
+		(s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
 		return nil
 	}
 	if t, makes := eventOf(s.Status); makes && d.Status != s.Status {
@@ -65,7 +80,9 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 	return g.db.Devices.SetState(ctx, o)
 }
 
-func (g Sessions) event(d postern.Device, s SessionState, at postern.Time, t postern.EventType) (*postern.Event, error) {
+func (g Sessions) event(
+	d postern.Device, s SessionState, at postern.Time, t postern.EventType,
+) (*postern.Event, error) {
 	d.Status, d.StatusReason = s.Status, postern.Maybe(s.Reason)
 	if s.DisplayName != "" {
 		d.DisplayName = postern.Maybe(s.DisplayName)
@@ -90,11 +107,22 @@ func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {
 // with its event. The network may be told once it returned nil.
 func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
-	return g.db.Messages.RecordInbound(ctx, store.RecordInbound{Message: m, Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt})
+	return g.db.Messages.RecordInbound(
+		ctx,
+		store.RecordInbound{
+			Message:       m,
+			Sender:        sender,
+			Type:          t,
+			Undecryptable: t == postern.MessageUndecryptable,
+			Now:           m.CreatedAt,
+		},
+	)
 }
 
 // Confirm moves messages forward by the network's receipts.
-func (g Sessions) Confirm(ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time) error {
+func (g Sessions) Confirm(
+	ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time,
+) error {
 	list := make([]store.Receipt, len(networkIDs))
 	for i, id := range networkIDs {
 		list[i] = store.Receipt{DeviceID: device, NetworkID: id, Status: status, At: at, Now: g.time()}
@@ -114,4 +142,75 @@ func (g Sessions) ProxyOf(d postern.Device) (string, error) {
 		return "", fmt.Errorf("read the proxy of a device: %w", err)
 	}
 	return string(url), nil
+}
+
+// OpenLink finds the attempt the engine has to serve; ok is false when none
+// is open.
+func (g Sessions) OpenLink(ctx context.Context, d postern.Device) (l store.LinkRow, ok bool, err error) {
+	l, ok, err = g.db.Links.Latest(ctx, d.WorkspaceID, d.ID)
+	return l, ok && l.Status == postern.LinkPending, err
+}
+
+// WatchLink tells of every change of a device's link attempts until the listener is
+// closed.
+func (g Sessions) WatchLink(id postern.DeviceID) *store.Listener {
+	return g.db.Listen(store.LinkChanged, string(id))
+}
+
+// ShowCode puts a new code on the attempt. The code is sealed: whoever reads
+// it in its minute can take the account over.
+func (g Sessions) ShowCode(l store.LinkRow, text string, expires postern.Time) {
+	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
+}
+
+// RefusedError is why a phone that scanned a code is refused; its text is the
+// attempt's reason.
+type RefusedError string
+
+func (e RefusedError) Error() string { return string(e) }
+
+// Scanned decides whether an account may be linked to the device, before any
+// key of it is kept.
+func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow, account, number string) error {
+	switch {
+	case l.ExpectedNumber != "" && l.ExpectedNumber != number, l.PhoneNumber != "" && l.PhoneNumber != number:
+		return RefusedError("unexpected-number")
+	case d.PhoneNumber != "" && string(d.PhoneNumber) != number && !l.AllowNewNumber:
+		return RefusedError("other-number")
+	}
+	if g.sandbox != nil {
+		ok, err := g.db.Workspaces.ClaimNumber(ctx, d.WorkspaceID, number)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return RefusedError("number-taken")
+		}
+	}
+	return g.db.Links.Scanned(ctx, l.ID, account, number)
+}
+
+// Linked makes the device linked: the account's keys are durable.
+func (g Sessions) Linked(
+	ctx context.Context, d postern.Device, l store.LinkRow, account, number, displayName string,
+) error {
+	now := g.time()
+	d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, d.LinkedAt = postern.Connecting, "", postern.Maybe(
+		number,
+	), postern.Maybe(displayName), now
+	e, err := d.Event(postern.DeviceLinked)
+	if err != nil {
+		return fmt.Errorf("describe the device: %w", err)
+	}
+	return g.db.Links.Finish(ctx, store.FinishLink{
+		LinkID: l.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: account, Number: number, DisplayName: displayName, At: now, Event: e,
+	})
+}
+
+// EndLink ends an attempt without a link.
+func (g Sessions) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
+	_, err := g.db.Links.End(
+		ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()},
+	)
+	return err
 }

@@ -32,7 +32,9 @@ type EndpointWithSecret struct {
 }
 
 // Create makes an endpoint and queues its handshake.
-func (g Webhooks) Create(ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency) (Created[EndpointWithSecret], error) {
+func (g Webhooks) Create(
+	ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency,
+) (Created[EndpointWithSecret], error) {
 	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
@@ -71,7 +73,9 @@ func endpointDevices(c access.Caller, ids []postern.DeviceID) ([]postern.DeviceI
 	return ids, nil
 }
 
-func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
+func (g Webhooks) build(
+	ctx context.Context, c access.Caller, in NewEndpoint,
+) (e EndpointWithSecret, commit func(*store.Once) error, err error) {
 	if err := g.checkURL(in.URL); err != nil {
 		return e, nil, postern.Invalid("/url", "%s", err)
 	}
@@ -98,26 +102,33 @@ func (g Webhooks) build(ctx context.Context, c access.Caller, in NewEndpoint) (e
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
 	return e, func(once *store.Once) error {
-		return g.db.Endpoints.Create(ctx, row, c.Plan.Endpoints, once, did(c, now, "webhook.created", string(id), in.URL)...)
+		return g.db.Endpoints.Create(
+			ctx,
+			row,
+			c.Plan.Endpoints,
+			once,
+			did(c, now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
 func checkEndpoint(in NewEndpoint) error {
 	switch {
 	case len(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
-		return postern.Invalid("/description", "a description has at most %d bytes of plain text", maxDescription)
+		return postern.Invalid("/description", "a description may have at most %d bytes of plain text", maxDescription)
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
-		return postern.Invalid("/events", "name 1 to %d kinds of events, or leave it out for all", maxEventPatterns)
+		return postern.Invalid("/events", "name 1 to %d event types, or leave the field out for all", maxEventPatterns)
 	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
-		return postern.Invalid("/events", "an entry is *, a family such as message.*, or one of %v", postern.EventTypes())
+		return postern.Invalid(
+			"/events", "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
+		)
 	case in.DeviceIDs != nil && (len(in.DeviceIDs) == 0 || len(in.DeviceIDs) > maxDeviceIDs):
-		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave it out for all", maxDeviceIDs)
+		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
 	case in.Signatures != nil && !validSignatures(in.Signatures):
-		return postern.Invalid("/signatures", "v1, or v1 and v1a")
+		return postern.Invalid("/signatures", "must be v1 alone, or v1 and v1a")
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
-		return postern.Invalid("/secret", "a secret is whsec_ and base64 of 24 to 64 bytes")
+		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	}
 	return checkHeaders(in.Headers)
 }
@@ -133,22 +144,24 @@ func ours() []string {
 
 func checkHeaders(headers map[string]string) error {
 	if len(headers) > maxEndpointHeaders {
-		return postern.Invalid("/headers", "at most %d headers", maxEndpointHeaders)
+		return postern.Invalid("/headers", "add at most %d headers", maxEndpointHeaders)
 	}
 	seen := map[string]bool{}
 	for name, value := range headers {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if seen[canonical] {
-			return postern.Invalid("/headers", "a header is named twice: %s", canonical)
+			return postern.Invalid("/headers", "the header %s is given twice", canonical)
 		}
 		seen[canonical] = true
 		switch {
 		case !headerName(name):
-			return postern.Invalid("/headers", "a header's name has letters, digits and hyphens")
+			return postern.Invalid("/headers", "a header name may contain only letters, digits and hyphens")
 		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
-			return postern.Invalid("/headers", "a header that the delivery itself sets cannot be replaced")
+			return postern.Invalid("/headers", "headers that the delivery itself sets cannot be replaced")
 		case len(value) > maxHeaderValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return postern.Invalid("/headers", "a header's value has at most %d visible ASCII characters", maxHeaderValue)
+			return postern.Invalid(
+				"/headers", "a header value may have at most %d visible ASCII characters", maxHeaderValue,
+			)
 		}
 	}
 	return nil
@@ -191,7 +204,9 @@ func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (pag
 		return paging.List[postern.Endpoint]{}, err
 	}
 	rows, err := g.db.Endpoints.List(ctx, c.Workspace(), sp)
-	list := paging.Cut(g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) })
+	list := paging.Cut(
+		g.cursors, c.Workspace(), "webhooks", rows, sp.Limit, func(e postern.Endpoint) string { return string(e.ID) },
+	)
 	list.Data = slices.DeleteFunc(list.Data, func(e postern.Endpoint) bool { return !sees(c, e) })
 	return list, err
 }

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // NewWorkspace describes a workspace to make.
@@ -37,7 +39,7 @@ func (g Workspaces) List(ctx context.Context, by access.Actor) ([]postern.Worksp
 
 func checkPlan(plan string) error {
 	if _, ok := postern.PlanByName(plan); !ok {
-		return postern.Invalid("/plan", "a plan is one of %v", postern.PlanNames())
+		return postern.Invalid("/plan", "the plan must be one of %v", postern.PlanNames())
 	}
 	return nil
 }
@@ -58,7 +60,9 @@ func (g Workspaces) SetPlan(ctx context.Context, by access.Actor, id postern.Wor
 // ChangeLimits gives a workspace figures of its own in place of those of its
 // plan and of the server: nil leaves one as it is, a negative one gives it
 // back.
-func (g Workspaces) ChangeLimits(ctx context.Context, by access.Actor, id postern.WorkspaceID, change postern.Limits) (postern.Workspace, error) {
+func (g Workspaces) ChangeLimits(
+	ctx context.Context, by access.Actor, id postern.WorkspaceID, change postern.Limits,
+) (postern.Workspace, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return postern.Workspace{}, err
 	}
@@ -66,7 +70,9 @@ func (g Workspaces) ChangeLimits(ctx context.Context, by access.Actor, id poster
 		return postern.Workspace{}, err
 	}
 	now := g.time()
-	return g.db.Workspaces.ChangeLimits(ctx, id, change, now, actOn(by, now, id, "workspace.limits-changed", limitWords(change)))
+	return g.db.Workspaces.ChangeLimits(
+		ctx, id, change, now, actOn(by, now, id, "workspace.limits-changed", limitWords(change)),
+	)
 }
 
 func checkLimits(change postern.Limits) error {
@@ -93,7 +99,7 @@ func limitWords(change postern.Limits) string {
 		switch {
 		case c.n == nil:
 		case *c.n < 0:
-			list = append(list, c.name+" given back")
+			list = append(list, c.name+" reset")
 		default:
 			list = append(list, fmt.Sprint(c.name, " ", *c.n))
 		}
@@ -116,4 +122,63 @@ func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.Work
 		return access.Caller{}, checkPlan(ws.Plan)
 	}
 	return access.OperatorIn(id, plan), nil
+}
+
+// WorkspaceUse is a workspace with what it uses of its plan.
+type WorkspaceUse = store.WorkspaceUse
+
+const everywhere = postern.WorkspaceID("operators") // whose cursors are those of lists of the whole server
+
+// ListWithUsage lists to operators the workspaces that have a text in their name,
+// or as their id.
+func (g Workspaces) ListWithUsage(
+	ctx context.Context, by access.Actor, text string, p paging.Page,
+) (paging.List[WorkspaceUse], error) {
+	if err := by.NeedsOperator(); err != nil {
+		return paging.List[WorkspaceUse]{}, err
+	}
+	sp, err := g.open(everywhere, "workspaces", p)
+	if err != nil {
+		return paging.List[WorkspaceUse]{}, err
+	}
+	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
+	return paging.Cut(
+		g.cursors, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
+	), err
+}
+
+// GetWithUsage shows operators one workspace.
+func (g Workspaces) GetWithUsage(ctx context.Context, by access.Actor, id postern.WorkspaceID) (WorkspaceUse, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return WorkspaceUse{}, err
+	}
+	return g.db.Workspaces.GetWithUsage(ctx, id, store.MonthOf(g.db.Now()))
+}
+
+// Devices lists to operators the devices of any workspace.
+func (g Workspaces) Devices(
+	ctx context.Context, by access.Actor, id postern.WorkspaceID, p paging.Page,
+) (paging.List[postern.Device], error) {
+	if err := by.NeedsOperator(); err != nil {
+		return paging.List[postern.Device]{}, err
+	}
+	sp, err := g.open(id, "devices", p)
+	if err != nil {
+		return paging.List[postern.Device]{}, err
+	}
+	rows, err := g.db.Devices.List(ctx, id, nil, sp)
+	return paging.Cut(
+		g.cursors, id, "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) },
+	), err
+}
+
+// Beyond lists to operators the devices of a workspace that another number of devices
+// would pause.
+func (g Workspaces) Beyond(
+	ctx context.Context, by access.Actor, id postern.WorkspaceID, devices int,
+) ([]postern.Device, error) {
+	if err := by.NeedsOperator(); err != nil {
+		return nil, err
+	}
+	return g.db.Devices.BeyondLimit(ctx, id, devices)
 }

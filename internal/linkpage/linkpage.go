@@ -27,7 +27,8 @@ const (
 	// without a wait.
 	maxWaiting = 1000
 
-	policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; base-uri " +
+		"'none'; frame-ancestors 'none'"
 )
 
 // Options configure the pages.
@@ -64,7 +65,8 @@ func Handler(opts Options) http.Handler {
 func headed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
-			"Content-Security-Policy": policy, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow",
+			"Content-Security-Policy": policy, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+			"X-Robots-Tag":           "noindex, nofollow",
 			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 		} {
 			w.Header().Set(name, value)
@@ -101,7 +103,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request) {
 // another site cannot press it.
 func (p *pages) take(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		http.Error(w, "the button is on the page itself", http.StatusForbidden)
+		http.Error(w, "open the page and press the button there", http.StatusForbidden)
 		return
 	}
 	token := r.PathValue("token")
@@ -122,7 +124,8 @@ func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error
 		return err
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever browsers come by HTTPS
-		Name: cookieName, Value: secret, Path: "/link/" + token, MaxAge: int(cookieLife.Seconds()), HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteStrictMode,
+		Name: cookieName, Value: secret, Path: "/link/" + token, MaxAge: int(cookieLife.Seconds()), HttpOnly: true,
+		Secure: p.secure, SameSite: http.SameSiteStrictMode,
 	})
 	return nil
 }
@@ -188,13 +191,22 @@ func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		// A browser keeps a strict cookie back when another site led it here, and
 		// gives it when the page itself does.
 		again := r.Header.Get("Sec-Fetch-Site") == "cross-site"
-		write(w, http.StatusGone, page{Again: again, Title: "This page is over", Text: "It works for 15 minutes, and in the browser in which it was opened first. Ask whoever sent it to you for a new one."})
+		write(w, http.StatusGone, page{
+			Again: again, Title: "This page has expired",
+			Text: "A link page works for 15 minutes and only in the browser that opened it first. Ask the person who sent you " +
+				"the link for a new one.",
+		})
 	case postern.ReasonOf(err) == postern.NotFound:
-		write(w, http.StatusNotFound, page{Title: "There is no such page", Text: "Look whether the address is complete, or ask whoever sent it to you for a new one."})
+		write(w, http.StatusNotFound, page{
+			Title: "Page not found",
+			Text:  "Check that the link is complete, or ask the person who sent it to you for a new one.",
+		})
 	default:
 		p.log.ErrorContext(r.Context(), "link page", "error", err)
 		w.Header().Set("Retry-After", "5")
-		write(w, http.StatusServiceUnavailable, page{Title: "One moment", Text: "This does not work just now. Load the page again in a few seconds.", Refresh: true})
+		write(w, http.StatusServiceUnavailable, page{
+			Title: "Temporarily unavailable", Text: "Something went wrong. Reload the page in a few seconds.", Refresh: true,
+		})
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 //go:embed assets/page.html
 var source string
 
-var templates = template.Must(template.New("page").Parse(source)) //nolint:gochecknoglobals // parsed once, never changed
+// parsed once, never changed
+var templates = template.Must(template.New("page").Parse(source)) //nolint:gochecknoglobals
 
 // page is what a template shows.
 type page struct {
@@ -59,13 +60,16 @@ func (p *page) showLink(l postern.Link) {
 			p.draw(string(l.QR))
 		}
 	case postern.LinkPasskey:
-		p.Title, p.Text = "Your account asks for a passkey", "This page cannot ask you for it. Turn the passkey off in the settings of your account, on the phone, and ask "+p.Workspace+" for a new page."
+		p.Title, p.Text = "Your account requires a passkey", "This page cannot confirm a passkey. Turn off the passkey in "+
+			"your account's settings on the phone, then ask "+p.Workspace+" for a new link."
 	case postern.LinkLinked:
-		p.Title, p.Text, p.Done, p.Good = "Your phone is linked", "It is linked to "+p.Workspace+" now. You can close this page.", true, true
+		p.Title, p.Done, p.Good = "Your phone is linked", true, true
+		p.Text = "It is now linked to " + p.Workspace + ". You can close this page."
 	case postern.LinkExpired:
-		p.Title, p.Text, p.Done = "The time is over", "No phone was linked. Ask "+p.Workspace+" for a new page.", true
+		p.Title, p.Text, p.Done = "This page has expired", "No phone was linked. Ask "+p.Workspace+" for a new link.", true
 	case postern.LinkFailed:
-		p.Title, p.Text, p.Done = "The phone was not linked", why(string(l.Reason))+" Ask "+p.Workspace+" for a new page.", true
+		p.Title, p.Done = "The phone was not linked", true
+		p.Text = why(string(l.Reason)) + " Ask " + p.Workspace + " for a new link."
 	}
 	p.Refresh = !p.Done
 }
@@ -82,19 +86,20 @@ func (p *page) draw(code string) {
 func why(reason string) string {
 	switch reason {
 	case "other-number", "unexpected-number":
-		return "It has another number than the one that is expected."
+		return "The phone has a different number than expected."
 	case "wrong-code":
-		return "The code that was entered is not the one that was shown."
+		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
-		return "The number is not known to the network."
+		return "The network does not know this number."
 	case "number-taken":
-		return "Its number is linked by somebody else."
+		return "This number is already linked elsewhere."
 	case "passkey-required":
-		return "Your account asks for a passkey, and this page cannot ask you for it. Turn it off in the settings of your account, on the phone."
+		return "Your account requires a passkey, which this page cannot confirm. Turn off the passkey in your account's " +
+			"settings on the phone."
 	case "canceled", "deleted", "unlinked", "plan-limit":
-		return "The attempt was ended by those who began it."
+		return "The linking was canceled by the person who started it."
 	}
-	return "Something went wrong on the way."
+	return "Something went wrong."
 }
 
 // render makes the part that the script replaces, and its name.

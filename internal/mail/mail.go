@@ -37,7 +37,7 @@ type Server struct {
 type RefusedError struct{ Code int }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the mail server does not take mail for this address (%d)", e.Code)
+	return fmt.Sprintf("the mail server does not accept mail for this address (%d)", e.Code)
 }
 
 // New reads the address of a server: smtp://user:password@host:587?from=… begins
@@ -47,12 +47,13 @@ func (e *RefusedError) Error() string {
 func New(address seal.Secret) (*Server, error) {
 	u, err := url.Parse(address.Reveal())
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Path != "" && u.Path != "/" {
-		return nil, errors.New("it must be such as smtp://user:password@mail.example.com:587?from=postern@example.com; what is special in user and password is written as in an address, @ as %40")
+		return nil, errors.New("it must have the form smtp://user:password@mail.example.com:587?from=postern@example.com; " +
+			"percent-encode special characters in the user and password, for example @ as %40")
 	}
 	s := &Server{host: u.Hostname(), tls: u.Scheme == "smtps", plain: u.Query().Get("tls") == "off"}
 	from, err := mail.ParseAddress(u.Query().Get("from"))
 	if err != nil {
-		return nil, errors.New("it must end in ?from= and the e-mail address that mail comes from, such as ?from=postern@example.com")
+		return nil, errors.New("it must end with the sender's email address, for example ?from=postern@example.com")
 	}
 	if s.plain && (s.tls || u.User != nil) {
 		return nil, errors.New("tls=off is for smtp:// without a user: a password is never sent in plain text")
@@ -175,7 +176,8 @@ func (s *Server) secure(c *smtp.Client) error {
 	if ip := net.ParseIP(s.host); s.host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return errors.New("the mail server does not offer STARTTLS; add &tls=off to send in plain text within a network of your own")
+	return errors.New("the mail server does not offer STARTTLS; add &tls=off to send in plain text within a network of " +
+		"your own")
 }
 
 func (s *Server) signIn(c *smtp.Client) error {

@@ -28,7 +28,9 @@ func ActKinds() []string {
 
 // List lists the acts in a workspace, the newest first. A member needs the role of
 // an admin.
-func (g Audit) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID, q ActQuery) (paging.List[store.Act], error) {
+func (g Audit) List(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, q ActQuery,
+) (paging.List[store.Act], error) {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return paging.List[store.Act]{}, err
 	}
@@ -40,8 +42,19 @@ func (g Audit) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID
 	if err != nil {
 		return paging.List[store.Act]{}, err
 	}
-	rows, err := g.db.Audit.List(ctx, ws, store.ActFilter{Email: strings.ToLower(strings.TrimSpace(q.Email)), Kind: q.Kind, Before: before, Limit: sp.Limit})
-	return paging.Cut(g.cursors, ws, "acts", rows, sp.Limit, func(a store.Act) string { return strconv.FormatInt(a.N, 10) }), err
+	rows, err := g.db.Audit.List(
+		ctx,
+		ws,
+		store.ActFilter{
+			Email:  strings.ToLower(strings.TrimSpace(q.Email)),
+			Kind:   q.Kind,
+			Before: before,
+			Limit:  sp.Limit,
+		},
+	)
+	return paging.Cut(
+		g.cursors, ws, "acts", rows, sp.Limit, func(a store.Act) string { return strconv.FormatInt(a.N, 10) },
+	), err
 }
 
 // act is what the audit log keeps of an actor's act.

@@ -111,15 +111,24 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code st
 	}
 	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
 	if !ok || secret == nil {
-		return nil, postern.Invalid("/code", "this is not the code that the app shows now; is the phone's clock right?")
+		return nil, postern.Invalid("/code", "this code is not correct; enter the code that the app shows now, and check that the phone's clock is right")
 	}
-	return g.added(self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) })
+	return g.added(
+		self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) },
+	)
 }
 
 // added adds a factor with recovery codes, which it gives if they are kept.
 func (g SecondFactors) added(self access.Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
-	kept, err := add(store.NewFactor{UserID: self.ID, Recovery: g.recoveryHashes(self.ID, codes), But: self.Token, Act: userAct(g.time(), self, act)})
+	kept, err := add(
+		store.NewFactor{
+			UserID:   self.ID,
+			Recovery: g.recoveryHashes(self.ID, codes),
+			But:      self.Token,
+			Act:      userAct(g.time(), self, act),
+		},
+	)
 	if err != nil || !kept {
 		return nil, err
 	}
@@ -141,7 +150,9 @@ func (g SecondFactors) NewRecoveryCodes(ctx context.Context, self access.Self) (
 	}
 	codes := factor.NewRecoveryCodes(recoveryCodes)
 	hashes := g.recoveryHashes(self.ID, codes)
-	return codes, g.db.Factors.SetRecoveryCodes(ctx, self.ID, hashes, userAct(g.time(), self, "user.recovery-codes-made"))
+	return codes, g.db.Factors.SetRecoveryCodes(
+		ctx, self.ID, hashes, userAct(g.time(), self, "user.recovery-codes-made"),
+	)
 }
 
 // Remove removes a passkey of a user, or the authenticator app when passkey
@@ -173,7 +184,9 @@ func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code strin
 		ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, g.recoveryHashes(p.ID, []string{code})[0], used)
 	}
 	if err == nil && !ok {
-		err = postern.Invalid("/code", "this code is wrong, or was used already; the app shows a new one every 30 seconds")
+		err = postern.Invalid(
+			"/code", "this code is wrong or was already used; the app shows a new one every 30 seconds",
+		)
 	}
 	return err
 }
@@ -250,7 +263,9 @@ func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
 // AddPasskey takes a browser's new passkey, in answer to the question whose state
 // is given. All other sessions of the user end. The recovery codes are nil when the
 // user has some.
-func (g SecondFactors) AddPasskey(ctx context.Context, self access.Self, name string, state, answer []byte) (recovery []string, err error) {
+func (g SecondFactors) AddPasskey(
+	ctx context.Context, self access.Self, name string, state, answer []byte,
+) (recovery []string, err error) {
 	if err := self.NeedsSure(); err != nil {
 		return nil, err
 	}
@@ -265,8 +280,18 @@ func (g SecondFactors) AddPasskey(ctx context.Context, self access.Self, name st
 	if err != nil {
 		return nil, passkeyRefused(err)
 	}
-	in := store.Passkey{ID: k.ID, UserID: self.ID, Name: name, Kept: g.box.Seal(k.Kept, passkeyPlace(self.ID)), CreatedAt: g.time()}
-	return g.added(self, "user.passkey-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.AddPasskey(ctx, o, in, maxPasskeys) })
+	in := store.Passkey{
+		ID:        k.ID,
+		UserID:    self.ID,
+		Name:      name,
+		Kept:      g.box.Seal(k.Kept, passkeyPlace(self.ID)),
+		CreatedAt: g.time(),
+	}
+	return g.added(
+		self,
+		"user.passkey-added",
+		func(o store.NewFactor) (bool, error) { return g.db.Factors.AddPasskey(ctx, o, in, maxPasskeys) },
+	)
 }
 
 // UsePasskey takes a browser's proof that it has one of the user's passkeys, in
@@ -286,7 +311,9 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 	if err != nil {
 		return passkeyRefused(err)
 	}
-	ok, err := g.db.Factors.UsePasskey(ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, passkeyPlace(p.ID)), UsedAt: g.time()})
+	ok, err := g.db.Factors.UsePasskey(
+		ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, passkeyPlace(p.ID)), UsedAt: g.time()},
+	)
 	if err == nil && !ok {
 		err = passkeyRefused(factor.ErrPasskey)
 	}
@@ -295,7 +322,7 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 
 func passkeyRefused(err error) error {
 	if errors.Is(err, factor.ErrPasskey) {
-		return postern.Invalid("/passkey", "the passkey was not accepted; try again, or use another way")
+		return postern.Invalid("/passkey", "the passkey was not accepted; try again, or use another method")
 	}
 	return err
 }

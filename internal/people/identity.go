@@ -21,10 +21,13 @@ type Identity struct {
 // TakeSignOn counts a browser that is sent to the provider: for each one something
 // is kept.
 func (g Identities) TakeSignOn(ctx context.Context, address string) error {
-	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-ins; wait a few minutes")
+	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-in attempts; wait a few minutes and try again")
 }
 
-var errIdentity = postern.Errorf(postern.Unauthorized, "no account here is connected with yours there; sign in with your password and connect it on the page Account, or open the link of your invitation")
+var errIdentity = postern.Errorf(
+	postern.Unauthorized,
+	"no account here is connected to that one; sign in with your password and connect it on the Account page, or open your invitation link",
+)
 
 // SignIn finds the user who is somebody at the provider, and who may have to prove
 // more: see Factors. An e-mail address alone finds nobody: a provider may let people
@@ -49,7 +52,7 @@ func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) e
 	case err != nil:
 		return err
 	case !ok || u.ID != self.ID:
-		return postern.Errorf(postern.ResourceNotAllowed, "that was somebody else than who is signed in here")
+		return postern.Errorf(postern.ResourceNotAllowed, "you signed in there as a different person; use the account that is connected to yours")
 	case has:
 		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
 	}
@@ -93,7 +96,7 @@ func (g Users) ChoosePassword(ctx context.Context, self access.Self, password st
 	}
 	u, hash, ok, err := g.db.Users.Get(ctx, self.ID)
 	if err == nil && (!ok || hash != "") {
-		err = postern.Invalid("/current", "this is not your password")
+		err = postern.Invalid("/current", "this password is not correct")
 	}
 	if err != nil {
 		return u, err
@@ -115,7 +118,9 @@ func (g Identities) Connect(ctx context.Context, self access.Self, i Identity) e
 		return err
 	}
 	now := g.time()
-	return g.db.Identities.Add(ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self, "user.identity-connected"))
+	return g.db.Identities.Add(
+		ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self, "user.identity-connected"),
+	)
 }
 
 func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
@@ -129,26 +134,41 @@ func (g Identities) Disconnect(ctx context.Context, self access.Self, issuer, su
 		return err
 	}
 	now := g.time()
-	return g.db.Identities.Remove(ctx, Identity{Issuer: issuer, Subject: subject}.of(self.ID, now), self.Token, userAct(now, self, "user.identity-disconnected"))
+	return g.db.Identities.Remove(
+		ctx,
+		Identity{Issuer: issuer, Subject: subject}.of(self.ID, now),
+		self.Token,
+		userAct(now, self, "user.identity-disconnected"),
+	)
 }
 
 // JoinByIdentity uses an invitation of an address without an account: it makes a user
 // without a password, whom the identity signs in. The provider must have verified
 // the address of the invitation.
-func (g Invitations) JoinByIdentity(ctx context.Context, token, address string, i Identity) (postern.User, postern.WorkspaceID, error) {
+func (g Invitations) JoinByIdentity(
+	ctx context.Context, token, address string, i Identity,
+) (postern.User, postern.WorkspaceID, error) {
 	l, err := g.Get(ctx, token)
 	switch {
 	case err != nil:
 		return postern.User{}, "", err
 	case l.Known:
-		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "this address has an account; sign in with it")
+		return postern.User{}, "", postern.Errorf(
+			postern.ResourceNotAllowed, "there is already an account with this address; sign in with it",
+		)
 	case !i.Verified || !sameEmail(i.Email, l.Email):
-		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "the invitation is for %s, and the provider does not vouch that this is your address; choose a password instead, or ask for another invitation", l.Email)
+		return postern.User{}, "", postern.Errorf(
+			postern.ResourceNotAllowed,
+			"the invitation is for %s, and the provider does not confirm that this is your address; choose a password instead, or ask for another invitation",
+			l.Email,
+		)
 	}
 	now := g.time()
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
-		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+		TokenHash: hashToken(
+			token,
+		), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
 

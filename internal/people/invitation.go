@@ -22,7 +22,9 @@ type NewInvitation struct {
 // token of its link is in the answer and nowhere else. Whoever loses the right to
 // give the role, or leaves, takes the open invitations along: they are revoked
 // with it.
-func (g Invitations) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewInvitation) (i postern.Invitation, token string, err error) {
+func (g Invitations) Create(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewInvitation,
+) (i postern.Invitation, token string, err error) {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return i, "", err
 	}
@@ -41,7 +43,14 @@ func (g Invitations) Create(ctx context.Context, by access.Actor, ws postern.Wor
 		ID: postern.NewInvitationID(), WorkspaceID: ws, Email: email, Role: in.Role,
 		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
 	}
-	return i, token, g.db.Invitations.Create(ctx, i, hashToken(token), maxInvitations, rule(by.Gives(in.Role)), act(by, now, ws, "invitation.created", string(i.ID)))
+	return i, token, g.db.Invitations.Create(
+		ctx,
+		i,
+		hashToken(token),
+		maxInvitations,
+		rule(by.Gives(in.Role)),
+		act(by, now, ws, "invitation.created", string(i.ID)),
+	)
 }
 
 // List lists the open invitations to a workspace. A member needs the role
@@ -55,7 +64,9 @@ func (g Invitations) List(ctx context.Context, by access.Actor, ws postern.Works
 
 // Revoke ends an open invitation. Nobody revokes one to a mightier role than
 // the own.
-func (g Invitations) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.InvitationID) error {
+func (g Invitations) Revoke(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.InvitationID,
+) error {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
@@ -100,13 +111,17 @@ func (g Invitations) Get(ctx context.Context, token string) (l JoinLink, err err
 
 // Join uses a link by which a password is chosen: whoever has the link gets an
 // account and joins, or gets into the account that the operator made the link for.
-func (g Invitations) Join(ctx context.Context, token, address, password string) (postern.User, postern.WorkspaceID, error) {
+func (g Invitations) Join(
+	ctx context.Context, token, address, password string,
+) (postern.User, postern.WorkspaceID, error) {
 	l, err := g.Get(ctx, token)
 	if err != nil {
 		return postern.User{}, "", err
 	}
 	if !l.ChoosesPassword() {
-		return postern.User{}, "", postern.Errorf(postern.ResourceNotAllowed, "this address has an account; sign in with it")
+		return postern.User{}, "", postern.Errorf(
+			postern.ResourceNotAllowed, "there is already an account with this address; sign in with it",
+		)
 	}
 	if err := checkPassword(password, l.Email); err != nil {
 		return postern.User{}, "", err
@@ -117,13 +132,21 @@ func (g Invitations) Join(ctx context.Context, token, address, password string) 
 	}
 	now := g.time()
 	if l.Known {
-		act := store.Act{At: now, UserID: l.user.ID, Act: "user.password-set", Subject: string(l.user.ID), Address: address}
+		act := store.Act{
+			At:      now,
+			UserID:  l.user.ID,
+			Act:     "user.password-set",
+			Subject: string(l.user.ID),
+			Address: address,
+		}
 		l.user.Epoch, err = g.db.PasswordLinks.Use(ctx, hashToken(token), l.user.ID, hash, act)
 		return l.user, "", err
 	}
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
-		TokenHash: hashToken(token), User: u, PasswordHash: hash, Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+		TokenHash: hashToken(
+			token,
+		), User: u, PasswordHash: hash, Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
 
@@ -137,8 +160,12 @@ func (g Invitations) JoinAs(ctx context.Context, self access.Self, token string)
 		return "", err
 	}
 	if l.Invitation.ID == "" || l.user.ID != self.ID {
-		return "", postern.Errorf(postern.ResourceNotAllowed, "this link is for another e-mail address; sign out, and open it again")
+		return "", postern.Errorf(
+			postern.ResourceNotAllowed, "this link is for another email address; sign out and open it again",
+		)
 	}
 	act := store.Act{At: g.time(), UserID: self.ID, Act: "invitation.accepted", Address: self.Address}
-	return l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act})
+	return l.Invitation.WorkspaceID, g.db.Invitations.Join(
+		ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act},
+	)
 }

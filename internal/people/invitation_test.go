@@ -100,14 +100,21 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		o.refused("again", token, postern.NotFound)
 		o.refused("the hash of it", hashToken(token), postern.NotFound)
 		o.refused("none", "", postern.NotFound)
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
-		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil || u.ID != bob.ID {
+		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil ||
+			u.ID != bob.ID {
 			t.Errorf("sign in = %v, %v", u, err)
 		}
 		acts, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{})
-		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "invitation.accepted" || acts.Data[0].Email != "bob@example.com" || acts.Data[1].Act != "invitation.created" || acts.Data[1].Name != "bob@example.com as viewer" || acts.Data[1].Email != "ada@example.com" {
+		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "invitation.accepted" ||
+			acts.Data[0].Email != "bob@example.com" ||
+			acts.Data[1].Act != "invitation.created" ||
+			acts.Data[1].Name != "bob@example.com as viewer" ||
+			acts.Data[1].Email != "ada@example.com" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
 	})
@@ -139,7 +146,9 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
 			t.Errorf("%d have joined, the members are %v", in.Load(), got)
 		}
-		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+		other, err := g.Workspaces.Create(
+			t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +184,9 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); postern.ReasonOf(err) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); postern.ReasonOf(
+			err,
+		) != postern.ResourceNotAllowed {
 			t.Errorf("the link of another: %v", err)
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
@@ -183,7 +194,8 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); err != nil || o.members()["bob@example.com"] != postern.Viewer {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); err != nil ||
+			o.members()["bob@example.com"] != postern.Viewer {
 			t.Errorf("with the account: %v, %v", err, o.members())
 		}
 	})
@@ -205,7 +217,9 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			{developer, postern.Viewer, postern.MissingScope},
 			{access.Actor{}, postern.Viewer, postern.NotFound},
 		} {
-			if _, _, err := g.Invitations.Create(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(err) != tt.want {
+			if _, _, err := g.Invitations.Create(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(
+				err,
+			) != tt.want {
 				t.Errorf("%s invites as %q: %v, want %q", tt.by.Member.Role, tt.role, err, tt.want)
 			}
 		}
@@ -213,7 +227,9 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A request that was under way when the role was taken away.
-		if _, _, err := g.Invitations.Create(t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, _, err := g.Invitations.Create(t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer}); postern.ReasonOf(
+			err,
+		) != postern.MissingScope {
 			t.Errorf("an admin of before invites: %v", err)
 		}
 	})
@@ -223,7 +239,11 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Owner)
-		asOwner, asViewer := o.invite(bob, "a@example.com", postern.Owner), o.invite(bob, "b@example.com", postern.Viewer)
+		asOwner, asViewer := o.invite(bob, "a@example.com", postern.Owner), o.invite(
+			bob,
+			"b@example.com",
+			postern.Viewer,
+		)
 		if err := g.Members.ChangeRole(t.Context(), o.owner, o.ws, bob.Member.UserID, postern.Admin); err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +261,9 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		o.refused("of one who was removed", asViewer, postern.NotFound)
 
 		late := o.invite(o.owner, "d@example.com", postern.Viewer)
-		gone, token, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "e@example.com", Role: postern.Viewer})
+		gone, token, err := g.Invitations.Create(
+			t.Context(), o.owner, o.ws, NewInvitation{Email: "e@example.com", Role: postern.Viewer},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +274,9 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 			t.Errorf("revoked twice: %v", err)
 		}
 		o.refused("a revoked one", token, postern.NotFound)
-		if list, err := g.Invitations.List(t.Context(), o.owner, o.ws); err != nil || len(list) != 1 || list[0].Email != "d@example.com" || list[0].Inviter != "ada@example.com" {
+		if list, err := g.Invitations.List(t.Context(), o.owner, o.ws); err != nil || len(list) != 1 ||
+			list[0].Email != "d@example.com" ||
+			list[0].Inviter != "ada@example.com" {
 			t.Errorf("open are %+v, %v", list, err)
 		}
 		g.now = func() time.Time { return time.Now().Add(joinTime + time.Second) }
@@ -269,19 +293,27 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		token := o.invite(o.owner, "bob@example.com", postern.Admin)
 		u := o.joins(token)
 		bob := o.as(u)
-		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin}); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin}); postern.ReasonOf(
+			err,
+		) != postern.ValidationFailed {
 			t.Errorf("a member is invited: %v", err)
 		}
 		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("by the link of before: %v", err)
 		}
-		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, o.ws); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, o.ws); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("as a caller: %v", err)
 		}
-		if _, _, err := g.Invitations.Create(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, _, err := g.Invitations.Create(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(
+			err,
+		) != postern.MissingScope {
 			t.Errorf("invites from a request under way: %v", err)
 		}
 		if got := o.members(); len(got) != 1 {
@@ -296,7 +328,9 @@ func TestInvitationsAreNotEndless(t *testing.T) {
 	for i := range maxInvitations {
 		o.invite(o.owner, fmt.Sprintf("u%d@example.com", i), postern.Viewer)
 	}
-	if _, _, err := o.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer}); postern.ReasonOf(err) != postern.ValidationFailed {
+	if _, _, err := o.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer}); postern.ReasonOf(
+		err,
+	) != postern.ValidationFailed {
 		t.Errorf("one more: %v", err)
 	}
 	o.invite(o.owner, "u7@example.com", postern.Developer)

@@ -31,7 +31,9 @@ func TestKeysAreChangedByThoseWhoStillHaveTheRole(t *testing.T) {
 			if postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("%s makes %s: %v", by.Member.Email, key.ID, err)
 			}
-			if _, _, err := g.Keys.Rotate(t.Context(), by, o.ws, kept.ID, gateway.Rotation{}); postern.ReasonOf(err) != postern.MissingScope {
+			if _, _, err := g.Keys.Rotate(t.Context(), by, o.ws, kept.ID, gateway.Rotation{}); postern.ReasonOf(
+				err,
+			) != postern.MissingScope {
 				t.Errorf("%s rotates: %v", by.Member.Email, err)
 			}
 			if err := g.Keys.Revoke(t.Context(), by, o.ws, kept.ID); postern.ReasonOf(err) != postern.MissingScope {
@@ -52,7 +54,9 @@ func TestRevokingTwiceIsWrittenDownOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Viewer})
+		i, _, err := g.Invitations.Create(
+			t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Viewer},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +118,9 @@ func TestKeysAndActsComeInPages(t *testing.T) {
 				t.Errorf("%+v gives %+v, %v", q, list.Data, err)
 			}
 		}
-		if _, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{Page: paging.Page{Cursor: "x"}}); postern.ReasonOf(err) != postern.MalformedRequest {
+		if _, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{Page: paging.Page{Cursor: "x"}}); postern.ReasonOf(
+			err,
+		) != postern.MalformedRequest {
 			t.Errorf("a cursor that is none: %v", err)
 		}
 	})
@@ -139,7 +145,8 @@ func TestSuccessorLivesAsLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if life == 0 && next.ExpiresAt != 0 || life > 0 && next.ExpiresAt-next.CreatedAt != old.ExpiresAt-old.CreatedAt {
+		if life == 0 && next.ExpiresAt != 0 ||
+			life > 0 && next.ExpiresAt-next.CreatedAt != old.ExpiresAt-old.CreatedAt {
 			t.Errorf("a life of %s is followed by one until %d from %d", life, next.ExpiresAt, next.CreatedAt)
 		}
 	}

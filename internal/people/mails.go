@@ -18,7 +18,7 @@ func newMails() mails {
 }
 
 func (m mails) take(ctx context.Context, by, to string) error {
-	const wait = "too many mails; wait a few minutes"
+	const wait = "too many emails were requested; wait a few minutes and try again"
 	if err := m.by.Take(ctx, by, wait); err != nil {
 		return err
 	}
@@ -43,7 +43,9 @@ func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (strin
 func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token string, err error) {
 	token, now := seal.NewToken(), g.time()
 	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
-	made, err := g.db.PasswordLinks.Ask(ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address})
+	made, err := g.db.PasswordLinks.Ask(
+		ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address},
+	)
 	if err != nil || !made {
 		return "", err
 	}

@@ -19,14 +19,18 @@ func (g Members) List(ctx context.Context, by access.Actor, ws postern.Workspace
 }
 
 // ChangeRole changes what a member may do.
-func (g Members) ChangeRole(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID, role postern.Role) error {
+func (g Members) ChangeRole(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
+) error {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
 	if err := checkRole(role); err != nil {
 		return err
 	}
-	return g.db.Members.SetRole(ctx, ws, id, role, rule(by.Gives(role)), act(by, g.time(), ws, "member.made-"+string(role), string(id)))
+	return g.db.Members.SetRole(
+		ctx, ws, id, role, rule(by.Gives(role)), act(by, g.time(), ws, "member.made-"+string(role), string(id)),
+	)
 }
 
 // Remove takes a member out of a workspace; the account stays.
@@ -39,7 +43,7 @@ func (g Members) Remove(ctx context.Context, by access.Actor, ws postern.Workspa
 
 func checkRole(role postern.Role) error {
 	if !role.Covers(role) {
-		return postern.Invalid("/role", "a role is one of %v", postern.Roles())
+		return postern.Invalid("/role", "the role must be one of %v", postern.Roles())
 	}
 	return nil
 }

@@ -51,7 +51,9 @@ func (g Operators) Set(ctx context.Context, by access.Actor, in OperatorChange) 
 }
 
 // User shows operators one user, with the second factors.
-func (g Operators) User(ctx context.Context, by access.Actor, id postern.UserID) (u postern.User, f Factors, err error) {
+func (g Operators) User(
+	ctx context.Context, by access.Actor, id postern.UserID,
+) (u postern.User, f Factors, err error) {
 	if err := by.NeedsOperator(); err != nil {
 		return u, f, err
 	}
@@ -72,7 +74,9 @@ type Person = store.Person
 const everywhere = postern.WorkspaceID("operators") // whose cursors are those of lists of the whole server
 
 // Users lists to operators the users that have a text in their address.
-func (g Operators) Users(ctx context.Context, by access.Actor, text string, p paging.Page) (paging.List[Person], error) {
+func (g Operators) Users(
+	ctx context.Context, by access.Actor, text string, p paging.Page,
+) (paging.List[Person], error) {
 	if err := by.NeedsOperator(); err != nil {
 		return paging.List[Person]{}, err
 	}
@@ -84,6 +88,15 @@ func (g Operators) Users(ctx context.Context, by access.Actor, text string, p pa
 	if err != nil {
 		return paging.List[Person]{}, err
 	}
-	rows, err := g.db.Users.List(ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit})
-	return paging.Cut(g.cursors, everywhere, "persons", rows, sp.Limit, func(u Person) string { return hex.EncodeToString([]byte(u.Email)) }), err
+	rows, err := g.db.Users.List(
+		ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit},
+	)
+	return paging.Cut(
+		g.cursors,
+		everywhere,
+		"persons",
+		rows,
+		sp.Limit,
+		func(u Person) string { return hex.EncodeToString([]byte(u.Email)) },
+	), err
 }

@@ -43,10 +43,14 @@ func TestWhoOwnsAWorkspaceIsNoOperator(t *testing.T) {
 		bob := o.hire("bob@example.com", postern.Owner)
 		o.refusedAsNoPage(bob)
 		o.refusedAsNoPage(access.Actor{})
-		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}); !errors.Is(err, access.NoPage()) {
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}); !errors.Is(
+			err, access.NoPage(),
+		) {
 			t.Errorf("an owner is an operator: %v", err)
 		}
-		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: "usr_none", Address: ""}); !errors.Is(err, access.NoPage()) {
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: "usr_none", Address: ""}); !errors.Is(
+			err, access.NoPage(),
+		) {
 			t.Errorf("nobody is an operator: %v", err)
 		}
 	})
@@ -79,7 +83,9 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, token, err := g.Invitations.Create(ctx, by, other.ID, NewInvitation{Email: "eve@example.com", Role: postern.Owner})
+		_, token, err := g.Invitations.Create(
+			ctx, by, other.ID, NewInvitation{Email: "eve@example.com", Role: postern.Owner},
+		)
 		if err := errors.Join(err, g.Workspaces.SetPlan(ctx, by, other.ID, "pro")); err != nil {
 			t.Fatal(err)
 		}

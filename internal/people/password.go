@@ -30,14 +30,20 @@ func newHashing(memory uint32) *hashing {
 	return &hashing{
 		params: argon2id.Params{Memory: memory, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 		turn:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
-		none:   fmt.Sprintf("$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory),
+		none: fmt.Sprintf(
+			"$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory,
+		),
 	}
 }
 
 func (h *hashing) wait(ctx context.Context) (done func(), err error) {
 	if h.queue.Add(1) > maxHashQueue {
 		h.queue.Add(-1)
-		return nil, &postern.Error{Reason: postern.Unavailable, Detail: "too many people sign in at this moment; try again in a few seconds", RetryAfter: 5 * time.Second}
+		return nil, &postern.Error{
+			Reason:     postern.Unavailable,
+			Detail:     "too many people are signing in right now; try again in a few seconds",
+			RetryAfter: 5 * time.Second,
+		}
 	}
 	select {
 	case h.turn <- struct{}{}:
@@ -100,14 +106,16 @@ func isCommon(password string) bool {
 func checkPassword(password, email string) error {
 	name, _, _ := strings.Cut(email, "@")
 	switch {
-	case len(password) < minPassword || len(password) > maxPassword:
-		return postern.Invalid("/password", "a password has %d to %d bytes; a few words make a good one", minPassword, maxPassword)
+	case len(password) < minPassword:
+		return postern.Invalid("/password", "the password is too short; use at least %d characters", minPassword)
+	case len(password) > maxPassword:
+		return postern.Invalid("/password", "the password is too long; use at most %d bytes", maxPassword)
 	case strings.EqualFold(password, email) || strings.EqualFold(password, name):
-		return postern.Invalid("/password", "the password must not be the e-mail address")
+		return postern.Invalid("/password", "the password must not be your email address")
 	case isCommon(password):
-		return postern.Invalid("/password", "this password is one of those that are tried first; choose another one")
+		return postern.Invalid("/password", "this password is too common; choose another one")
 	case strings.Count(password, password[:1]) == len(password):
-		return postern.Invalid("/password", "the password must not be one character again and again")
+		return postern.Invalid("/password", "the password must not repeat a single character")
 	}
 	return nil
 }

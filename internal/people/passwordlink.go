@@ -20,7 +20,9 @@ type NewUser struct {
 
 // Create adds a user to a workspace and gives the token of the link by which
 // the user chooses a password; "" for one who has a password already. For operators.
-func (g Users) Create(ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewUser) (u postern.User, token string, err error) {
+func (g Users) Create(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewUser,
+) (u postern.User, token string, err error) {
 	if err := by.NeedsOperator(); err != nil {
 		return u, "", err
 	}
@@ -33,7 +35,11 @@ func (g Users) Create(ctx context.Context, by access.Actor, ws postern.Workspace
 	}
 	token, now := seal.NewToken(), g.time()
 	u, linked, err := g.db.Users.Create(ctx, store.NewUser{
-		User: postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}, WorkspaceID: ws, Role: in.Role, Existing: in.Existing,
+		User: postern.User{
+			ID:        postern.NewUserID(),
+			Email:     email,
+			CreatedAt: now,
+		}, WorkspaceID: ws, Role: in.Role, Existing: in.Existing,
 		TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Act: act(by, now, ws, "user.created", ""),
 	})
 	if !linked {
@@ -52,7 +58,9 @@ type Reset struct {
 
 // ResetByPassword is ResetPassword for an operator who has entered the own
 // password again.
-func (g PasswordLinks) ResetByPassword(ctx context.Context, by access.Actor, id postern.UserID, alone bool, password string) (u postern.User, token string, err error) {
+func (g PasswordLinks) ResetByPassword(
+	ctx context.Context, by access.Actor, id postern.UserID, alone bool, password string,
+) (u postern.User, token string, err error) {
 	if err := by.NeedsOperator(); err != nil {
 		return u, "", err
 	}
@@ -85,6 +93,11 @@ func (g PasswordLinks) Reset(ctx context.Context, by access.Actor, in Reset) (u 
 		name = "user.password-reset-alone"
 	}
 	token, now := seal.NewToken(), g.time()
-	u, err = g.db.PasswordLinks.Set(ctx, email, store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone}, act(by, now, "", name, ""))
+	u, err = g.db.PasswordLinks.Set(
+		ctx,
+		email,
+		store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone},
+		act(by, now, "", name, ""),
+	)
 	return u, token, err
 }

@@ -41,7 +41,9 @@ func TestSecretIsRevealedToAMemberAndWrittenDown(t *testing.T) {
 			t.Errorf("the secret %q, %v", e.Secret, err)
 		}
 		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
-		if err != nil || acts.Data[0].Act != "webhook.secret-revealed" || acts.Data[0].Subject != string(id) || acts.Data[0].UserID != u.ID || acts.Data[0].Address != "192.0.2.1" {
+		if err != nil || acts.Data[0].Act != "webhook.secret-revealed" || acts.Data[0].Subject != string(id) ||
+			acts.Data[0].UserID != u.ID ||
+			acts.Data[0].Address != "192.0.2.1" {
 			t.Errorf("the log says %+v, %v", acts, err)
 		}
 		for range guessesAll { // as few as at the sign-in

@@ -21,7 +21,12 @@ type guesses struct {
 }
 
 func newGuesses() *guesses {
-	return &guesses{from: throttle.PerHour(guessesFrom), near: throttle.PerHour(guessesNear), all: throttle.PerHour(guessesAll), proved: map[postern.UserID]int{}}
+	return &guesses{
+		from:   throttle.PerHour(guessesFrom),
+		near:   throttle.PerHour(guessesNear),
+		all:    throttle.PerHour(guessesAll),
+		proved: map[postern.UserID]int{},
+	}
 }
 
 // again is what the guesses of a user who is signed in are counted by. It is a new
@@ -44,7 +49,7 @@ func (g *guesses) take(ctx context.Context, address, email string) error {
 		limiter *throttle.Limit
 		name    string
 	}{{g.from, throttle.Network(address)}, {g.near, throttle.Network(address) + " " + email}, {g.all, email}} {
-		if err := c.limiter.Take(ctx, c.name, "too many sign-ins; wait a few minutes"); err != nil {
+		if err := c.limiter.Take(ctx, c.name, "too many sign-in attempts; wait a few minutes and try again"); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,10 @@ func (g Users) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
 	return hash != "" && hash == hashToken(token), err
 }
 
-var errSetUp = postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
+var errSetUp = postern.Errorf(
+	postern.NotFound,
+	"this set-up link was already used or replaced; the server prints the current one when it starts",
+)
 
 // SetUp is what the first user says.
 type SetUp struct {
@@ -83,24 +86,35 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: now}
 	names := postern.PlanNames()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: in.Workspace, Plan: names[len(names)-1], CreatedAt: now}
-	act := store.Act{At: now, WorkspaceID: ws.ID, UserID: u.ID, Act: "user.set-up", Subject: string(u.ID), Address: address}
-	return u, g.db.Users.SetUp(ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act})
+	act := store.Act{
+		At:          now,
+		WorkspaceID: ws.ID,
+		UserID:      u.ID,
+		Act:         "user.set-up",
+		Subject:     string(u.ID),
+		Address:     address,
+	}
+	return u, g.db.Users.SetUp(
+		ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act},
+	)
 }
 
 // CheckEmail gives an address as it is kept: in lower case, without a name.
 func CheckEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
-	unseen := strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) // such as what turns text around
+	unseen := strings.ContainsFunc(
+		text, func(r rune) bool { return unicode.Is(unicode.Cf, r) },
+	) // such as what turns text around
 	if err != nil || a.Address != text || len(text) > maxEmail || !postern.IsPlainText(text) || unseen {
-		return "", postern.Invalid("/email", "write an e-mail address such as ada@example.com")
+		return "", postern.Invalid("/email", "enter an email address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil
 }
 
 // errSignIn is the same for whatever is wrong, so that nobody learns who has an
 // account.
-var errSignIn = postern.Errorf(postern.Unauthorized, "the e-mail address or the password is wrong")
+var errSignIn = postern.Errorf(postern.Unauthorized, "the email address or the password is wrong")
 
 // SignIn finds the user with an e-mail address and a password, who may have to prove
 // more: see Factors. Guesses are few, for each account and for each account and
@@ -156,9 +170,11 @@ func (g Users) ChangePassword(ctx context.Context, self access.Self, before, pas
 // reenter checks the password of a user who is signed in, and gives its hash.
 // Wrong ones are as few as at the sign-in, and counted apart: whoever tries the
 // sign-in from elsewhere does not keep the user from the own account.
-func (g Users) reenter(ctx context.Context, address string, id postern.UserID, pointer, password string) (u postern.User, hash string, err error) {
+func (g Users) reenter(
+	ctx context.Context, address string, id postern.UserID, pointer, password string,
+) (u postern.User, hash string, err error) {
 	if len(password) > maxPassword {
-		return u, "", postern.Invalid(pointer, "this is not your password")
+		return u, "", postern.Invalid(pointer, "this password is not correct")
 	}
 	if err := g.guesses.take(ctx, address, g.guesses.again(id)); err != nil {
 		return u, "", err
@@ -173,12 +189,14 @@ func (g Users) reenter(ctx context.Context, address string, id postern.UserID, p
 	case ok && same:
 		g.guesses.prove(id)
 	default:
-		err = postern.Invalid(pointer, "this is not your password")
+		err = postern.Invalid(pointer, "this password is not correct")
 	}
 	return u, hash, err
 }
 
-func (g Users) setPassword(ctx context.Context, u postern.User, before, password, address string) (postern.User, error) {
+func (g Users) setPassword(
+	ctx context.Context, u postern.User, before, password, address string,
+) (postern.User, error) {
 	if err := checkPassword(password, u.Email); err != nil {
 		return u, err
 	}
@@ -186,7 +204,13 @@ func (g Users) setPassword(ctx context.Context, u postern.User, before, password
 	if err != nil {
 		return u, err
 	}
-	u.Epoch, err = g.db.Users.SetPassword(ctx, u.ID, before, hash, store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address})
+	u.Epoch, err = g.db.Users.SetPassword(
+		ctx,
+		u.ID,
+		before,
+		hash,
+		store.Act{At: g.time(), UserID: u.ID, Act: "user.password-changed", Subject: string(u.ID), Address: address},
+	)
 	return u, err
 }
 
@@ -199,7 +223,9 @@ func (g Members) Memberships(ctx context.Context, self access.Self) ([]postern.M
 }
 
 // AllMemberships lists the workspaces of a person page by page.
-func (g Members) AllMemberships(ctx context.Context, self access.Self, p paging.Page) (paging.List[postern.Member], error) {
+func (g Members) AllMemberships(
+	ctx context.Context, self access.Self, p paging.Page,
+) (paging.List[postern.Member], error) {
 	if err := self.Needs(); err != nil {
 		return paging.List[postern.Member]{}, err
 	}
@@ -209,7 +235,9 @@ func (g Members) AllMemberships(ctx context.Context, self access.Self, p paging.
 		return paging.List[postern.Member]{}, err
 	}
 	rows, err := g.db.Members.Memberships(ctx, self.ID, sp)
-	return paging.Cut(g.cursors, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) }), err
+	return paging.Cut(
+		g.cursors, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) },
+	), err
 }
 
 // ErrUnknownPlan means that a workspace has a plan that this server does not know.

@@ -23,7 +23,9 @@ func first(t *testing.T, g *server) (postern.User, postern.Member) {
 	if err != nil || token == "" {
 		t.Fatalf("no set-up link: %v", err)
 	}
-	u, err := g.Users.SetUp(t.Context(), token, "192.0.2.1", SetUp{Workspace: "acme", Email: " Ada@Example.com", Password: goodPassword})
+	u, err := g.Users.SetUp(
+		t.Context(), token, "192.0.2.1", SetUp{Workspace: "acme", Email: " Ada@Example.com", Password: goodPassword},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,9 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 
 func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
-		before, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "before", Plan: "growth"})
+		before, err := g.Workspaces.Create(
+			t.Context(), access.Operator(), gateway.NewWorkspace{Name: "before", Plan: "growth"},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +92,15 @@ func TestFirstUserOwnsWhatThereIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := g.Users.SetUp(t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword})
+		u, err := g.Users.SetUp(
+			t.Context(), token, "", SetUp{Workspace: "acme", Email: "ada@example.com", Password: goodPassword},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.Members.Memberships(t.Context(), access.Self{ID: u.ID})
-		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner || list[1].Workspace != "acme" {
+		if err != nil || len(list) != 2 || list[0].WorkspaceID != before.ID || list[0].Role != postern.Owner ||
+			list[1].Workspace != "acme" {
 			t.Errorf("memberships = %+v, %v", list, err)
 		}
 	})
@@ -148,7 +155,8 @@ func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
 		}
 		_, wrong := g.Users.SignIn(t.Context(), "192.0.2.1", "ada@example.com", "another password")
 		_, unknown := g.Users.SignIn(t.Context(), "192.0.2.1", "eve@example.com", goodPassword)
-		if postern.ReasonOf(wrong) != postern.Unauthorized || !errors.Is(unknown, wrong) || unknown.Error() != wrong.Error() {
+		if postern.ReasonOf(wrong) != postern.Unauthorized || !errors.Is(unknown, wrong) ||
+			unknown.Error() != wrong.Error() {
 			t.Errorf("a wrong password is told %v, an unknown account %v", wrong, unknown)
 		}
 	})
@@ -177,7 +185,9 @@ func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 	if tried > guessesAll {
 		t.Errorf("%d guesses were tried, want at most %d", tried, guessesAll)
 	}
-	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil || e.Reason != postern.RateLimited || e.RetryAfter <= 0 {
+	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil ||
+		e.Reason != postern.RateLimited ||
+		e.RetryAfter <= 0 {
 		t.Errorf("one too many is told %v", e)
 	}
 }
@@ -203,7 +213,9 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	for i := range 3 * guessesAll {
 		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
 	}
-	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
+	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(
+		err,
+	) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
 	if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here"); err != nil {
@@ -228,7 +240,9 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 			return u
 		}
 		early := in(goodPassword)
-		now, err := g.Users.ChangePassword(t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here")
+		now, err := g.Users.ChangePassword(
+			t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here",
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,9 +279,13 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	}
 	limited := false
 	for range guessesNear {
-		limited = limited || postern.ReasonOf(g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one")) == postern.RateLimited
+		limited = limited ||
+			postern.ReasonOf(
+				g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one"),
+			) == postern.RateLimited
 	}
-	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited || postern.ReasonOf(err) != postern.RateLimited {
+	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited ||
+		postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
 	}
 }
@@ -278,7 +296,9 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(err) != postern.ValidationFailed {
+		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(
+			err,
+		) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
@@ -290,7 +310,9 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(
+			err,
+		) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
 		if _, err := g.Users.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
@@ -302,11 +324,15 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		u, m := first(t, g)
-		other, err := g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+		other, err := g.Workspaces.Create(
+			t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("a workspace of others: %v", err)
 		}
 		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
@@ -316,23 +342,33 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
 			by := access.Actor{Member: m}
 			by.Member.Role = role
-			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(err) != want {
+			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(
+				err,
+			) != want {
 				t.Errorf("%s makes a key: %v", role, err)
 			}
-			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(err) != postern.NotFound {
+			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(
+				err,
+			) != postern.NotFound {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(
+			err,
+		) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
 		developer := access.Actor{Member: m}
 		developer.Member.Role = postern.Developer
-		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(
+			err,
+		) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
 		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
-		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID || acts.Data[2].Act != "user.set-up" || acts.Data[2].Address != "192.0.2.1" {
+		if err != nil || len(acts.Data) != 3 || acts.Data[0].Act != "key.created" || acts.Data[0].UserID != u.ID ||
+			acts.Data[2].Act != "user.set-up" ||
+			acts.Data[2].Address != "192.0.2.1" {
 			t.Errorf("the audit log has %+v, %v", acts, err)
 		}
 	})

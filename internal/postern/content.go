@@ -36,9 +36,9 @@ func (c Content) Check() error {
 	case c.Kind != KindText:
 		return Invalid("/type", "a message of this kind cannot be sent")
 	case c.Text == "":
-		return Invalid("/body", "a text message needs a text")
+		return Invalid("/body", "a text message needs a body")
 	case len(c.Text) > MaxText:
-		return Errorf(PayloadTooLarge, "a text has at most %d bytes in UTF-8", MaxText)
+		return Errorf(PayloadTooLarge, "a text may be at most %d bytes long in UTF-8", MaxText)
 	}
 	return nil
 }

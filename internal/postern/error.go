@@ -53,7 +53,7 @@ const (
 // Field names one place in a request that is wrong.
 type Field struct {
 	Pointer string `json:"pointer" doc:"JSON pointer to the place, such as /to." example:"/to"`
-	Detail  string `json:"detail" doc:"What is wrong and what is accepted." example:"a phone number is + and 7 to 15 digits"`
+	Detail  string `json:"detail" doc:"What is wrong and what is accepted." example:"write a phone number as + and 7 to 15 digits"`
 }
 
 // Error is a refusal whose words a caller may see. Every other error is

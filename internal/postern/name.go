@@ -13,7 +13,7 @@ const MaxName = 200
 // The pointer says which field of the request is wrong.
 func CheckName(pointer, name string) error {
 	if name == "" || len(name) > MaxName || !IsPlainText(name) {
-		return Invalid(pointer, "a name has 1 to %d bytes of plain text", MaxName)
+		return Invalid(pointer, "a name must have 1 to %d bytes of plain text", MaxName)
 	}
 	return nil
 }

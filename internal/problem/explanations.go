@@ -37,13 +37,13 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The key is valid, but the workspace's plan does not include API access.",
 		"The workspace is on the Free plan.",
 		"Change the plan. The same key works from then on.",
-		"the workspace's plan has no API access; change the plan",
+		"the workspace's plan does not include the API; change the plan",
 	},
 	postern.MissingScope: {
 		"The key is valid, but lacks a scope that this operation needs.",
 		"The OpenAPI document lists the scopes of each operation; detail names the missing one.",
 		"Create a key with the scope. The scopes of a key cannot be changed.",
-		"this key lacks the scope messages:write; make a key that has it",
+		"this key lacks the scope messages:write; create a key that has it",
 	},
 	postern.ResourceNotAllowed: {
 		"The resource exists, but this key may not use it.",
@@ -85,7 +85,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The content of the event has been removed, so it cannot be delivered again.",
 		"The retention period is over, or the device of the event was deleted.",
 		"The content cannot be restored. GET /v1/messages may still have the message.",
-		"the event is kept no more, so that it cannot be delivered again",
+		"the content of the event was removed, so it cannot be delivered again",
 	},
 	postern.EndpointLimit: {
 		"The workspace has all webhook endpoints that its plan includes.",
@@ -103,7 +103,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"This server has no sandbox.",
 		"A path under /v1/sandbox was called on a server that is connected to the real network.",
 		"Use a server that was started with POSTERN_SANDBOX=on.",
-		"this server is connected to the real network; start one with POSTERN_SANDBOX=on",
+		"this server is connected to the real network; start a server with POSTERN_SANDBOX=on",
 	},
 	postern.MethodNotAllowed: {
 		"The path exists, but does not support this method.",
@@ -163,7 +163,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The sandbox number belongs to another workspace.",
 		"A number in the sandbox belongs to the first workspace that scans with it.",
 		"Use another number, or leave the number out: the device has one of its own.",
-		"that sandbox number belongs to another workspace; take another one",
+		"that sandbox number belongs to another workspace; choose another one",
 	},
 	postern.IdempotencyRunning: {
 		"The first request with this Idempotency-Key is still running.",
@@ -175,19 +175,19 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The Idempotency-Key was already used with another body.",
 		"A key identifies one request to one path for 24 hours. Its retries must have exactly the same body.",
 		"Use a new key for a new request.",
-		"this Idempotency-Key was used with another body; use a new key for a new request",
+		"this Idempotency-Key was used with a different body; use a new key for a new request",
 	},
 	postern.EventsExpired: {
 		"Events after the given position have been removed, so that reading on would skip them silently.",
 		"after, Last-Event-ID or cursor refers to a position older than the retention period of events.",
 		"Read the log again from its start, without after and cursor, and use GET /v1/messages to find what you missed.",
-		"events behind that place are older than the retention and were removed; read again from the start of the log, without after or cursor",
+		"events after that point were older than the retention period and were removed; read the log again from its start, without after or cursor",
 	},
 	postern.PayloadTooLarge: {
 		"The body, or a part of it, is too large.",
 		"A body may have at most 1 MiB, a text 65,536 bytes in UTF-8, and metadata 50 members of 500 bytes each.",
 		"Send less data.",
-		"a text has at most 65536 bytes in UTF-8",
+		"a text may be at most 65536 bytes long in UTF-8",
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",

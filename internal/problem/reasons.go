@@ -20,7 +20,7 @@ type Kind struct {
 }
 
 // cannot is the page title of what is refused because of how things are now.
-const cannot = "That cannot be done"
+const cannot = "Cannot complete this action"
 
 // table is the one place where a reason gets its status.
 var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, never changed
@@ -57,8 +57,8 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.ValidationFailed:     {422, "VALIDATION_FAILED", "Validation failed", cannot},
 	postern.RateLimited:          {429, "RATE_LIMITED", "Too many requests", "Too many requests"},
 	postern.HeadersTooLarge:      {431, "HEADERS_TOO_LARGE", "Headers too large", cannot},
-	postern.Internal:             {500, "INTERNAL", "Internal error", "Something failed here"},
-	postern.Unavailable:          {503, "UNAVAILABLE", "Unavailable", "Not now"},
+	postern.Internal:             {500, "INTERNAL", "Internal error", "Something went wrong"},
+	postern.Unavailable:          {503, "UNAVAILABLE", "Unavailable", "Temporarily unavailable"},
 }
 
 // Of returns the row of a reason; for a reason that has none, the row of

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"strings"
 
 	"postern/internal/db"
@@ -33,24 +35,12 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	}
 }
 
-// addMessages numbers messages with n in the order of their rows; see singlewriter.go.
+// addMessages adds messages that are new: a device has one message of a network id and
+// sender. It numbers them with n in the order of their rows; see the end of store.go.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
-	ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`)
-
-// insertMessages adds rows and returns which were new: a device has one message of a
-// network id and sender.
-func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, err error) {
-	fresh = make(map[postern.MessageID]bool, len(rows))
-	err = t.EachRow(addMessages, rows, func(r *sql.Rows) error {
-		var id postern.MessageID
-		err := r.Scan(&id)
-		fresh[id] = true
-		return err
-	})
-	return fresh, err
-}
+	ON CONFLICT (device_id, network_id, sender) DO NOTHING [RETURNING id]`)
 
 // MessageMoved is the change of a message from one status to the one it has now; From is
 // "" for a new message. The ledgers of hours and chats follow it.
@@ -95,5 +85,251 @@ func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 			list = append(list, m)
 			return err
 		})
+	return list, err
+}
+
+// RecordInbound keeps a message that arrived, once: when the network delivers it again,
+// nothing changes and there is no second event.
+type RecordInbound struct {
+	Message       postern.Message
+	Sender        string // with the network id, what identifies the message
+	Type          postern.EventType
+	Undecryptable bool
+	Now           postern.Time
+}
+
+// RecordInbound keeps a message that arrived, with its event and one delivery for each
+// endpoint that wants it.
+func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
+	return write(ctx, s.core, o)
+}
+
+// About lets workspaces take turns; the network does not slow down by itself.
+func (o RecordInbound) About() db.About {
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}
+}
+
+// WriteAll keeps the messages that are new, and fills in those that could not be decrypted
+// before.
+func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
+	}
+	fresh, err := t.Inserted(addMessages, rows)
+	if err != nil {
+		return err
+	}
+	events := make([]eventAt, 0, len(list))
+	var repeated []RecordInbound
+	for i := range list {
+		o := &list[i].Value
+		if !fresh[i] {
+			repeated = append(repeated, *o)
+			continue
+		}
+		t.Note(MessageMoved{&o.Message, ""})
+		e, err := o.Message.Event(o.Type)
+		if err != nil {
+			return err
+		}
+		events = append(events, eventAt{e, o.Now})
+	}
+	decrypted, err := fillDecrypted(t, repeated)
+	if err != nil {
+		return err
+	}
+	return recordEvents(t, append(events, decrypted...))
+}
+
+// arrival identifies a message that arrived.
+type arrival struct {
+	device            postern.DeviceID
+	networkID, sender string
+}
+
+var fillDecryptedMessages = db.NewStatement("device, network, author, kind, content",
+	`UPDATE message SET type = @kind, body = @content, undecryptable = 0 [FROM @rows]
+	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
+
+// fillDecrypted fills in messages that could not be decrypted before, and returns their
+// events. The others are plain repetitions.
+func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err error) {
+	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
+	for _, o := range repeated {
+		key := arrival{o.Message.DeviceID, db.Clean(o.Message.NetworkID), db.Clean(o.Sender)}
+		if _, twice := ops[key]; twice || o.Undecryptable {
+			continue
+		}
+		ops[key] = o
+		rows = append(rows, []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body})
+	}
+	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
+		var sender string
+		m, err := scanMessage(withTail{r, []any{&sender}})
+		if err != nil {
+			return err
+		}
+		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
+		e, err := m.Event(o.Type)
+		events = append(events, eventAt{e, o.Now})
+		return err
+	})
+	return events, err
+}
+
+// MessageSearch narrows what is looked for; zero members ask for nothing.
+type MessageSearch struct {
+	Devices   []postern.DeviceID // nil: all that the workspace has
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Status    string
+}
+
+// MessagePage is a part of what was looked for, newest first.
+type MessagePage struct {
+	Messages []postern.Message
+	Last     int64 // everything was looked at down to this place
+	More     bool  // there may be more below Last
+}
+
+// Search looks through the messages of a workspace's present numbers, from
+// below a place back; 0 is the newest. A page may have fewer messages than the
+// limit, and still more behind it: the narrowest index leads the way, and of what
+// lies there a page looks at a bounded part for what no index tells.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64, limit int) (p MessagePage, err error) {
+	way, first, second := q.way(ws)
+	look := q.look(limit)
+	var newest, n int
+	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+		return p, err
+	}
+	p.More = n == look
+	var places []int64
+	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
+		var place int64
+		m, err := scanMessage(withTail{r, []any{&place}})
+		p.Messages, places = append(p.Messages, m), append(places, place)
+		return err
+	})
+	if len(p.Messages) > limit {
+		p.Messages, p.Last, p.More = p.Messages[:limit], places[limit-1], true
+	}
+	return p, err
+}
+
+// way is the condition of the narrowest index, and its two parameters, $3 and $4.
+// A state has an index when it is rare and may lie far back: what failed. What
+// waits is among the newest, and all other states are those of nearly everything.
+func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second any) {
+	switch {
+	case s.ChatID != "" && s.DeviceID != "":
+		return `device_id = $3 AND chat_id = $4`, s.DeviceID, s.ChatID
+	case s.ChatID != "":
+		return `device_id IN (SELECT id FROM device WHERE workspace_id = $3) AND chat_id = $4`, ws, s.ChatID
+	case s.Status == string(postern.Failed) || s.Status == string(postern.Expired):
+		return `workspace_id = $3 AND status IN ('failed', 'expired') AND $4 = ''`, ws, ""
+	case s.DeviceID != "":
+		return `device_id = $3 AND $4 = ''`, s.DeviceID, ""
+	}
+	return `workspace_id = $3 AND $4 = ''`, ws, ""
+}
+
+// look is how many messages one page looks at: few when the way leads to nothing but
+// what is wanted, and messages of earlier numbers.
+func (s MessageSearch) look(limit int) int {
+	if s.Devices == nil && s.Direction == "" && s.Status == "" {
+		return max(plainScan, limit+1)
+	}
+	return max(messageScan, limit+1)
+}
+
+// part are the places that one page looks at.
+func part(way string) string {
+	return `SELECT n FROM message WHERE ` + way + ` AND n < $1 ORDER BY n DESC LIMIT $2 + 0`
+}
+
+// lookBack says from where to where one page reaches, and how many messages lie there.
+func lookBack(way string) string {
+	return `SELECT coalesce(min(n), 0), coalesce(max(n), 0), count(*) FROM (` + part(way) + `) looked`
+}
+
+// searched reads what is wanted of such a part.
+func (s Messages) searched(way string) string {
+	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
+		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8) AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
+		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
+}
+
+// chatKey is a chat of a device.
+type chatKey struct {
+	device postern.DeviceID
+	chat   string
+}
+
+var summarizeChats = db.NewStatement("device, chat",
+	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
+	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
+	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
+
+// chatSummaries keep the newest message of each chat, once for all new messages of a chat
+// in a group. With PostgreSQL a trigger for each statement does this.
+type chatSummaries map[chatKey]struct{}
+
+func newChatSummaries() chatSummaries { return chatSummaries{} }
+
+// Note takes a new message.
+func (s chatSummaries) Note(change any) {
+	if c, is := change.(MessageMoved); is && c.From == "" {
+		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
+	}
+}
+
+// Write writes the newest message of each chat that got one.
+func (s chatSummaries) Write(t *db.Tx) error {
+	rows := make([][]any, 0, len(s))
+	for k := range s {
+		rows = append(rows, []any{k.device, k.chat})
+	}
+	clear(s)
+	if t.Postgres() {
+		return nil
+	}
+	_, err := t.Each(summarizeChats, rows)
+	return err
+}
+
+// Discard forgets the messages.
+func (s chatSummaries) Discard() { clear(s) }
+
+// Chat is what a device and somebody write to each other.
+type Chat struct {
+	Name   string // that who wrote last has on the network; "" while nobody wrote
+	Newest postern.Message
+	Place  int64 // in the list
+}
+
+// chatsOf lists the chats of a device through their newest messages. Those of a
+// number that the device had before are behind all others.
+const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name FROM message i
+		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC LIMIT 1), '')
+	FROM message m WHERE n IN (SELECT c.newest FROM chat c WHERE c.device_id = $2 AND c.newest < $3
+		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC LIMIT $4 + 0)
+	ORDER BY n DESC`
+
+// List lists the chats of a device from below a place; 0 is the first. The one
+// with the newest message comes first.
+func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64, limit int) (list []Chat, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
+		var c Chat
+		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
+		c.Newest = m
+		list = append(list, c)
+		return err
+	})
 	return list, err
 }

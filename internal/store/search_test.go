@@ -80,7 +80,7 @@ func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 			if i == 0 {
 				m.Status = postern.Failed
 			}
-			if _, err := insertMessages(t, [][]any{newMessage(m, "", false)}); err != nil {
+			if _, err := t.Each(addMessages, [][]any{newMessage(m, "", false)}); err != nil {
 				return err
 			}
 		}

@@ -140,7 +140,7 @@ func TestLinkPageFollowsTheAttempt(t *testing.T) {
 		next <- h.Get("Page-Done") + body
 	}()
 	c.Call("DELETE", path(d, "/link"), nil, 204, nil)
-	if got := <-next; !strings.HasPrefix(got, "1") || !strings.Contains(got, "ended by those who began it") {
+	if got := <-next; !strings.HasPrefix(got, "1") || !strings.Contains(got, "canceled by the person who started it") {
 		t.Errorf("after the attempt was canceled the script gets %q", got)
 	}
 	c.Call("POST", path(d, "/link"), nil, 201, nil) // another attempt is none of this page's

@@ -47,7 +47,11 @@ func (l *Limit) Take(ctx context.Context, name, detail string) error {
 		return fmt.Errorf("count against a limit: %w", err)
 	}
 	if limited {
-		return &postern.Error{Reason: postern.RateLimited, Detail: detail, RetryAfter: max(state.RetryAfter, time.Second)}
+		return &postern.Error{
+			Reason:     postern.RateLimited,
+			Detail:     detail,
+			RetryAfter: max(state.RetryAfter, time.Second),
+		}
 	}
 	return nil
 }

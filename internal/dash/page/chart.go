@@ -115,9 +115,9 @@ func (c Chart) when(s Span) string {
 // head heads the first column of the table.
 func (c Chart) head() string {
 	if c.Days {
-		return "Day, UTC"
+		return "Day (UTC)"
 	}
-	return "Hour from"
+	return "Hour"
 }
 
 func (c Chart) first() string {

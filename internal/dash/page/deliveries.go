@@ -65,9 +65,9 @@ type Attempt struct {
 
 func (a Attempt) title() string {
 	if a.Status == 0 {
-		return fmt.Sprintf("Attempt %d: no answer", a.Number)
+		return fmt.Sprintf("Attempt %d: no response", a.Number)
 	}
-	return fmt.Sprintf("Attempt %d: answered %d", a.Number, a.Status)
+	return fmt.Sprintf("Attempt %d: HTTP %d", a.Number, a.Status)
 }
 
 func (a Attempt) id() string { return fmt.Sprintf("attempt-%d", a.Number) }

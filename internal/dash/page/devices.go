@@ -38,3 +38,106 @@ func words(status string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]
 }
+
+// RemovalView asks whether a device shall be deleted.
+type RemovalView struct {
+	Device
+	Linked   bool  // a phone is linked to it
+	Password Field // its value is never shown
+	Again    Again
+}
+
+// Health is a part of what became of a device, the newest first.
+type Health struct {
+	Changes []HealthChange
+	More    string // where the older ones are; "": there are none
+}
+
+// HealthChange is a line of it.
+type HealthChange struct {
+	Status string // "connected"
+	Text   string // as a sentence
+	Reason string // the network's, or ours
+	At     time.Time
+}
+
+// DeviceHealthView is a page of what became of a device.
+type DeviceHealthView struct {
+	Device
+	Health Health
+}
+
+// DeviceView is the page of one device.
+type DeviceView struct {
+	Device
+	Account string    // the account's own name on the network
+	Linked  time.Time // zero: never
+	Change  bool      // the person may link, pause and unlink
+	Pauses  bool      // the device can be paused now
+	Resumes bool      // it can be resumed
+	Links   bool      // a link attempt can be opened now
+	Unlinks bool      // it has an account that can be unlinked
+	Sandbox bool      // the phone is a simulated one, on a page of its own
+	Link    LinkView  // the newest attempt while it says something
+	Share   string    // the address of a page for whoever holds the phone, shown once
+	Health  Health    // the newest part
+	Enter   Field     // the number in the form for a pairing code
+}
+
+// LinkView is an attempt to link a phone.
+type LinkView struct {
+	State    string // "": there is none to show; "wait", "scan", "enter", "passkey", "linked", "expired" or "failed"
+	Picture  string // SVG of our own drawing, for "scan"
+	Code     string // for "enter"
+	Number   string // whose phone it is entered on
+	Seconds  int    // until the code changes
+	Why      string // for "failed", as a sentence
+	Cancels  bool   // the person may end the attempt
+	Scanning bool   // the simulated phone may scan it
+}
+
+// open tells whether the attempt goes on.
+func (v LinkView) open() bool {
+	return v.State == "wait" || v.State == "scan" || v.State == "enter" || v.State == "passkey"
+}
+
+// pace is how often the page asks again.
+func (v DeviceView) pace() string {
+	if v.Link.open() || v.Status == "linking" || v.Status == "connecting" {
+		return "every 1s"
+	}
+	return "every 5s"
+}
+
+// DeviceFormView is the form that adds a device.
+type DeviceFormView struct {
+	Name    Field
+	Problem string
+}
+
+// PhoneView is the simulated phone of a device.
+type PhoneView struct {
+	Device
+	Messages []PhoneMessage // the newest last
+	Sent     []SentMessage  // by the device, the newest first
+	From     Field          // of the contact who writes
+	Body     Field
+	Faults   []Choice // what can go wrong
+	Problem  string
+}
+
+// Absences is how long a simulated phone may be away, in seconds.
+func Absences() []Choice {
+	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}
+}
+
+// PhoneMessage is a message as the phone shows it.
+type PhoneMessage struct {
+	From, To, Body string
+	At             time.Time
+}
+
+// SentMessage is one that the device has sent, for the contact to confirm.
+type SentMessage struct {
+	ID, To, Body, Status string
+}

@@ -8,7 +8,8 @@
 package page
 
 // Policy is the Content-Security-Policy under which every page works.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // config tells htmx to evaluate nothing, to bring no style of its own, to stay
 // on this origin and to load no extension.

@@ -1,10 +1,7 @@
 package page
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -38,7 +35,7 @@ func (k Key) dialog(verb string) string { return verb + "-" + url.PathEscape(k.I
 // duration.
 func Overlaps() []Choice {
 	return []Choice{
-		{"0s", "Not at all: it stops now"},
+		{"0s", "It stops working immediately"},
 		{"1h", "1 hour"},
 		{"24h", "24 hours"},
 		{"168h", "7 days"},
@@ -84,7 +81,10 @@ func (v KeyFormView) expiries() []Choice {
 }
 
 func (v KeyFormView) faults() []fault {
-	return faults(fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError}, fault{"expiry", v.ExpiryError})
+	return faults(
+		fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError},
+		fault{"expiry", v.ExpiryError},
+	)
 }
 
 // KeyShownView is a key that was just made: the one time its secret is shown.
@@ -93,69 +93,4 @@ type KeyShownView struct {
 	Secret  string
 	BaseURL string    // of the API, without "/v1": "https://gateway.example.com"
 	Old     time.Time // when the key that this one follows stops working; zero: none does
-}
-
-// snippet is the first call in one language.
-type snippet struct {
-	id, label, text string
-}
-
-func (v KeyShownView) snippets() []snippet {
-	address, bearer := strings.TrimRight(v.BaseURL, "/")+"/v1/devices", "Bearer "+v.Secret
-	return []snippet{
-		{"curl", "curl", fmt.Sprintf("curl %s \\\n  -H %s", shell(address), shell("Authorization: "+bearer))},
-		{"go", "Go", fmt.Sprintf(goSnippet, address, bearer)},
-		{"typescript", "TypeScript", fmt.Sprintf(typeScriptSnippet, quote(address), quote(bearer))},
-		{"python", "Python", fmt.Sprintf(pythonSnippet, quote(address), quote(bearer))},
-	}
-}
-
-const (
-	goSnippet = `package main
-
-import (
-	"fmt"
-	"io"
-	"log"
-	"net/http"
-)
-
-func main() {
-	req, err := http.NewRequest("GET", %q, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	req.Header.Set("Authorization", %q)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	fmt.Println(res.Status, string(body), err)
-}`
-	typeScriptSnippet = `const res = await fetch(%s, {
-  headers: { Authorization: %s },
-});
-console.log(res.status, await res.json());`
-	pythonSnippet = `import json, urllib.request
-
-req = urllib.request.Request(
-    %s,
-    headers={"Authorization": %s},
-)
-with urllib.request.urlopen(req) as res:
-    print(res.status, json.load(res))`
-)
-
-// shell is s as one word of a POSIX shell.
-func shell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// quote is s as a string of TypeScript and of Python.
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string is always written
-	}
-	return string(b)
 }

@@ -51,36 +51,6 @@ func (f Frame) entries() []Entry {
 	return f.Entries
 }
 
-// Choice is a value of a form and its text.
-type Choice struct {
-	Value, Label string
-}
-
-// Field is what a form shows again of a field after it was refused.
-type Field struct {
-	Value string
-	Error string // what is wrong with it, as a sentence; "": nothing
-}
-
-// fault is a line of the summary of a refused form.
-type fault struct {
-	id, text string
-}
-
-// faults lists those that have a text.
-func faults(all ...fault) []fault {
-	var list []fault
-	for _, f := range all {
-		if f.text != "" {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// first tells whether the field is the first that is wrong: it gets the focus.
-func first(list []fault, id string) bool { return len(list) > 0 && list[0].id == id }
-
 // straight drops the characters that turn the direction of text around. It is
 // for places that cannot hold a <bdi>: titles, options and attributes.
 func straight(s string) string {
@@ -96,7 +66,8 @@ func straight(s string) string {
 // else.
 func local(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") || strings.Contains(s, `\`) {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(s, "/") ||
+		strings.HasPrefix(s, "//") || strings.Contains(s, `\`) {
 		return "/"
 	}
 	return u.String()

@@ -1,0 +1,187 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Used is how much there is of something, and how much of it is used.
+type Used struct {
+	Used  int `json:"used"  doc:"How many are in use; a key that is limited to devices sees only theirs." example:"17"`
+	Limit int `json:"limit" doc:"How many the workspace may use."                                 example:"3000"`
+}
+
+// Usage is what a workspace uses of its plan.
+type Usage struct {
+	Month    string       `json:"month"    doc:"The UTC calendar month."                                               example:"2026-11"`
+	ResetsAt postern.Time `json:"resetsAt" doc:"When the month ends and the count of messages starts again."                     example:"2026-12-01T00:00:00.000Z" format:"date-time"`
+	Messages Used         `json:"messages" doc:"Outbound messages accepted in the month, except those that were given back."`
+	Devices  Used         `json:"devices"  doc:"Devices that are linked or being linked."`
+}
+
+// Usage tells what the caller's workspace uses of its plan. A key limited to
+// devices counts these only, beside the limits of the whole workspace.
+func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
+	if err := c.Permit(postern.UsageRead); err != nil {
+		return Usage{}, err
+	}
+	month := store.MonthOf(g.db.Now())
+	u := Usage{
+		Month:    month,
+		ResetsAt: store.MonthEnd(month),
+		Messages: Used{Limit: c.Plan.Messages},
+		Devices:  Used{Limit: c.Plan.Devices},
+	}
+	var err error
+	if u.Devices.Used, err = g.db.Usage.Slots(ctx, c.Workspace(), c.Key.Devices); err != nil {
+		return Usage{}, err
+	}
+	if c.Key.Devices != nil {
+		u.Messages.Used, err = g.db.Usage.MessagesBy(ctx, c.Workspace(), month, c.Key.Devices)
+	} else {
+		u.Messages.Used, err = g.db.Usage.Messages(ctx, c.Workspace(), month)
+	}
+	return u, err
+}
+
+// EverSent tells whether the caller's workspace has ever sent a message.
+func (g Statistics) EverSent(ctx context.Context, c access.Caller) (bool, error) {
+	if err := c.PermitWhole(postern.UsageRead); err != nil {
+		return false, err
+	}
+	return g.db.Usage.EverSent(ctx, c.Workspace())
+}
+
+// Spans are consecutive spans of time that end now.
+type Spans struct {
+	Length time.Duration // whole hours
+	Number int
+}
+
+// LastDay is a day by the hour.
+func LastDay() Spans { return Spans{time.Hour, 24} }
+
+// LastMonth is 30 days, as UTC has them.
+func LastMonth() Spans { return Spans{day, 30} }
+
+// starts are when the spans begin, oldest first; the last is under way.
+func (s Spans) starts(now postern.Time) []postern.Time {
+	length := postern.Time(s.Length.Milliseconds())
+	list := make([]postern.Time, s.Number)
+	for i := range list {
+		list[i] = now - now%length - postern.Time(s.Number-1-i)*length
+	}
+	return list
+}
+
+// MessageSpans tells what became of the messages of the caller's workspace, span
+// by span, those without any too. A key limited to devices may not know.
+func (g Statistics) MessageSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.MessageSpan, error) {
+	if err := c.PermitWhole(postern.MessagesRead); err != nil {
+		return nil, err
+	}
+	starts := s.starts(g.time())
+	list, err := g.db.Hours.MessageSpans(ctx, c.Workspace(), starts[0], s.Length)
+	return whole(
+		starts,
+		list,
+		func(m postern.MessageSpan) postern.Time { return m.Start },
+		func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} },
+	), err
+}
+
+// AttemptSpans is MessageSpans for the attempts of deliveries to all endpoints.
+func (g Statistics) AttemptSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.EndpointHour, error) {
+	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
+		return nil, err
+	}
+	starts := s.starts(g.time())
+	list, err := g.db.Hours.AttemptSpans(ctx, c.Workspace(), starts[0], s.Length)
+	return whole(
+		starts,
+		list,
+		func(h postern.EndpointHour) postern.Time { return h.Hour },
+		func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} },
+	), err
+}
+
+// whole puts in what a list has no row for.
+func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, none func(postern.Time) T) (all []T) {
+	have := map[postern.Time]T{}
+	for _, one := range list {
+		have[start(one)] = one
+	}
+	for _, at := range starts {
+		one, ok := have[at]
+		if !ok {
+			one = none(at)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// Kept is how long the caller's workspace keeps things; server is how long the
+// server does.
+func (g Statistics) Kept(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
+	if err := c.Permit(postern.UsageRead); err != nil {
+		return Retention{}, err
+	}
+	ws, err := g.db.Workspaces.Get(ctx, c.Workspace())
+	return server.of(ws), err
+}
+
+// Endpoints says how many of the plan's webhook endpoints there are.
+func (g Statistics) Endpoints(ctx context.Context, c access.Caller) (Used, error) {
+	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
+		return Used{}, err
+	}
+	n, err := g.db.Usage.Endpoints(ctx, c.Workspace())
+	return Used{n, c.Plan.Endpoints}, err
+}
+
+// System is how the whole server is doing.
+type System struct {
+	store.SystemStatus
+
+	Now      postern.Time
+	Messages []postern.MessageSpan  // of all workspaces, each of the last 24 hours
+	Attempts []postern.EndpointHour // likewise
+}
+
+// MessagesCounted is how far the queue of messages is counted.
+const MessagesCounted = store.MessagesCounted
+
+// DeliveriesCounted is that for the deliveries that wait.
+const DeliveriesCounted = store.DeliveriesCounted
+
+// System tells operators how the whole server is doing.
+func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err error) {
+	if err := by.NeedsOperator(); err != nil {
+		return s, err
+	}
+	now, starts := g.time(), LastDay().starts(g.time())
+	figures, err1 := g.db.System.Get(ctx, now)
+	messages, err2 := g.db.Hours.AllMessages(ctx, starts[0])
+	attempts, err3 := g.db.Hours.AllAttempts(ctx, starts[0])
+	return System{
+		SystemStatus: figures, Now: now,
+		Messages: whole(
+			starts,
+			messages,
+			func(m postern.MessageSpan) postern.Time { return m.Start },
+			func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} },
+		),
+		Attempts: whole(
+			starts,
+			attempts,
+			func(h postern.EndpointHour) postern.Time { return h.Hour },
+			func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} },
+		),
+	}, errors.Join(err1, err2, err3)
+}
