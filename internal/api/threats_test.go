@@ -20,7 +20,7 @@ func threats() map[string][]string {
 		"T3 members assigned, secrets shown":             {"api.TestT3MembersAreNotAssigned", "api.TestT3SecretsAreNeverShownAgain"},
 		"T4 keys guessed, timed, stolen":                 {"api.TestT4KeysAreNotKept", "api.TestT4KeysAreNotTimed", "api.TestT4RevokedKeysEndAtOnce", "api.TestOpenStreamsEndWithTheirKey", "api.TestTwoAuthorizationHeaders"},
 		"T5 keys in URLs, logs, panics":                  {"api.TestT5KeysAreNowhereInTheLog", "testkit.TestLogsShowNoSecret"},
-		"T6 keys in plain text, cost before the key":     {"api.TestT6PlainTextIsRefused", "api.TestPlainRequests", "api.TestPlainRequestsAreRefusedOnEveryPath", "api.TestRefusedCredentialsAreCountedByAddress", "testkit.TestPlainRequestToATLSPort", "testkit.TestPlainRequestFromElsewhere"},
+		"T6 keys in plain text, cost before the key":     {"api.TestT6PlainTextIsRefused", "web.TestPlainRequests", "web.TestPlainRequestsAreRefusedOnEveryPath", "api.TestRefusedCredentialsAreCountedByAddress", "testkit.TestPlainRequestToATLSPort", "testkit.TestPlainRequestFromElsewhere"},
 		"T7 URLs that lead inside":                       {"testkit.TestT7NoFieldTakesAForbiddenAddress", "egress.TestForbiddenAddressIsRefusedAsAnAnswerOfDNS", "egress.TestNothingIsSentToAForbiddenAddress", "webhook.TestForbiddenAddressIsNeverPostedTo"},
 		"T8 scans by their outcome":                      {"webhook.TestForbiddenAddressIsNeverPostedTo"},
 		"T9 events forged or replayed":                   {"webhook.TestChangedDeliveryDoesNotVerify", "webhook.TestOldSecretIsRefusedAfterTheOverlap"},
