@@ -65,10 +65,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch {
 	case len(body) > MaxBodyBytes:
 		w.Header().Set("Connection", "close") // the rest is not read
-		return nil, postern.Errorf(postern.PayloadTooLarge, "the body is too large; a body may have at most %d bytes", MaxBodyBytes)
+		return nil, postern.Errorf(postern.PayloadTooLarge,
+			"the body is too large; a body may have at most %d bytes", MaxBodyBytes)
 	case err != nil:
 		w.Header().Set("Connection", "close")
-		return nil, postern.Errorf(postern.MalformedRequest, "the body did not arrive completely within %d seconds", int(bodyTimeout.Seconds()))
+		return nil, postern.Errorf(postern.MalformedRequest,
+			"the body did not arrive completely within %d seconds", int(bodyTimeout.Seconds()))
 	}
 	return body, nil
 }
@@ -80,7 +82,8 @@ func checkType(h http.Header) error {
 			return postern.Errorf(postern.UnsupportedMediaType, "the body is encoded; send it without a Content-Encoding")
 		}
 	}
-	bad := postern.Errorf(postern.UnsupportedMediaType, "the body is not sent as JSON; send it with Content-Type: %s", spec.JSON)
+	bad := postern.Errorf(postern.UnsupportedMediaType,
+		"the body is not sent as JSON; send it with Content-Type: %s", spec.JSON)
 	if len(h["Content-Type"]) != 1 {
 		return bad
 	}

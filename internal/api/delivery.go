@@ -23,12 +23,16 @@ type deliveriesInput struct {
 	Until  string   `query:"until" format:"date-time" doc:"Only deliveries created before this time." example:"2026-11-22T09:00:00.000Z"`
 }
 
-func (h deliveries) list(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
+func (h deliveries) list(
+	ctx context.Context, q *request, in *deliveriesInput,
+) (*output[List[postern.Delivery]], error) {
 	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(h.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
+	return answerList(h.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{
+		Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page(),
+	}))
 }
 
 // DeliveryLog is a delivery with its attempts and its event.
@@ -81,7 +85,9 @@ type statsInput struct {
 	Until string             `query:"until" format:"date-time" doc:"Only hours that begin before this time; by default now." example:"2026-11-22T09:00:00.000Z"`
 }
 
-func (h deliveries) stats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
+func (h deliveries) stats(
+	ctx context.Context, q *request, in *statsInput,
+) (*output[List[postern.EndpointHour]], error) {
 	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err

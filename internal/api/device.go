@@ -26,8 +26,12 @@ func (h devices) list(ctx context.Context, q *request, in *struct{ Paging }) (*o
 	return answerList(h.gateway.Devices.List(ctx, q.caller, in.page()))
 }
 
-func (h devices) create(ctx context.Context, q *request, in *struct{ Body newDevice }) (*created[postern.Device], error) {
-	return answerCreated(h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{Name: in.Body.Name, Metadata: in.Body.Metadata}, q.idem))
+func (h devices) create(
+	ctx context.Context, q *request, in *struct{ Body newDevice },
+) (*created[postern.Device], error) {
+	return answerCreated(h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{
+		Name: in.Body.Name, Metadata: in.Body.Metadata,
+	}, q.idem))
 }
 
 func (h devices) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Device], error) {
@@ -71,7 +75,9 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 			return gateway.PaceChange{PerMinute: p.PerMinute.change(), NewChatsPerMinute: p.NewChatsPerMinute.change()}
 		}),
 		Receive: changed(b.Receive, func(r receiveChange) gateway.ReceiveChange {
-			return gateway.ReceiveChange{Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(), Status: r.Status.change()}
+			return gateway.ReceiveChange{
+				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(), Status: r.Status.change(),
+			}
 		}),
 	}))
 }

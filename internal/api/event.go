@@ -54,7 +54,9 @@ type streamEventsInput struct {
 // reading. A reader that names no event is first told its position: if it is cut
 // off before its first event, it continues from there and misses nothing.
 func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
-	log, err := h.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
+	log, err := h.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{
+		Types: in.Types, DeviceID: in.DeviceID, After: in.After,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,8 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 // body and its idempotency key.
 func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
 	if offers := spec.AnswerTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
-		return postern.Errorf(postern.NotAcceptable, "the Accept header excludes the type of the answer, %s", strings.Join(offers, " or "))
+		return postern.Errorf(postern.NotAcceptable,
+			"the Accept header excludes the type of the answer, %s", strings.Join(offers, " or "))
 	}
 	r.Header.Set("Accept", spec.JSON) // decided; huma's own parser panics on some values
 	if err := checkQuery(op, r.URL.RawQuery); err != nil {
@@ -120,7 +121,8 @@ func checkQuery(op *huma.Operation, raw string) error {
 		case len(list) > 1:
 			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "the parameter is given more than once; give it once"))
 		case list[0] == "":
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "the parameter is empty; give it a value or leave it out"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+				"the parameter is empty; give it a value or leave it out"))
 		}
 	}
 	return schema.Merge(bad)

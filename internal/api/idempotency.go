@@ -13,7 +13,8 @@ func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	bad := postern.Errorf(postern.MalformedRequest, "the %s header is not valid; send it once, with 1 to %d visible ASCII characters, quoted or not", spec.IdempotencyKey, maxKey)
+	bad := postern.Errorf(postern.MalformedRequest,
+		"the %s header is not valid; send it once, with 1 to %d visible ASCII characters, quoted or not", spec.IdempotencyKey, maxKey)
 	if len(values) > 1 {
 		return "", bad
 	}
@@ -21,11 +22,14 @@ func idempotencyKey(values []string) (string, error) {
 	if strings.HasPrefix(key, `"`) {
 		key, ok = unquote(key)
 	}
-	if !ok || key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !ok || key == "" || len(key) > maxKey || strings.ContainsFunc(key, invisible) {
 		return "", bad
 	}
 	return key, nil
 }
+
+// invisible tells whether a character is no visible ASCII character.
+func invisible(r rune) bool { return r <= ' ' || r > '~' }
 
 // unquote removes the quotes and the escapes of a quoted string.
 func unquote(s string) (string, bool) {

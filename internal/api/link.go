@@ -37,7 +37,10 @@ func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[po
 	if in.Body != nil {
 		b = *in.Body
 	}
-	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
+	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{
+		Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber,
+		AllowNewNumber: b.AllowNewNumber,
+	}, q.idem))
 }
 
 func (h links) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
@@ -74,17 +77,21 @@ func (h links) png(ctx context.Context, q *request, in *deviceInput) (*image, er
 }
 
 // picture draws the code to show now; it is NotFound when there is none.
-func (h links) picture(ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error)) ([]byte, error) {
+func (h links) picture(
+	ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error),
+) ([]byte, error) {
 	l, err := h.gateway.Links.Get(ctx, q.caller, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case l.Status != postern.LinkPending:
-		return nil, postern.Errorf(postern.NotFound, "there is no code to show, because the link attempt is %s; open a new one", l.Status)
+		return nil, postern.Errorf(postern.NotFound,
+			"there is no code to show, because the link attempt is %s; open a new one", l.Status)
 	case l.Method == postern.ByCode:
 		return nil, postern.Errorf(postern.NotFound, "this attempt has no code to scan; enter its pairingCode on the phone")
 	case l.QR == "":
-		return nil, postern.Errorf(postern.NotFound, "there is no code yet; the first one follows within seconds: try again, or follow the stream")
+		return nil, postern.Errorf(postern.NotFound,
+			"there is no code yet; the first one follows within seconds: try again, or follow the stream")
 	}
 	return draw(string(l.QR))
 }
@@ -97,7 +104,8 @@ type LinkPage struct {
 
 func (h links) openPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
 	p, err := h.gateway.LinkPages.Open(ctx, q.caller, in.ID, q.idem)
-	return answerCreated(gateway.Created[LinkPage]{Value: LinkPage{h.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}, Replayed: p.Replayed}, err)
+	page := LinkPage{h.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}
+	return answerCreated(gateway.Created[LinkPage]{Value: page, Replayed: p.Replayed}, err)
 }
 
 // stream follows a link attempt until it ends or the caller leaves: a few minutes

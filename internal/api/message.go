@@ -24,7 +24,9 @@ type newMessage struct {
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
 }
 
-func (h messages) send(ctx context.Context, q *request, in *struct{ Body newMessage }) (*created[postern.Message], error) {
+func (h messages) send(
+	ctx context.Context, q *request, in *struct{ Body newMessage },
+) (*created[postern.Message], error) {
 	b := in.Body
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Body: b.Body, Metadata: b.Metadata,
@@ -57,7 +59,8 @@ func (h messages) list(ctx context.Context, q *request, in *messagesInput) (*out
 		return nil, err
 	}
 	return answerList(h.gateway.Messages.List(ctx, q.caller, gateway.MessageQuery{
-		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status, Since: since, Until: until, Archived: in.Archived, Page: in.page(),
+		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status,
+		Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
 }
 

@@ -9,7 +9,8 @@ import (
 // routes registers every operation of the API except the one that serves its
 // document. Each has a row in the tables of scopes and of notes (package spec).
 func (a *API) routes() {
-	const device, link, webhook, box = "/v1/devices/{id}", "/v1/devices/{id}/link", "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
+	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
+	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g := a.gateway
 	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL}, messages{g}

@@ -27,7 +27,9 @@ type streams struct {
 }
 
 func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
-	return &streams{gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, open: map[postern.WorkspaceID]int{}}
+	return &streams{
+		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, open: map[postern.WorkspaceID]int{},
+	}
 }
 
 // answer returns a stream that body writes, one of those that the workspace may

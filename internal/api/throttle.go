@@ -22,7 +22,7 @@ import (
 type throttle struct {
 	store   throttled.GCRAStoreCtx
 	rates   sync.Map                      // requests a minute → *throttled.GCRARateLimiterCtx
-	strikes *throttled.GCRARateLimiterCtx // of addresses; they have a store of their own, so that many of them push no key out of the other
+	strikes *throttled.GCRARateLimiterCtx // of addresses, in a store of their own: many addresses must not evict keys
 }
 
 // casAttempts is how often a change of a counter is retried while others change it
@@ -44,7 +44,8 @@ func newThrottle() (*throttle, error) {
 }
 
 func newRate(store throttled.GCRAStoreCtx, perMinute int) (*throttled.GCRARateLimiterCtx, error) {
-	l, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerMin(perMinute), MaxBurst: perMinute - 1})
+	quota := throttled.RateQuota{MaxRate: throttled.PerMin(perMinute), MaxBurst: perMinute - 1}
+	l, err := throttled.NewGCRARateLimiterCtx(store, quota)
 	if err != nil {
 		return nil, fmt.Errorf("make a rate: %w", err)
 	}
@@ -130,7 +131,10 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 	if !limited {
 		return nil
 	}
-	return &postern.Error{Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1), Detail: "your address sent too many requests without a valid key; wait for the time in Retry-After"}
+	return &postern.Error{
+		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
+		Detail: "your address sent too many requests without a valid key; wait for the time in Retry-After",
+	}
 }
 
 // tell announces, on an answer that needed no key, how many refused credentials the

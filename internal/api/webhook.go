@@ -26,10 +26,13 @@ type newWebhook struct {
 	Signatures  []string           `json:"signatures,omitempty" nullable:"false" enum:"v1,v1a" doc:"How to sign: v1 (HMAC-SHA256), or both v1 and v1a (ed25519, verified with publicKey); v1 by default." example:"[\"v1\"]"`
 }
 
-func (h webhooks) create(ctx context.Context, q *request, in *struct{ Body newWebhook }) (*created[gateway.EndpointWithSecret], error) {
+func (h webhooks) create(
+	ctx context.Context, q *request, in *struct{ Body newWebhook },
+) (*created[gateway.EndpointWithSecret], error) {
 	b := in.Body
 	return answerCreated(h.gateway.Webhooks.Create(ctx, q.caller, gateway.NewEndpoint{
-		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers, Secret: b.Secret, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
+		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers,
+		Secret: b.Secret, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}, q.idem))
 }
 
@@ -65,7 +68,8 @@ type updateWebhookInput struct {
 func (h webhooks) update(ctx context.Context, q *request, in *updateWebhookInput) (*output[postern.Endpoint], error) {
 	b := in.Body
 	return answer(h.gateway.Webhooks.Change(ctx, q.caller, in.ID, gateway.EndpointChange{
-		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.change(), Headers: b.Headers, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
+		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.change(), Headers: b.Headers,
+		MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}))
 }
 
@@ -97,7 +101,9 @@ type rotation struct {
 	OverlapSeconds *int     `json:"overlapSeconds,omitempty" nullable:"false" minimum:"0" maximum:"2592000" doc:"For how many seconds the old secret keeps signing beside the new one; one day by default." example:"86400"`
 }
 
-func (h webhooks) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*created[gateway.EndpointWithSecret], error) {
+func (h webhooks) rotateSecret(
+	ctx context.Context, q *request, in *rotateInput,
+) (*created[gateway.EndpointWithSecret], error) {
 	var n gateway.NewSecret
 	if b := in.Body; b != nil {
 		n.Secret = b.Secret

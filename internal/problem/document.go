@@ -97,7 +97,7 @@ func (p *Writer) refusal(q *obs.Request, err error) *postern.Error {
 		p.log.Warn("unavailable", "request_id", q.ID, "error", err)
 		return &postern.Error{Reason: e.Reason, Detail: e.Detail, RetryAfter: max(e.RetryAfter, retryStorage)}
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // the caller left, or the server stops
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // the caller or the server stops
 		return &postern.Error{
 			Reason: postern.Unavailable, Detail: "the request was not finished; try again shortly", RetryAfter: retryStorage,
 		}
@@ -105,7 +105,8 @@ func (p *Writer) refusal(q *obs.Request, err error) *postern.Error {
 	if err != nil {
 		p.log.Error("internal error", "request_id", q.ID, "error", err)
 	}
-	return postern.Errorf(postern.Internal, "an internal error occurred; the operator can find its cause in the log by the requestId")
+	return postern.Errorf(postern.Internal,
+		"an internal error occurred; the operator can find its cause in the log by the requestId")
 }
 
 // Refuse answers with the problem document of err.

@@ -28,7 +28,8 @@ func (d *Door) PlainRefusal() []byte {
 	}
 	d.log.Info("request", "request_id", q.ID, "status", p.Status, "reason", q.Reason)
 	h := http.Header{
-		"Content-Type": {problem.ContentType}, "Request-Id": {q.ID}, "Cache-Control": noStore, "X-Content-Type-Options": noSniff,
+		"Content-Type": {problem.ContentType}, "Request-Id": {q.ID},
+		"Cache-Control": noStore, "X-Content-Type-Options": noSniff,
 	}
 	d.announce(context.Background(), netip.Addr{}, h)
 	resp := http.Response{

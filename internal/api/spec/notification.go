@@ -104,7 +104,8 @@ func notification(kind string, body *huma.Schema, example json.RawMessage) *huma
 		content.Example = example
 	}
 	return &huma.PathItem{Post: &huma.Operation{
-		OperationID: "on" + camel(kind), Summary: kind, Description: told()[postern.EventType(kind)], Tags: []string{"webhooks"},
+		OperationID: "on" + camel(kind), Summary: kind, Description: told()[postern.EventType(kind)],
+		Tags:     []string{"webhooks"},
 		Security: []map[string][]string{{}}, Parameters: deliveryParameters(),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{JSON: content}},
 		Responses: map[string]*huma.Response{
@@ -127,7 +128,10 @@ func camel(kind string) string {
 // deliveryHeaders are the headers of every POST to an endpoint.
 func deliveryHeaders() map[string]*huma.Param {
 	header := func(name, text, example string) *huma.Param {
-		return &huma.Param{Name: name, In: "header", Required: true, Description: text, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}
+		return &huma.Param{
+			Name: name, In: "header", Required: true, Description: text,
+			Schema: &huma.Schema{Type: huma.TypeString}, Example: example,
+		}
 	}
 	const signature = "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
 	return map[string]*huma.Param{
