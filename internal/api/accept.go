@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// accepts tells whether a caller takes one of the offered media types (RFC
-// 9110, 12.5.1). Without an Accept header it takes all; of several ranges the
-// one that names the type most closely counts.
+// accepts tells whether a caller accepts one of the offered media types (RFC 9110,
+// 12.5.1). Without an Accept header it accepts all; of several ranges, the most
+// specific one counts.
 func accepts(header, offers []string) bool {
 	ranges := strings.Split(strings.Join(header, ","), ",")
 	if strings.TrimSpace(strings.Join(ranges, "")) == "" {
@@ -30,7 +30,8 @@ func quality(ranges []string, offer string) float64 {
 	return q
 }
 
-// weight reads the q of a range's parameters; one that cannot be read is 1.
+// weight returns the q of a range's parameters; 1 when it has none, or one that
+// cannot be parsed.
 func weight(params string) float64 {
 	for p := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(p, "=")

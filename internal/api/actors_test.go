@@ -46,7 +46,7 @@ func (t *tenant) showCode(id postern.DeviceID, text string, until time.Time) {
 	t.g.Sessions.ShowCode(t.openLink(id), text, postern.TimeOf(until))
 	select {
 	case <-changes.C():
-	case <-time.After(10 * time.Second):
+	case <-t.t.Context().Done():
 		t.t.Fatal("a code was not stored")
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// List is a part of a list.
+// List is a page of a list.
 type List[T any] struct {
 	Data       []T           `json:"data" nullable:"false"`
-	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Give it as cursor to get the next part; null on the last one."`
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 
 // Paging are the parameters of every list.
 type Paging struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to give; 50 unless told." example:"50"`
-	Cursor string `query:"cursor" doc:"The nextCursor of the part before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; 50 by default." example:"50"`
+	Cursor string `query:"cursor" doc:"The nextCursor of the previous page."`
 }
 
 func (p Paging) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit: p.Limit} }
@@ -25,19 +25,19 @@ func (p Paging) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit:
 type output[T any] struct{ Body T }
 
 type created[T any] struct {
-	Replayed string `header:"Idempotent-Replayed" enum:"true" doc:"The answer was given before, to the same Idempotency-Key."`
+	Replayed string `header:"Idempotent-Replayed" enum:"true" doc:"Present when this is the stored answer to an earlier request with the same Idempotency-Key."`
 	Body     T
 }
 
 type nothing struct{}
 
-// noMembers is a body that may be left out and has nothing to say.
+// noMembers is a body that may be left out and has no members.
 type noMembers struct {
 	_ struct{} `additionalProperties:"false"`
 }
 
-// UnmarshalJSONFrom reads an object that was found to be empty; the decoder
-// takes a type without members for a mistake.
+// UnmarshalJSONFrom skips an object that is known to be empty; the decoder
+// refuses a type without members.
 func (*noMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error { return d.SkipValue() }
 
 func answer[T any](v T, err error) (*output[T], error) {

@@ -16,9 +16,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// checkBody reads the body of an operation that takes one, refuses what is not
-// strict JSON with known members, and leaves it to huma for the values. It
-// gives the body's hash.
+// checkBody reads the body of an operation that takes one, checks it against its
+// schema, and leaves it for huma to decode. It returns the hash of the body.
 func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operation) (hash [32]byte, err error) {
 	if op.RequestBody == nil {
 		return hash, nil
@@ -30,7 +29,7 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch {
 	case len(body) == 0 && op.RequestBody.Required:
-		return hash, postern.Errorf(postern.MalformedRequest, "this route takes a JSON object as its body")
+		return hash, postern.Errorf(postern.MalformedRequest, "the body is empty; send a JSON object")
 	case len(body) > 0:
 		if err := checkType(r.Header); err != nil {
 			return hash, err
@@ -41,8 +40,8 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 	return sha256.Sum256(body), err
 }
 
-// prepareBodies makes the checks of all bodies. It fails for a schema that says
-// more than is checked.
+// prepareBodies prepares the checks of all bodies. It fails for a schema that
+// promises more than is checked.
 func (a *API) prepareBodies() error {
 	for path, item := range a.huma.OpenAPI().Paths {
 		for method, op := range spec.Operations(item) {
@@ -57,7 +56,7 @@ func (a *API) prepareBodies() error {
 	return nil
 }
 
-// readBody takes at most [MaxBodyBytes] and does not wait forever.
+// readBody reads at most [MaxBodyBytes], and waits at most [bodyTimeout].
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every transport has deadlines
@@ -66,10 +65,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch {
 	case len(body) > MaxBodyBytes:
 		w.Header().Set("Connection", "close") // the rest is not read
-		return nil, postern.Errorf(postern.PayloadTooLarge, "a body has at most %d bytes", MaxBodyBytes)
+		return nil, postern.Errorf(postern.PayloadTooLarge,
+			"the body is too large; a body may have at most %d bytes", MaxBodyBytes)
 	case err != nil:
 		w.Header().Set("Connection", "close")
-		return nil, postern.Errorf(postern.MalformedRequest, "the body did not arrive in full within %d seconds", int(bodyTimeout.Seconds()))
+		return nil, postern.Errorf(postern.MalformedRequest,
+			"the body did not arrive completely within %d seconds", int(bodyTimeout.Seconds()))
 	}
 	return body, nil
 }
@@ -78,10 +79,11 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 func checkType(h http.Header) error {
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
-			return postern.Errorf(postern.UnsupportedMediaType, "send the body without a Content-Encoding")
+			return postern.Errorf(postern.UnsupportedMediaType, "the body is encoded; send it without a Content-Encoding")
 		}
 	}
-	bad := postern.Errorf(postern.UnsupportedMediaType, "send the body with Content-Type: %s", spec.JSON)
+	bad := postern.Errorf(postern.UnsupportedMediaType,
+		"the body is not sent as JSON; send it with Content-Type: %s", spec.JSON)
 	if len(h["Content-Type"]) != 1 {
 		return bad
 	}

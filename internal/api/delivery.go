@@ -18,24 +18,28 @@ type deliveriesInput struct {
 	ID postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Paging
 	Status string   `query:"status" enum:"pending,succeeded,exhausted" doc:"Only deliveries in this state."`
-	Types  []string `query:"type" doc:"Only of these kinds of events: names and prefixes such as message.*, with commas between." example:"[\"message.*\"]"`
-	Since  string   `query:"since" format:"date-time" doc:"Only deliveries made at this time or later." example:"2026-11-21T09:00:00.000Z"`
-	Until  string   `query:"until" format:"date-time" doc:"Only deliveries made before this time." example:"2026-11-22T09:00:00.000Z"`
+	Types  []string `query:"type" doc:"Only deliveries of these types of events: names and prefixes such as message.*, separated by commas." example:"[\"message.*\"]"`
+	Since  string   `query:"since" format:"date-time" doc:"Only deliveries created at this time or later." example:"2026-11-21T09:00:00.000Z"`
+	Until  string   `query:"until" format:"date-time" doc:"Only deliveries created before this time." example:"2026-11-22T09:00:00.000Z"`
 }
 
-func (h deliveries) list(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
+func (h deliveries) list(
+	ctx context.Context, q *request, in *deliveriesInput,
+) (*output[List[postern.Delivery]], error) {
 	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(h.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
+	return answerList(h.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{
+		Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page(),
+	}))
 }
 
-// DeliveryLog is a delivery with its attempts and the event.
+// DeliveryLog is a delivery with its attempts and its event.
 type DeliveryLog struct {
 	postern.Delivery
 	AttemptLog []postern.Attempt `json:"attemptLog" nullable:"false" doc:"Every attempt, newest first."`
-	Event      postedBody        `json:"event" doc:"What is posted; null without the scopes messages:read and events:read, and once it is kept no more."`
+	Event      postedBody        `json:"event" doc:"The body that is posted; null without the scopes messages:read and events:read, and after the retention has removed it."`
 }
 
 // postedBody is the body of a delivery: an event's stored bytes.
@@ -77,11 +81,13 @@ func (h deliveries) retry(ctx context.Context, q *request, in *retryInput) (*cre
 
 type statsInput struct {
 	ID    postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Since string             `query:"since" format:"date-time" doc:"Only hours that begin at this time or later; 24 hours before until unless told." example:"2026-11-21T09:00:00.000Z"`
-	Until string             `query:"until" format:"date-time" doc:"Only hours that begin before this time; now unless told." example:"2026-11-22T09:00:00.000Z"`
+	Since string             `query:"since" format:"date-time" doc:"Only hours that begin at this time or later; by default 24 hours before until." example:"2026-11-21T09:00:00.000Z"`
+	Until string             `query:"until" format:"date-time" doc:"Only hours that begin before this time; by default now." example:"2026-11-22T09:00:00.000Z"`
 }
 
-func (h deliveries) stats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
+func (h deliveries) stats(
+	ctx context.Context, q *request, in *statsInput,
+) (*output[List[postern.EndpointHour]], error) {
 	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err

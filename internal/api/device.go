@@ -18,16 +18,20 @@ type deviceInput struct {
 
 type newDevice struct {
 	_        struct{}          `additionalProperties:"false"`
-	Name     string            `json:"name" minLength:"1" maxLength:"200" doc:"Name of the device, for people." example:"Support"`
-	Metadata map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each."`
+	Name     string            `json:"name" minLength:"1" maxLength:"200" doc:"A display name." example:"Support"`
+	Metadata map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, each with at most 500 bytes."`
 }
 
 func (h devices) list(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Device]], error) {
 	return answerList(h.gateway.Devices.List(ctx, q.caller, in.page()))
 }
 
-func (h devices) create(ctx context.Context, q *request, in *struct{ Body newDevice }) (*created[postern.Device], error) {
-	return answerCreated(h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{Name: in.Body.Name, Metadata: in.Body.Metadata}, q.idem))
+func (h devices) create(
+	ctx context.Context, q *request, in *struct{ Body newDevice },
+) (*created[postern.Device], error) {
+	return answerCreated(h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{
+		Name: in.Body.Name, Metadata: in.Body.Metadata,
+	}, q.idem))
 }
 
 func (h devices) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Device], error) {
@@ -39,20 +43,20 @@ type changeInput struct {
 	Body deviceChange
 }
 
-// deviceChange is a merge patch: what is left out stays, null resets.
+// deviceChange is a merge patch: members that are left out stay, null resets one.
 type deviceChange struct {
 	_        struct{}                          `additionalProperties:"false"`
-	Name     string                            `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"Name of the device, for people." example:"Support"`
-	Metadata member[map[string]member[string]] `json:"metadata,omitzero" doc:"Labels to set; null for one removes it, null for all removes all. At most 50, of at most 500 bytes each."`
-	Pace     member[paceChange]                `json:"pace,omitzero" doc:"How fast the device sends; null: the operator's default."`
-	Receive  member[receiveChange]             `json:"receive,omitzero" doc:"Which kinds of chats are stored; null: direct and groups."`
-	ProxyURL member[string]                    `json:"proxyUrl,omitzero" doc:"Proxy through which the network is dialled: http, https or socks5, with its credentials. It is never shown; null: none." example:"socks5://user:secret@proxy.example.com:1080"`
+	Name     string                            `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"A display name." example:"Support"`
+	Metadata member[map[string]member[string]] `json:"metadata,omitzero" doc:"Labels to set. null as a label removes it; null as metadata removes all. At most 50, each with at most 500 bytes."`
+	Pace     member[paceChange]                `json:"pace,omitzero" doc:"Sending rate; null resets it to the operator's default."`
+	Receive  member[receiveChange]             `json:"receive,omitzero" doc:"Which kinds of chats are stored; null resets it to direct and groups."`
+	ProxyURL member[string]                    `json:"proxyUrl,omitzero" doc:"Proxy for the connection to the network: an http, https or socks5 URL with its credentials. It is never shown. null removes it." example:"socks5://user:secret@proxy.example.com:1080"`
 }
 
 type paceChange struct {
 	_                 struct{}             `additionalProperties:"false"`
-	PerMinute         member[postern.Rate] `json:"perMinute,omitzero" minimum:"1" maximum:"1000" doc:"Messages in any 60 seconds; null: the operator's default." example:"30"`
-	NewChatsPerMinute member[postern.Rate] `json:"newChatsPerMinute,omitzero" minimum:"1" maximum:"1000" doc:"Of these, messages to chats that have no message yet; null: the operator's default." example:"5"`
+	PerMinute         member[postern.Rate] `json:"perMinute,omitzero" minimum:"1" maximum:"1000" doc:"Messages in any 60 seconds; null resets it to the operator's default." example:"30"`
+	NewChatsPerMinute member[postern.Rate] `json:"newChatsPerMinute,omitzero" minimum:"1" maximum:"1000" doc:"How many of these may start a new chat; null resets it to the operator's default." example:"5"`
 }
 
 type receiveChange struct {
@@ -60,7 +64,7 @@ type receiveChange struct {
 	Direct   member[bool] `json:"direct,omitzero" doc:"Chats with one person." example:"true"`
 	Groups   member[bool] `json:"groups,omitzero" example:"true"`
 	Channels member[bool] `json:"channels,omitzero" example:"false"`
-	Status   member[bool] `json:"status,omitzero" doc:"What contacts post for a day." example:"false"`
+	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
 }
 
 func (h devices) update(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
@@ -71,7 +75,9 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 			return gateway.PaceChange{PerMinute: p.PerMinute.change(), NewChatsPerMinute: p.NewChatsPerMinute.change()}
 		}),
 		Receive: changed(b.Receive, func(r receiveChange) gateway.ReceiveChange {
-			return gateway.ReceiveChange{Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(), Status: r.Status.change()}
+			return gateway.ReceiveChange{
+				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(), Status: r.Status.change(),
+			}
 		}),
 	}))
 }

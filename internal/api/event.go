@@ -24,14 +24,14 @@ func (e loggedEvent) MarshalJSON() ([]byte, error) { return e.body, nil }
 
 // EventFilter are the parameters that narrow the log.
 type EventFilter struct {
-	Types    []string         `query:"type" doc:"Only these kinds: names and prefixes such as message.*, with commas between." example:"[\"message.*\"]"`
+	Types    []string         `query:"type" doc:"Only events of these types: names and prefixes such as message.*, separated by commas." example:"[\"message.*\"]"`
 	DeviceID postern.DeviceID `query:"deviceId" doc:"Only events of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 type eventsInput struct {
 	EventFilter
 	Paging
-	After postern.EventID `query:"after" doc:"Only events behind this one; not beside cursor." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	After postern.EventID `query:"after" doc:"Only events after this one; cannot be combined with cursor." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 func (h events) list(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
@@ -47,14 +47,16 @@ func (h events) list(ctx context.Context, q *request, in *eventsInput) (*output[
 
 type streamEventsInput struct {
 	EventFilter
-	After postern.EventID `header:"Last-Event-ID" doc:"Id of the last event seen; the stream goes on behind it. Without it: what is recorded from now on." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	After postern.EventID `header:"Last-Event-ID" doc:"Id of the last event that you received; the stream continues after it. By default the stream starts with new events." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-// stream follows the log until the caller goes away, its key ends, or it
-// does not read on. A reader that names no event is told first where it is: cut
-// off before its first event it can go on from there and miss nothing.
+// stream follows the log until the caller leaves, its key ends, or it stops
+// reading. A reader that names no event is first told its position: if it is cut
+// off before its first event, it continues from there and misses nothing.
 func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
-	log, err := h.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
+	log, err := h.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{
+		Types: in.Types, DeviceID: in.DeviceID, After: in.After,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +67,8 @@ func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (
 	})
 }
 
-// follow writes the log page by page, and waits at its end. A reader
-// that is slow holds one page in memory and no more; one that takes nothing
-// for [streamWrite] is dropped.
+// follow writes the log page by page, and waits at its end. A slow reader keeps
+// one page in memory; one that takes nothing for [streamWrite] is dropped.
 func (h events) follow(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
 	logged := log.Watch()
 	defer logged.Close()

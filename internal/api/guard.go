@@ -2,12 +2,14 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"postern/internal/access"
 	"postern/internal/api/schema"
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
@@ -18,8 +20,26 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// guard runs before every operation: nothing of a request is looked at before
-// its key, and nothing of it reaches huma that huma would misread.
+// request is what the API knows about a request that it serves.
+type request struct {
+	*obs.Request
+
+	authorization string               // the header, "" when it is not given exactly once
+	caller        access.Caller        // whose key it is
+	idem          *gateway.Idempotency // nil: a repetition is a new request
+}
+
+type requestKey struct{}
+
+// requestOf returns the request that ctx belongs to. The guard puts one into
+// the context of every operation.
+func requestOf(ctx context.Context) *request {
+	q, _ := ctx.Value(requestKey{}).(*request)
+	return q
+}
+
+// guard runs before every operation. It checks the key before anything else, and
+// keeps from huma what huma would misread.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	q, op := &request{Request: obs.RequestOf(r.Context())}, ctx.Operation()
@@ -34,9 +54,9 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, requestKey{}, q))
 }
 
-// admit checks the key, the plan, the scopes and the rate. A request is
-// counted before its scopes are looked at, so that every answer to a key tells
-// the rate; a missing scope is still the first thing it is told.
+// admit checks the key, the plan, the scopes and the rate. A request is counted
+// before its scopes are checked, so that every answer to a key announces the rate;
+// a missing scope is still reported first.
 func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
 	if values := r.Header["Authorization"]; len(values) == 1 {
 		q.authorization = values[0]
@@ -62,11 +82,12 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 	return limited
 }
 
-// checkRequest checks the form of a request: what it accepts, its query, its
+// checkRequest checks the form of a request: the types it accepts, its query, its
 // body and its idempotency key.
 func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
 	if offers := spec.AnswerTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
-		return postern.Errorf(postern.NotAcceptable, "this route answers with %s", strings.Join(offers, " or "))
+		return postern.Errorf(postern.NotAcceptable,
+			"the Accept header excludes the type of the answer, %s", strings.Join(offers, " or "))
 	}
 	r.Header.Set("Accept", spec.JSON) // decided; huma's own parser panics on some values
 	if err := checkQuery(op, r.URL.RawQuery); err != nil {
@@ -83,24 +104,25 @@ func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, o
 	return err
 }
 
-// checkQuery refuses parameters that the operation does not have, and those
-// whose meaning is open: given twice, empty, or not text.
+// checkQuery refuses parameters that the operation does not have, and ambiguous
+// ones: given twice, empty, or not text.
 func checkQuery(op *huma.Operation, raw string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return postern.Errorf(postern.MalformedRequest, "the query is not a list of name=value, percent-encoded")
+		return postern.Errorf(postern.MalformedRequest, "the query is not a list of name=value pairs in percent-encoding")
 	}
 	var bad []error
 	for name, list := range values {
 		switch {
 		case !plainText(name) || slices.ContainsFunc(list, func(v string) bool { return !plainText(v) }):
-			return postern.Errorf(postern.MalformedRequest, "the query has text that is not UTF-8 without NUL")
+			return postern.Errorf(postern.MalformedRequest, "the query contains text that is not UTF-8, or the character NUL")
 		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter here"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter"))
 		case len(list) > 1:
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "give a parameter once"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "the parameter is given more than once; give it once"))
 		case list[0] == "":
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "leave a parameter out or give it a value"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+				"the parameter is empty; give it a value or leave it out"))
 		}
 	}
 	return schema.Merge(bad)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -118,11 +119,27 @@ func newServerWith(tb testing.TB, sandbox gateway.Sandbox) *server {
 // goodbyeWait is short, since no engine says goodbye here.
 const goodbyeWait = 10 * time.Millisecond
 
+// newServerWithoutTime makes a server whose rates do not recover.
+func newServerWithoutTime(tb testing.TB) *server {
+	tb.Helper()
+	s := newServer(tb)
+	s.stopRates()
+	return s
+}
+
+func (s *server) stopRates() {
+	s.t.Helper()
+	s.api.StopRates()
+}
+
 // newServerOn makes a server on a PostgreSQL database, or with the embedded one
 // when url is "".
 func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 	tb.Helper()
 	dir := tb.TempDir()
+	if url == "" {
+		migrated(tb, dir)
+	}
 	db, err := store.Open(tb.Context(), store.Options{Dir: dir, URL: url})
 	if err != nil {
 		tb.Fatal(err)
@@ -159,9 +176,49 @@ func (s *server) open(transport web.Transport, sandbox bool) {
 	if s.api, err = api.New(api.Options{Gateway: s.g, Log: log, BaseURL: baseURL, Sandbox: sandbox}); err != nil {
 		s.t.Fatal(err)
 	}
+	s.api.SetPulse(testPulse)
 	s.handler, err = web.New(web.Options{Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(), Announce: s.api.TellRate})
 	if err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// emptyStore is the files of a new store, by name. To migrate a store takes
+// longer than most tests.
+var emptyStore = sync.OnceValues(func() (map[string][]byte, error) {
+	dir, err := os.MkdirTemp("", "postern-api-test")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := store.Open(context.Background(), store.Options{Dir: dir})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	files := map[string][]byte{}
+	for _, e := range entries {
+		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return files, err
+})
+
+// migrated puts the files of a new store into dir.
+func migrated(tb testing.TB, dir string) {
+	tb.Helper()
+	files, err := emptyStore()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			tb.Fatal(err)
+		}
 	}
 }
 
@@ -277,13 +334,7 @@ func (s *server) do(method, target, body string, headers ...string) *answerT {
 	if body != "" {
 		r = strings.NewReader(body)
 	}
-	ctx := s.t.Context()
-	if strings.HasPrefix(target, "/v1/events/stream") { // it ends when its reader goes away
-		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
-		ctx = short
-	}
-	req := httptest.NewRequestWithContext(ctx, method, target, r)
+	req := httptest.NewRequestWithContext(s.t.Context(), method, target, r)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -303,7 +354,13 @@ func (s *server) send(req *http.Request) *answerT {
 		req.RemoteAddr = "127.0.0.1:1234"
 	}
 	a := &answerT{s.t, req.Method + " " + req.URL.Path, httptest.NewRecorder()}
-	s.handler.ServeHTTP(a.ResponseRecorder, req)
+	if strings.HasSuffix(req.URL.Path, "/stream") {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		s.handler.ServeHTTP(untilIdle{a.ResponseRecorder, cancel}, req.WithContext(ctx))
+	} else {
+		s.handler.ServeHTTP(a.ResponseRecorder, req)
+	}
 	if !strings.HasPrefix(a.Header().Get("Request-Id"), "req_") {
 		s.t.Errorf("%s: no request id", a.what)
 	}
@@ -312,6 +369,28 @@ func (s *server) send(req *http.Request) *answerT {
 	}
 	return a
 }
+
+// untilIdle is a reader of a stream that goes away at the first heartbeat, when
+// the stream has said all that there is to say.
+type untilIdle struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (w untilIdle) Write(b []byte) (int, error) {
+	if string(b) == heartbeat {
+		w.leave()
+		return len(b), nil
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+// heartbeat is what a stream writes that has nothing to say; its readers in these
+// tests wait for one this long.
+const (
+	heartbeat = ": waiting\n\n"
+	testPulse = 30 * time.Millisecond
+)
 
 type refusal struct {
 	Type      string          `json:"type"`

@@ -226,7 +226,7 @@ func (s *spender) round(m mix) {
 		s.t.Fatal(err)
 	}
 	h := s.play(m)
-	if res := porcupine.CheckOperationsTimeout(quotaModel(q), h.ops, time.Minute); res != porcupine.Ok {
+	if res := porcupine.CheckOperationsTimeout(quotaModel(q), h.ops, 5*time.Minute); res != porcupine.Ok {
 		s.t.Errorf("a history from %+v is %s:\n%s", q, res, shown(h.ops))
 	}
 	accepted := 0

@@ -7,13 +7,14 @@ import (
 	"postern/internal/postern"
 )
 
-// idempotencyKey reads the header: a key as it is, or as a quoted string of
-// RFC 9651, section 3.3.3. Both forms of one key are the same key.
+// idempotencyKey reads the header: a key as it is, or as a quoted string (RFC 9651,
+// section 3.3.3). Both forms of a key are the same key.
 func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	bad := postern.Errorf(postern.MalformedRequest, "an %s is given once and has 1 to %d visible ASCII characters, quoted or not", spec.IdempotencyKey, maxKey)
+	bad := postern.Errorf(postern.MalformedRequest,
+		"the %s header is not valid; send it once, with 1 to %d visible ASCII characters, quoted or not", spec.IdempotencyKey, maxKey)
 	if len(values) > 1 {
 		return "", bad
 	}
@@ -21,13 +22,16 @@ func idempotencyKey(values []string) (string, error) {
 	if strings.HasPrefix(key, `"`) {
 		key, ok = unquote(key)
 	}
-	if !ok || key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if !ok || key == "" || len(key) > maxKey || strings.ContainsFunc(key, invisible) {
 		return "", bad
 	}
 	return key, nil
 }
 
-// unquote takes the quotes and the escapes of a quoted string off.
+// invisible tells whether a character is no visible ASCII character.
+func invisible(r rune) bool { return r <= ' ' || r > '~' }
+
+// unquote removes the quotes and the escapes of a quoted string.
 func unquote(s string) (string, bool) {
 	inner, ok := strings.CutSuffix(s[1:], `"`)
 	if !ok {

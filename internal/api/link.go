@@ -26,10 +26,10 @@ type linkInput struct {
 
 type newLink struct {
 	_                   struct{} `additionalProperties:"false"`
-	Method              string   `json:"method,omitempty" enum:"qr,code" default:"qr" doc:"Whether a phone scans a code, or its owner enters one." example:"qr"`
-	PhoneNumber         string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone that a code will be entered on; with method code only." example:"+15550001111"`
-	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Only this number may be linked." example:"+15550001111"`
-	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"A device that had a number may get another one."`
+	Method              string   `json:"method,omitempty" enum:"qr,code" default:"qr" doc:"qr: the phone scans a code. code: its owner enters one." example:"qr"`
+	PhoneNumber         string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone on which the code will be entered; only with method code." example:"+15550001111"`
+	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Link only an account with this number." example:"+15550001111"`
+	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"Allow a device that was linked before to be linked to another number."`
 }
 
 func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[postern.Link], error) {
@@ -37,7 +37,10 @@ func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[po
 	if in.Body != nil {
 		b = *in.Body
 	}
-	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
+	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{
+		Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber,
+		AllowNewNumber: b.AllowNewNumber,
+	}, q.idem))
 }
 
 func (h links) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
@@ -73,35 +76,40 @@ func (h links) png(ctx context.Context, q *request, in *deviceInput) (*image, er
 	return &image{ContentType: spec.PNG, Body: picture}, err
 }
 
-// picture draws the code to show now.
-func (h links) picture(ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error)) ([]byte, error) {
+// picture draws the code to show now; it is NotFound when there is none.
+func (h links) picture(
+	ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error),
+) ([]byte, error) {
 	l, err := h.gateway.Links.Get(ctx, q.caller, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case l.Status != postern.LinkPending:
-		return nil, postern.Errorf(postern.NotFound, "there is no code to show: the link attempt is %s; open a new one", l.Status)
+		return nil, postern.Errorf(postern.NotFound,
+			"there is no code to show, because the link attempt is %s; open a new one", l.Status)
 	case l.Method == postern.ByCode:
-		return nil, postern.Errorf(postern.NotFound, "there is no picture: the attempt shows a code to enter on the phone; see pairingCode")
+		return nil, postern.Errorf(postern.NotFound, "this attempt has no code to scan; enter its pairingCode on the phone")
 	case l.QR == "":
-		return nil, postern.Errorf(postern.NotFound, "there is no code to show yet: the first one follows within seconds; try again, or follow the stream")
+		return nil, postern.Errorf(postern.NotFound,
+			"there is no code yet; the first one follows within seconds: try again, or follow the stream")
 	}
 	return draw(string(l.QR))
 }
 
-// LinkPage is where an attempt is shown to whoever holds the phone.
+// LinkPage is the page that shows an attempt to the person with the phone.
 type LinkPage struct {
-	URL       string       `json:"url" format:"uri" doc:"Address of the page. It is shown here once; the first browser whose user presses the button on it has it for itself." example:"https://postern.example.com/link/Jt3mHkq0s7c9oWf2Yv1xZb8uRa5eNd6gLpTiQwCyXzA"`
+	URL       string       `json:"url" format:"uri" doc:"Address of the page. Only this answer contains it. The page belongs to the first browser in which its button is pressed." example:"https://postern.example.com/link/Jt3mHkq0s7c9oWf2Yv1xZb8uRa5eNd6gLpTiQwCyXzA"`
 	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" example:"2026-11-21T09:15:00.000Z"`
 }
 
 func (h links) openPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
 	p, err := h.gateway.LinkPages.Open(ctx, q.caller, in.ID, q.idem)
-	return answerCreated(gateway.Created[LinkPage]{Value: LinkPage{h.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}, Replayed: p.Replayed}, err)
+	page := LinkPage{h.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}
+	return answerCreated(gateway.Created[LinkPage]{Value: page, Replayed: p.Replayed}, err)
 }
 
-// stream follows a link attempt until it ends or the caller goes away. An
-// attempt lasts some minutes, and so does a stream at most.
+// stream follows a link attempt until it ends or the caller leaves: a few minutes
+// at most.
 func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.StreamResponse, error) {
 	first, err := h.gateway.Links.Get(ctx, q.caller, in.ID)
 	if err != nil {
@@ -110,7 +118,7 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 	return h.streams.answer(q, func(s *stream) { h.follow(ctx, q, first, s) })
 }
 
-// follow sends what the attempt shows whenever it changed.
+// follow sends the attempt whenever it has changed, until it ends.
 func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
 	changes, err := h.gateway.Links.Watch(q.caller, last.DeviceID)
 	if err != nil {
@@ -135,7 +143,7 @@ func (h links) follow(ctx context.Context, q *request, last postern.Link, s *str
 	}
 }
 
-// now reads the attempt again. A device that was deleted ended it.
+// now reads the attempt again. When the device was deleted, the attempt has ended.
 func (h links) now(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
 	l, err := h.gateway.Links.Get(ctx, q.caller, last.DeviceID)
 	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
@@ -145,7 +153,7 @@ func (h links) now(ctx context.Context, q *request, last postern.Link) (postern.
 	return l, err
 }
 
-// showLink sends a code that was not sent before, or the end.
+// showLink sends a code that is new, or the end of the attempt.
 func (s *stream) showLink(l, last postern.Link) bool {
 	switch {
 	case !l.Status.Open():

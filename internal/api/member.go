@@ -15,7 +15,7 @@ type member[T any] struct {
 	value *T
 }
 
-// UnmarshalJSON notes that the member was there.
+// UnmarshalJSON notes that the member was given.
 func (m *member[T]) UnmarshalJSON(b []byte) error {
 	m.given, m.value = true, nil
 	if string(b) == "null" {
@@ -25,7 +25,7 @@ func (m *member[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, m.value)
 }
 
-// Schema is that of the value, or null.
+// Schema returns the schema of the value, or null.
 func (member[T]) Schema(r huma.Registry) *huma.Schema {
 	s := huma.SchemaFromType(r, reflect.TypeFor[T]())
 	s.Nullable = true
@@ -36,7 +36,7 @@ func (m member[T]) change() gateway.Change[T] {
 	return gateway.Change[T]{Given: m.given, Value: m.value}
 }
 
-// changed is the change of a member whose parts are changes themselves.
+// changed converts a member whose parts are changes themselves.
 func changed[T, C any](m member[T], parts func(T) C) gateway.Change[C] {
 	if m.value == nil {
 		return gateway.Change[C]{Given: m.given}

@@ -15,16 +15,18 @@ type messages struct {
 
 type newMessage struct {
 	_                struct{}          `additionalProperties:"false"`
-	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	To               string            `json:"to" minLength:"1" doc:"A phone number, + and 7 to 15 digits, or a chatId seen in an event." example:"+15551234567"`
+	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits), or the chatId of an event." example:"+15551234567"`
 	Type             postern.Kind      `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body" minLength:"1" doc:"The text, at most 65,536 bytes in UTF-8." example:"Hello"`
-	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They come back in every event."`
-	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds until the message is given up if it cannot be sent; one day unless told." example:"300"`
-	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do when the device is not connected at this moment." example:"fail"`
+	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
+	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
+	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
 }
 
-func (h messages) send(ctx context.Context, q *request, in *struct{ Body newMessage }) (*created[postern.Message], error) {
+func (h messages) send(
+	ctx context.Context, q *request, in *struct{ Body newMessage },
+) (*created[postern.Message], error) {
 	b := in.Body
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Content: postern.Content{Kind: b.Type, Text: b.Body}, Metadata: b.Metadata,
@@ -46,9 +48,9 @@ type messagesInput struct {
 	ChatID    string           `query:"chatId" doc:"Only messages of this chat." example:"+15551234567"`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
 	Status    string           `query:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" doc:"Only messages in this state."`
-	Since     string           `query:"since" format:"date-time" doc:"Only messages made at this time or later." example:"2026-11-21T09:00:00.000Z"`
-	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device had before; they are in no other list." example:"false"`
-	Until     string           `query:"until" format:"date-time" doc:"Only messages made before this time." example:"2026-11-22T09:00:00.000Z"`
+	Since     string           `query:"since" format:"date-time" doc:"Only messages created at this time or later." example:"2026-11-21T09:00:00.000Z"`
+	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device was linked to before. Other lists do not contain them." example:"false"`
+	Until     string           `query:"until" format:"date-time" doc:"Only messages created before this time." example:"2026-11-22T09:00:00.000Z"`
 }
 
 func (h messages) list(ctx context.Context, q *request, in *messagesInput) (*output[List[postern.Message]], error) {
@@ -57,11 +59,13 @@ func (h messages) list(ctx context.Context, q *request, in *messagesInput) (*out
 		return nil, err
 	}
 	return answerList(h.gateway.Messages.List(ctx, q.caller, gateway.MessageQuery{
-		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status, Since: since, Until: until, Archived: in.Archived, Page: in.page(),
+		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status,
+		Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
 }
 
-// span reads the ends of a time, whose members are in a place; 0 is none.
+// span parses the start and the end of a period, whose members are at place; 0
+// stands for one that is left out.
 func span(place, from, to string) (since, until postern.Time, err error) {
 	if since, err = instant(place+"/since", from); err != nil {
 		return 0, 0, err
@@ -70,7 +74,7 @@ func span(place, from, to string) (since, until postern.Time, err error) {
 	return since, until, err
 }
 
-// instant reads a time of the query; "" is none.
+// instant parses a time; "" gives 0.
 func instant(place, s string) (t postern.Time, err error) {
 	if s == "" {
 		return 0, nil
@@ -78,5 +82,5 @@ func instant(place, s string) (t postern.Time, err error) {
 	if err := t.UnmarshalText([]byte(s)); err != nil {
 		return 0, postern.Invalid(place, "expected a time in RFC 3339 form, such as 2026-12-01T09:00:00.000Z")
 	}
-	return max(t, 1), nil // 0 is none, and nothing is as old
+	return max(t, 1), nil // 0 stands for no time, and nothing is that old
 }

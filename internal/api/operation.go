@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// add registers one operation. Its handler gets the request's caller and its
-// decoded input, and answers or gives an error that becomes a problem.
+// add registers one operation. Its handler gets the request and its decoded
+// input, and returns the answer or an error, which becomes a problem document.
 func add[I, O any](a *API, route, id, summary string,
 	handle func(context.Context, *request, *I) (*O, error), more ...func(*huma.Operation),
 ) {
@@ -37,23 +37,23 @@ func add[I, O any](a *API, route, id, summary string,
 
 func tagOf(path string) string { return strings.Split(path, "/")[2] }
 
-// creates marks an operation that makes something: 201, at most once for an
-// idempotency key.
+// creates marks an operation that creates something: it answers with 201, and at
+// most once for an idempotency key.
 func creates(op *huma.Operation) {
 	op.DefaultStatus = http.StatusCreated
 	limit := maxKey
 	op.Parameters = append(op.Parameters, &huma.Param{
 		Name: spec.IdempotencyKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &limit},
-		Description: "Makes a retry safe: for 24 hours the same key gives the first answer again.",
+		Description: "Makes a retry safe: for 24 hours, a request with the same key gets the first answer again.",
 	})
 }
 
-// status sets the status of the good answer.
+// status sets the status of the successful answer.
 func status(code int) func(*huma.Operation) {
 	return func(op *huma.Operation) { op.DefaultStatus = code }
 }
 
-// gives marks an operation whose good answer is not JSON.
+// gives marks an operation whose successful answer is not JSON.
 func gives(contentType string) func(*huma.Operation) {
 	return func(op *huma.Operation) {
 		op.DefaultStatus = http.StatusOK

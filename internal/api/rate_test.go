@@ -14,6 +14,14 @@ import (
 	"postern/internal/web"
 )
 
+// behind returns a server of other settings over the same store.
+func (s *server) behind(transport web.Transport) *server {
+	s.t.Helper()
+	other := *s
+	other.open(transport, false)
+	return &other
+}
+
 // TestEveryAnswerTellsARate asks for what needs no key, for what is not there,
 // and with keys that are refused, from an address that is counted.
 func TestEveryAnswerTellsARate(t *testing.T) {
@@ -21,6 +29,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 	s := newServer(t)
 	mine, free := s.tenant("starter"), s.tenant("free")
 	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	proxied.stopRates()
 	for _, tt := range []struct {
 		method, target, key string
 		status              int
@@ -73,5 +82,39 @@ func TestARefusalOnATLSPortIsLikeAnyOther(t *testing.T) {
 	a.want(http.StatusForbidden, postern.InsecureTransport)
 	if !resp.Close || a.Header().Get("RateLimit") != `"address";r=600;t=0` || a.Header().Get("RateLimit-Policy") != `"address";q=600;w=60` {
 		t.Errorf("headers %v", resp.Header)
+	}
+}
+
+// TestRefusedCredentialsAreCountedByAddress uses the address that a trusted
+// proxy names.
+func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("enterprise")
+	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	proxied.stopRates()
+	send := func(client, key string) *answerT {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil)
+		req.RemoteAddr = "10.1.2.3:1"
+		req.Header = http.Header{"Authorization": {"Bearer " + key}, "X-Forwarded-For": {client}, "X-Forwarded-Proto": {"https"}}
+		return proxied.send(req)
+	}
+	limited := 0
+	for range 700 {
+		if a := send("203.0.113.9", "pst_x"); a.Code == http.StatusTooManyRequests {
+			limited++
+			a.want(http.StatusTooManyRequests, postern.RateLimited)
+			if a.Header().Get("Retry-After") == "" {
+				t.Fatalf("headers %v", a.Header())
+			}
+		}
+	}
+	if limited != 100 {
+		t.Errorf("of 700 refused credentials of one address %d were refused for their number, want 100", limited)
+	}
+	send("203.0.113.9", mine.key).want(http.StatusOK, "") // who has a key is served
+	send("203.0.113.10", "pst_x").want(http.StatusUnauthorized, postern.Unauthorized)
+	for range 700 {
+		s.do("GET", "/v1/usage", "", "Authorization", "Bearer pst_x").want(http.StatusUnauthorized, postern.Unauthorized)
 	}
 }

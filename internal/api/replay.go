@@ -14,10 +14,10 @@ type replays struct {
 
 type newReplay struct {
 	_          struct{} `additionalProperties:"false"`
-	Since      string   `json:"since,omitempty" minLength:"1" format:"date-time" doc:"Events recorded at this time or later; from the start of the log unless told." example:"2026-11-21T09:00:00.000Z"`
-	Until      string   `json:"until,omitempty" minLength:"1" format:"date-time" doc:"Events recorded before this time; what is recorded after the request is never in." example:"2026-11-22T09:00:00.000Z"`
-	Types      []string `json:"types,omitempty" nullable:"false" doc:"Names and prefixes such as message.*; all that the endpoint asks for unless told." example:"[\"message.*\"]"`
-	OnlyFailed bool     `json:"onlyFailed,omitempty" doc:"Only those whose delivery was exhausted."`
+	Since      string   `json:"since,omitempty" minLength:"1" format:"date-time" doc:"Only events recorded at this time or later; by default from the start of the log." example:"2026-11-21T09:00:00.000Z"`
+	Until      string   `json:"until,omitempty" minLength:"1" format:"date-time" doc:"Only events recorded before this time. Events recorded after the request are never included." example:"2026-11-22T09:00:00.000Z"`
+	Types      []string `json:"types,omitempty" nullable:"false" doc:"Only events of these types: names and prefixes such as message.*; by default all that the endpoint receives." example:"[\"message.*\"]"`
+	OnlyFailed bool     `json:"onlyFailed,omitempty" doc:"Only events whose delivery was exhausted."`
 }
 
 type replayInput struct {

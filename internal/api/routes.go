@@ -9,7 +9,8 @@ import (
 // routes registers every operation of the API except the one that serves its
 // document. Each has a row in the tables of scopes and of notes (package spec).
 func (a *API) routes() {
-	const device, link, webhook, box = "/v1/devices/{id}", "/v1/devices/{id}/link", "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
+	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
+	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g := a.gateway
 	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL}, messages{g}
@@ -22,17 +23,17 @@ func (a *API) routes() {
 	add(a, "PATCH "+device, "updateDevice", "Change a device", devices.update)
 	add(a, "DELETE "+device, "deleteDevice", "Unlink and delete a device", devices.delete)
 	add(a, "POST "+device+"/pause", "pauseDevice", "Disconnect a device and keep its link", devices.pause)
-	add(a, "POST "+device+"/resume", "resumeDevice", "Connect a paused device again", devices.resume)
+	add(a, "POST "+device+"/resume", "resumeDevice", "Reconnect a paused device", devices.resume)
 	add(a, "POST "+device+"/unlink", "unlinkDevice", "Unlink a device and keep it", devices.unlink)
 
 	add(a, "POST "+link, "openLink", "Open a link attempt", links.open, creates)
 	add(a, "GET "+link, "getLink", "Get the newest link attempt", links.get)
 	add(a, "DELETE "+link, "cancelLink", "Cancel the open link attempt", links.cancel)
-	add(a, "POST "+link+"/page", "openLinkPage", "Make a page that shows the open link attempt", links.openPage, creates)
-	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's wish for a passkey", links.answerPasskey)
+	add(a, "POST "+link+"/page", "openLinkPage", "Create a page that shows the open link attempt", links.openPage, creates)
+	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's request for a passkey", links.answerPasskey)
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", links.svg, gives(spec.SVG))
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", links.png, gives(spec.PNG))
-	add(a, "GET "+link+"/stream", "streamLink", "Follow the codes of a link attempt", links.stream, gives(spec.Stream))
+	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
 
 	add(a, "POST /v1/messages", "sendMessage", "Send a message", messages.send, creates, status(http.StatusAccepted))
 	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list)
@@ -43,26 +44,26 @@ func (a *API) routes() {
 	add(a, "GET "+webhook, "getWebhook", "Get a webhook endpoint", webhooks.get)
 	add(a, "DELETE "+webhook, "deleteWebhook", "Delete a webhook endpoint", webhooks.delete)
 	add(a, "PATCH "+webhook, "updateWebhook", "Change a webhook endpoint", webhooks.update)
-	add(a, "POST "+webhook+"/verify", "verifyWebhook", "Verify a webhook endpoint anew", webhooks.verify)
+	add(a, "POST "+webhook+"/verify", "verifyWebhook", "Verify a webhook endpoint again", webhooks.verify)
 	add(a, "POST "+webhook+"/pause", "pauseWebhook", "Pause a webhook endpoint", webhooks.pause)
 	add(a, "POST "+webhook+"/resume", "resumeWebhook", "Resume a webhook endpoint", webhooks.resume)
-	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Give a webhook endpoint a new secret", webhooks.rotateSecret, creates, status(http.StatusOK))
+	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Rotate the secret of a webhook endpoint", webhooks.rotateSecret, creates, status(http.StatusOK))
 	add(a, "POST "+webhook+"/test", "testWebhook", "Send a test event to a webhook endpoint", webhooks.test, creates, status(http.StatusAccepted))
-	add(a, "POST "+webhook+"/replay", "createReplay", "Deliver a part of the log again", replays.create, creates, status(http.StatusAccepted))
+	add(a, "POST "+webhook+"/replay", "createReplay", "Replay part of the event log", replays.create, creates, status(http.StatusAccepted))
 	add(a, "GET /v1/replays/{id}", "getReplay", "Get a replay", replays.get)
 	add(a, "DELETE /v1/replays/{id}", "stopReplay", "Stop a replay", replays.stop)
-	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List an endpoint's deliveries", deliveries.list)
-	add(a, "GET /v1/webhooks/{id}/stats", "getWebhookStats", "Count an endpoint's attempts, hour by hour", deliveries.stats)
-	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery with every attempt", deliveries.get)
-	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Deliver an event again", deliveries.retry, creates, status(http.StatusAccepted))
+	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List the deliveries of an endpoint", deliveries.list)
+	add(a, "GET /v1/webhooks/{id}/stats", "getWebhookStats", "Get the delivery attempts of an endpoint by hour", deliveries.stats)
+	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery and its attempts", deliveries.get)
+	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Retry a delivery", deliveries.retry, creates, status(http.StatusAccepted))
 
-	add(a, "GET /v1/events", "listEvents", "Read the log of events, oldest first", events.list)
-	add(a, "GET /v1/events/stream", "streamEvents", "Follow the log of events", events.stream, gives(spec.Stream))
-	add(a, "GET /v1/usage", "getUsage", "Get what is used of the plan", usage.get)
+	add(a, "GET /v1/events", "listEvents", "List events, oldest first", events.list)
+	add(a, "GET /v1/events/stream", "streamEvents", "Stream events", events.stream, gives(spec.Stream))
+	add(a, "GET /v1/usage", "getUsage", "Get usage", usage.get)
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", sandbox.scan)
-	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Let a contact write to the device", sandbox.inbound)
-	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Let a recipient confirm a message", sandbox.receipt)
-	add(a, "POST "+box+"/faults", "breakInSandbox", "Let the simulated network misbehave", sandbox.fault)
-	add(a, "GET "+box+"/phone", "showSandboxPhone", "Show what the simulated phone shows", sandbox.phone)
+	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
+	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
+	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)
+	add(a, "GET "+box+"/phone", "showSandboxPhone", "List the messages on the simulated phone", sandbox.phone)
 }

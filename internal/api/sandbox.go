@@ -19,11 +19,11 @@ type scanInput struct {
 
 type newScan struct {
 	_           struct{} `additionalProperties:"false"`
-	PhoneNumber string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone; the one that the attempt names, or one of the device's own, unless told." example:"+15550001111"`
-	Code        string   `json:"code,omitempty" minLength:"1" doc:"What is scanned or entered; what the attempt shows unless told." example:"7KQ2-M4XB"`
+	PhoneNumber string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone; by default the one that the attempt names, or one made up for the device." example:"+15550001111"`
+	Code        string   `json:"code,omitempty" minLength:"1" doc:"The code that is scanned or entered; by default the one that the attempt shows." example:"7KQ2-M4XB"`
 }
 
-// Scan is who scanned.
+// Scan is the phone that scanned.
 type Scan struct {
 	PhoneNumber string `json:"phoneNumber" example:"+15550001111"`
 }
@@ -44,14 +44,14 @@ type inboundInput struct {
 
 type newInbound struct {
 	_    struct{}     `additionalProperties:"false"`
-	From string       `json:"from" minLength:"1" doc:"Number of the contact that writes." example:"+15551234567"`
+	From string       `json:"from" minLength:"1" doc:"Number of the contact that sends the message." example:"+15551234567"`
 	Type postern.Kind `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
 	Body string       `json:"body" minLength:"1" doc:"The text." example:"Hello"`
 }
 
-// Inbound is the message that was written.
+// Inbound is the message that was sent.
 type Inbound struct {
-	NetworkID string `json:"networkId" doc:"The id the message has on the network." example:"3EB0A1B2C3D4E5F60718"`
+	NetworkID string `json:"networkId" doc:"Id of the message on the network." example:"3EB0A1B2C3D4E5F60718"`
 }
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
@@ -68,7 +68,7 @@ type receiptInput struct {
 type newReceipt struct {
 	_         struct{}              `additionalProperties:"false"`
 	MessageID postern.MessageID     `json:"messageId" minLength:"1" doc:"A message that this device sent." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Status    postern.MessageStatus `json:"status" enum:"delivered,read" doc:"How far the recipient got." example:"read"`
+	Status    postern.MessageStatus `json:"status" enum:"delivered,read" doc:"What the recipient confirms." example:"read"`
 }
 
 func (h sandbox) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {
@@ -82,14 +82,14 @@ type faultInput struct {
 
 type newFault struct {
 	_    struct{} `additionalProperties:"false"`
-	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence" doc:"What goes wrong." example:"drop"`
+	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence" doc:"The fault to simulate." example:"drop"`
 }
 
 func (h sandbox) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {
 	return nil, h.gateway.SandboxPhones.Fault(ctx, q.caller, in.ID, in.Body.Kind)
 }
 
-// Phone is what a simulated phone shows.
+// Phone is what a simulated phone displays.
 type Phone struct {
 	Data []gateway.PhoneMessage `json:"data" nullable:"false"`
 }

@@ -7,7 +7,7 @@ import (
 	"postern/internal/postern"
 )
 
-// scopes is the one table from operation to the scopes it needs.
+// scopes is the table of the scopes that each operation needs.
 func scopes() map[string][]postern.Scope {
 	return map[string][]postern.Scope{
 		"listDevices":      {postern.DevicesRead},
@@ -30,7 +30,7 @@ func scopes() map[string][]postern.Scope {
 		"listMessages":     {postern.MessagesRead},
 		"getMessage":       {postern.MessagesRead},
 		"listWebhooks":     {postern.WebhooksRead},
-		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it makes the key's reach outlive the key
+		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it outlives the key
 		"getWebhook":       {postern.WebhooksRead},
 		"deleteWebhook":    {postern.WebhooksWrite},
 		"updateWebhook":    {postern.WebhooksWrite}, // a new URL needs more: gateway.ChangeEndpoint
@@ -57,7 +57,8 @@ func scopes() map[string][]postern.Scope {
 	}
 }
 
-// checkScopes compares the table with the operations that are served.
+// checkScopes compares the table with the operations. Each must have a row, and
+// each row an operation.
 func (a *API) checkScopes() error {
 	served := map[string]bool{}
 	for path, item := range a.huma.OpenAPI().Paths {

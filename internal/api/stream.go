@@ -27,7 +27,9 @@ type streams struct {
 }
 
 func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
-	return &streams{gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, open: map[postern.WorkspaceID]int{}}
+	return &streams{
+		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, open: map[postern.WorkspaceID]int{},
+	}
 }
 
 // answer returns a stream that body writes, one of those that the workspace may
@@ -57,7 +59,7 @@ func (o *streams) start(ws postern.WorkspaceID) (done func(), err error) {
 	if o.open[ws] >= maxStreams {
 		return nil, &postern.Error{
 			Reason: postern.RateLimited, RetryAfter: streamPulse,
-			Detail: fmt.Sprintf("the workspace has %d streams open; close one first", maxStreams),
+			Detail: fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams),
 		}
 	}
 	o.open[ws]++

@@ -41,9 +41,6 @@ func raw(t *testing.T, srv *httptest.Server, text string) string {
 
 func TestT20JSONHasOneMeaning(t *testing.T) {
 	t.Parallel()
-	t.Run("bad bodies", TestStrictInput)
-	t.Run("good bodies", TestGoodInput)
-	t.Run("other operations", TestOtherBodies)
 	t.Run("costly bodies", func(t *testing.T) { // package schema counts what they cost
 		t.Parallel()
 		mine := newServer(t).tenant("enterprise")
@@ -189,9 +186,9 @@ func TestT23PathsLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestT24BombsAreRefused also looks at what they cost in memory.
-func TestT24BombsAreRefused(t *testing.T) {
-	t.Parallel()
+// TestT24BombsAreRefused also measures what they cost in memory, and is alone
+// therefore.
+func TestT24BombsAreRefused(t *testing.T) { //nolint:paralleltest // it measures the heap
 	mine := newServer(t).tenant("enterprise")
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
@@ -228,9 +225,6 @@ func (zeros) Read(b []byte) (int, error) {
 
 func TestT26NumbersAndCursorsAreChecked(t *testing.T) {
 	t.Parallel()
-	t.Run("queries", TestQueries)
-	t.Run("cursors", TestPages)
-	t.Run("cursors of the log", TestLogInPages)
 	t.Run("every list", func(t *testing.T) {
 		t.Parallel()
 		mine := newServer(t).tenant("enterprise")
@@ -251,7 +245,6 @@ func TestT26NumbersAndCursorsAreChecked(t *testing.T) {
 
 func TestT27TextIsNoProgram(t *testing.T) {
 	t.Parallel()
-	t.Run("lengths and chunks", TestBodiesOverTheWire)
 	s := newServer(t)
 	mine := s.tenant("enterprise")
 	device := connected(mine)
@@ -303,10 +296,6 @@ func visible(r rune) rune {
 
 func TestT29OneKeyHappensOnce(t *testing.T) {
 	t.Parallel()
-	t.Run("replays", TestIdempotency)
-	t.Run("a hundred at once", TestManyPostsWithOneKeyMakeOneMessage)
-	t.Run("paths", TestIdempotencyKeysBelongToAPath)
-	t.Run("refusals", TestARefusalMayBeRetried)
 	t.Run("another tenant", func(t *testing.T) {
 		t.Parallel()
 		s := newServer(t)
@@ -329,9 +318,6 @@ func TestT29OneKeyHappensOnce(t *testing.T) {
 
 func TestT30QuotaIsExact(t *testing.T) {
 	t.Parallel()
-	t.Run("last units", TestQuotaIsExactAtItsLastUnits)
-	t.Run("usage", TestUsageIsTrueWhileItChanges)
-	t.Run("edges of months", TestMonthsAreUTC)
 	t.Run("a smaller plan", func(t *testing.T) {
 		t.Parallel()
 		s := newServer(t)
@@ -390,10 +376,4 @@ func TestT30UnitsGoBackToTheirMonth(t *testing.T) {
 			t.Errorf("%s: %d used by the device (%v), want %d", month, by, err, want)
 		}
 	}
-}
-
-func TestT31LastSlotIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	t.Run("twenty at once", TestManyLinksTakeTheLastSlotOnce)
-	t.Run("limits", TestLimitsOfAPlan)
 }

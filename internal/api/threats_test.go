@@ -16,11 +16,11 @@ import (
 func threats() map[string][]string {
 	return map[string][]string{
 		"T1 access to what another tenant has":           {"api.TestT1StrangersReachNothing", "api.TestT1NoAnswerShowsAnotherTenant"},
-		"T2 scopes and device lists passed by":           {"api.TestT2ScopesAndDeviceListsHold"},
+		"T2 scopes and device lists passed by":           {"api.TestT2ScopesAndDeviceListsHold", "api.TestActors", "api.TestAnOperationWithoutScopesStopsTheServer", "api.TestKeyLimitedToDevicesSeesTheirEventsOnly", "api.TestReplayHonoursTheDeviceList"},
 		"T3 members assigned, secrets shown":             {"api.TestT3MembersAreNotAssigned", "api.TestT3SecretsAreNeverShownAgain"},
-		"T4 keys guessed, timed, stolen":                 {"api.TestT4KeysAreNotKept", "api.TestT4KeysAreNotTimed", "api.TestT4RevokedKeysEndAtOnce"},
+		"T4 keys guessed, timed, stolen":                 {"api.TestT4KeysAreNotKept", "api.TestT4KeysAreNotTimed", "api.TestT4RevokedKeysEndAtOnce", "api.TestOpenStreamsEndWithTheirKey", "api.TestTwoAuthorizationHeaders"},
 		"T5 keys in URLs, logs, panics":                  {"api.TestT5KeysAreNowhereInTheLog", "testkit.TestLogsShowNoSecret"},
-		"T6 keys in plain text, cost before the key":     {"api.TestT6PlainTextIsRefused", "testkit.TestPlainRequestToATLSPort", "testkit.TestPlainRequestFromElsewhere"},
+		"T6 keys in plain text, cost before the key":     {"api.TestT6PlainTextIsRefused", "web.TestPlainRequests", "web.TestPlainRequestsAreRefusedOnEveryPath", "api.TestRefusedCredentialsAreCountedByAddress", "testkit.TestPlainRequestToATLSPort", "testkit.TestPlainRequestFromElsewhere"},
 		"T7 URLs that lead inside":                       {"testkit.TestT7NoFieldTakesAForbiddenAddress", "egress.TestForbiddenAddressIsRefusedAsAnAnswerOfDNS", "egress.TestNothingIsSentToAForbiddenAddress", "webhook.TestForbiddenAddressIsNeverPostedTo"},
 		"T8 scans by their outcome":                      {"webhook.TestForbiddenAddressIsNeverPostedTo"},
 		"T9 events forged or replayed":                   {"webhook.TestChangedDeliveryDoesNotVerify", "webhook.TestOldSecretIsRefusedAfterTheOverlap"},
@@ -34,17 +34,17 @@ func threats() map[string][]string {
 		"T17 invitations of others":                      {"people.TestT17InvitationEndsWithWhatItRestsOn", "people.TestT17InvitationIsForOneAddress", "people.TestT17InvitationIsUsedOnce", "people.TestT17NobodyGivesMoreThanTheyHave", "people.TestT17TwentyBrowsersMakeOneMember", "people.TestT17WhoWasRemovedDoesNotComeBack", "dash.TestT17LinksLetInWhomTheyAreFor", "dash.TestT17TwentyBrowsersWithOneLink"},
 		"T18 codes to scan taken or planted":             {"dash.TestT18CodeIsShownToThoseWhoMayLink", "dash.TestT18LinkAttemptIsWrittenDownAndLimited", "testkit.TestT18CodeOnThePageIsGoodForItsAttemptAlone", "testkit.TestT18PhoneOfAnotherNumberLeavesNothing", "testkit.TestT18ManyLinkAttemptsOfOneDeviceAreRefused", "testkit.TestLinkPageIsForOneBrowser"},
 		"T19 pages framed, browsers sent elsewhere":      {"dash.TestT19NextLeadsNowhereElse"},
-		"T20 JSON with two meanings":                     {"api.TestT20JSONHasOneMeaning"},
+		"T20 JSON with two meanings":                     {"api.TestT20JSONHasOneMeaning", "api.TestStrictInput", "api.TestGoodInput", "api.TestOtherBodies"},
 		"T21 tricks with Unicode":                        {"api.TestT21TextsAreKeptByteForByte", "testkit.TestT21TextsArriveByteForByte"},
 		"T22 tricks with phone numbers":                  {"api.TestT22NumbersHaveOneForm", "postern.FuzzParsePhone"},
 		"T23 paths and guessed types":                    {"api.TestT23PathsLeadNowhere"},
 		"T24 bombs":                                      {"api.TestT24BombsAreRefused"},
 		"T25 slow clients, floods of headers and bodies": {"testkit.TestT25SlowClientsDelayNoOne", "api.TestBodiesOverTheWire", "api.TestHeadersTooLarge"},
-		"T26 numbers and limits":                         {"api.TestT26NumbersAndCursorsAreChecked"},
-		"T27 injection and smuggling":                    {"api.TestT27TextIsNoProgram"},
-		"T29 races for an idempotency key":               {"api.TestT29OneKeyHappensOnce", "chaos.TestOneKeyHappensOnce"},
-		"T30 races for the quota, edges of months":       {"api.TestT30QuotaIsExact", "api.TestT30UnitsGoBackToTheirMonth"},
-		"T31 races for the last device":                  {"api.TestT31LastSlotIsTakenOnce"},
+		"T26 numbers and limits":                         {"api.TestT26NumbersAndCursorsAreChecked", "api.TestQueries", "api.TestPages", "api.TestLogInPages"},
+		"T27 injection and smuggling":                    {"api.TestT27TextIsNoProgram", "api.TestBodiesOverTheWire"},
+		"T29 races for an idempotency key":               {"api.TestT29OneKeyHappensOnce", "api.TestIdempotency", "api.TestManyPostsWithOneKeyMakeOneMessage", "api.TestIdempotencyKeysBelongToAPath", "api.TestARefusalMayBeRetried", "chaos.TestOneKeyHappensOnce"},
+		"T30 races for the quota, edges of months":       {"api.TestT30QuotaIsExact", "api.TestQuotaIsExactAtItsLastUnits", "api.TestUsageIsTrueWhileItChanges", "api.TestMonthsAreUTC", "api.TestT30UnitsGoBackToTheirMonth"},
+		"T31 races for the last device":                  {"api.TestManyLinksTakeTheLastSlotOnce", "api.TestLimitsOfAPlan"},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"postern/internal/ratelimit"
 )
 
-// throttle bounds the requests a minute of each key and of each workspace: a burst
-// of one minute's allowance, then evenly.
+// throttle limits the requests per minute of each key and of each workspace: a burst
+// of one minute's allowance, then an even rate.
 type throttle struct {
 	requests *ratelimit.Limiter // of keys and workspaces
 	strikes  *ratelimit.Limiter // of addresses: apart, so that many of them push no key out of the other
@@ -28,9 +28,9 @@ func newThrottle() *throttle {
 // perMinute allows n at once, and n more in each minute.
 func perMinute(n int) ratelimit.Rate { return ratelimit.Rate{Count: n, Per: time.Minute, Burst: n} }
 
-// take counts a request, writes the headers that tell the rate, and refuses
-// what is too much. The key comes first: a key that is refused costs its
-// workspace nothing.
+// take counts a request, writes the headers that announce the rate, and refuses a
+// request beyond it. It counts the key first: a request that is refused for its key
+// does not count for the workspace.
 func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) error {
 	allowed := c.Plan.RequestsPerMinute
 	state, err := t.requests.Take(ctx, string(c.Key.ID), perMinute(allowed))
@@ -50,14 +50,14 @@ func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) err
 	}
 	return &postern.Error{
 		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
-		Detail: fmt.Sprintf("the plan allows %d requests a minute; wait as Retry-After says", allowed),
+		Detail: fmt.Sprintf("the plan allows %d requests per minute; wait for the time in Retry-After", allowed),
 	}
 }
 
 // The policies that the headers name.
 const (
-	keyPolicy     = "default" // requests a minute with a key, by the plan
-	addressPolicy = "address" // refused credentials a minute from an address
+	keyPolicy     = "default" // requests per minute with a key, by the plan
+	addressPolicy = "address" // refused credentials per minute from an address
 )
 
 // tellRate writes the headers of a policy (draft-ietf-httpapi-ratelimit-headers).
@@ -70,13 +70,13 @@ func tellRate(h http.Header, policy string, allowed int, state ratelimit.State) 
 	h.Set("RateLimit", `"`+policy+`";r=`+strconv.Itoa(state.Remaining)+`;t=`+strconv.Itoa(wait))
 }
 
-// counted tells whether refused credentials of an address are counted. This
-// machine is spared: behind a proxy that is not trusted all would be one
-// address.
+// counted tells whether refused credentials of an address are counted. Those of
+// this machine are not: behind a proxy that is not trusted, all callers would share
+// one address.
 func counted(client netip.Addr) bool { return client.IsValid() && !client.IsLoopback() }
 
-// strike counts a credential that was refused, for the address it came from.
-// Beyond [strikes] a minute the answer is 429.
+// strike counts a refused credential for the address that it came from. Beyond
+// [strikes] per minute it returns RateLimited.
 func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header) error {
 	if !counted(client) {
 		return nil
@@ -91,13 +91,13 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 	}
 	return &postern.Error{
 		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
-		Detail: "too many requests with a key that is not accepted came from your address; wait as Retry-After says",
+		Detail: "your address sent too many requests without a valid key; wait for the time in Retry-After",
 	}
 }
 
-// tell writes, on an answer that no key was asked for, how many refused
-// credentials the address has left. It counts nothing. An address that is not
-// counted has all left, always.
+// tell announces, on an answer that needed no key, how many refused credentials the
+// address has left. It counts nothing. An address that is not counted always has
+// all left.
 func (t *throttle) tell(ctx context.Context, client netip.Addr, h http.Header) {
 	state := ratelimit.State{Remaining: strikes}
 	if counted(client) {
@@ -108,7 +108,8 @@ func (t *throttle) tell(ctx context.Context, client netip.Addr, h http.Header) {
 	tellRate(h, addressPolicy, strikes, state)
 }
 
-// network is what one caller has: an IPv4 address, or the /64 of an IPv6 one.
+// network is the range of addresses that one caller has: an IPv4 address, or the
+// /64 of an IPv6 address.
 func network(a netip.Addr) string {
 	if a.Is4() {
 		return a.String()

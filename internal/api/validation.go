@@ -10,17 +10,17 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// fromHuma turns what huma found about parameters into ours. Its words come
-// from the schema alone; the value beside them is dropped.
+// fromHuma converts huma's errors about parameters. Their texts come from the
+// schema; the values beside them are dropped.
 func fromHuma(m *huma.ErrorModel) error {
 	if m.Status != http.StatusUnprocessableEntity || len(m.Errors) == 0 {
-		return postern.Errorf(postern.MalformedRequest, "the request cannot be read")
+		return postern.Errorf(postern.MalformedRequest, "the parameters of the request cannot be read")
 	}
 	bad := make([]error, len(m.Errors))
 	for i, e := range m.Errors {
 		words := e.Message
 		if !strings.HasPrefix(words, "expected ") && words != "invalid integer" {
-			words = "the value cannot be accepted" // the reader's own words may quote
+			words = "the value cannot be accepted" // other texts may quote the value
 		}
 		bad[i] = postern.Invalid("/"+strings.Replace(e.Location, ".", "/", 1), "%s", words)
 	}

@@ -60,16 +60,16 @@ type Device struct {
 	Status       Status            `json:"status" doc:"State of the session; sends can succeed while it is connected." enum:"unlinked,linking,connecting,connected,disconnected,paused,restricted,conflict,logged_out,banned" example:"connected"`
 	Name         string            `json:"name" doc:"Name given by the owner." example:"Support"`
 	StatusReason Maybe             `json:"statusReason" nullable:"true" doc:"Why the device is in this state." example:"socket-closed"`
-	Mode         string            `json:"mode" enum:"live,sandbox" doc:"Whether the account lives on the real network or on the simulated one." example:"live"`
+	Mode         string            `json:"mode" enum:"live,sandbox" doc:"Whether the account is on the real network or on the simulated one." example:"live"`
 	PhoneNumber  Maybe             `json:"phoneNumber" nullable:"true" doc:"The account's number, once linked." example:"+15550001111"`
 	DisplayName  Maybe             `json:"displayName" nullable:"true" doc:"The account's own name on the network." example:"Acme"`
 	Metadata     map[string]string `json:"metadata" doc:"The owner's own labels."`
-	Pace         *Pace             `json:"pace" nullable:"true" doc:"How fast the device sends; null: the operator's default."`
+	Pace         *Pace             `json:"pace" nullable:"true" doc:"Sending rate; null means the operator's default."`
 	Receive      Receive           `json:"receive" doc:"Which kinds of chats are stored and make events. The others are acknowledged to the network and dropped."`
 	CreatedAt    Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	LinkedAt     Time              `json:"linkedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	ConnectedAt  Time              `json:"connectedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	LastSeenAt   Time              `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"Last sign of life from the network." example:"2026-11-21T09:00:00.000Z"`
+	LastSeenAt   Time              `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"When the network was last heard from." example:"2026-11-21T09:00:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	Account     string      `json:"-"` // the network's name for the link; "" if not linked
@@ -107,8 +107,8 @@ func (r Rate) MarshalJSON() ([]byte, error) { return EncodeJSON(r) }
 // Pace limits how fast a device sends. It never applies to a reply within 24 hours of an
 // inbound message.
 type Pace struct {
-	PerMinute         Rate `json:"perMinute" nullable:"true" doc:"Messages in any 60 seconds; null: the operator's default." example:"30"`
-	NewChatsPerMinute Rate `json:"newChatsPerMinute" nullable:"true" doc:"Of these, messages to chats that have no message yet; null: the operator's default." example:"5"`
+	PerMinute         Rate `json:"perMinute" nullable:"true" doc:"Messages in any 60 seconds; null means the operator's default." example:"30"`
+	NewChatsPerMinute Rate `json:"newChatsPerMinute" nullable:"true" doc:"How many of these may start a new chat; null means the operator's default." example:"5"`
 }
 
 // Or returns p with its zero rates replaced by those of the default.
@@ -124,7 +124,7 @@ type Receive struct {
 	Direct   bool `json:"direct" doc:"Chats with one person." example:"true"`
 	Groups   bool `json:"groups" example:"true"`
 	Channels bool `json:"channels" example:"false"`
-	Status   bool `json:"status" doc:"What contacts post for a day." example:"false"`
+	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
 }
 
 // DefaultReceive is the setting for devices whose owner has chosen none.
@@ -155,7 +155,7 @@ const (
 type Link struct {
 	ID          LinkID     `json:"id" doc:"Opaque id of the attempt." example:"lnk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID   `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Method      string     `json:"method" enum:"qr,code" doc:"Whether a phone scans the code, or its owner enters it." example:"qr"`
+	Method      string     `json:"method" enum:"qr,code" doc:"qr: the phone scans the code. code: its owner enters it." example:"qr"`
 	Status      LinkStatus `json:"status" enum:"pending,passkey_required,linked,expired,failed" example:"pending"`
 	QR          Maybe      `json:"qr" nullable:"true" doc:"Text of the QR code to show now. It changes; see qrExpiresAt."`
 	QRExpiresAt Time       `json:"qrExpiresAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:20.000Z"`

@@ -20,11 +20,11 @@ type MessageObject struct {
 	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
 	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
 	CreatedAt   Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
+	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 	DeliveredAt Time              `json:"deliveredAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message is given up." example:"2026-11-22T09:00:00.000Z"`
+	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
 }
 
 // Object returns the JSON form of m.
@@ -72,9 +72,9 @@ type Arrival struct {
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
-	FromLID  string    `json:"fromLid,omitempty" doc:"Stands for the sender while the network hides the number." example:"lid:123456789012345"`
+	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
 	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
-	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
+	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 }
 
 func (m Message) arrival() Arrival {

@@ -20,11 +20,11 @@ type Replay struct {
 	Status     ReplayStatus `json:"status" enum:"running,completed,stopped" doc:"It waits while its endpoint is not active." example:"running"`
 	Since      Time         `json:"since" format:"date-time" nullable:"true" doc:"Events recorded at this time or later." example:"2026-11-21T09:00:00.000Z"`
 	Until      Time         `json:"until" format:"date-time" nullable:"true" doc:"Events recorded before this time, and before the replay was made." example:"2026-11-22T09:00:00.000Z"`
-	Types      []string     `json:"types" nullable:"true" doc:"Only of these kinds; null for all that the endpoint asks for." example:"[\"message.*\"]"`
-	OnlyFailed bool         `json:"onlyFailed" doc:"Only those whose delivery was exhausted."`
-	Matched    int          `json:"matched" doc:"Deliveries that were queued so far." example:"120"`
-	Delivered  int          `json:"delivered" doc:"Those of them that succeeded." example:"118"`
-	Failed     int          `json:"failed" doc:"Those of them that were exhausted." example:"0"`
+	Types      []string     `json:"types" nullable:"true" doc:"Only events of these types; null for all that the endpoint receives." example:"[\"message.*\"]"`
+	OnlyFailed bool         `json:"onlyFailed" doc:"Only events whose delivery was exhausted."`
+	Matched    int          `json:"matched" doc:"How many deliveries have been queued so far." example:"120"`
+	Delivered  int          `json:"delivered" doc:"How many of these deliveries succeeded." example:"118"`
+	Failed     int          `json:"failed" doc:"How many of these deliveries were exhausted." example:"0"`
 	CreatedAt  Time         `json:"createdAt" format:"date-time" example:"2026-11-22T09:00:00.000Z"`
 	EndedAt    Time         `json:"endedAt" format:"date-time" nullable:"true" example:"2026-11-22T09:01:00.000Z"`
 

@@ -31,11 +31,11 @@ type Endpoint struct {
 	SecretLastFour string            `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
 	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:01.000Z"`
-	MaxInFlight    int               `json:"maxInFlight" doc:"Deliveries at once, 1 to 64." example:"8"`
-	Ordered        bool              `json:"ordered" doc:"Whether one chat's events wait for each other."`
+	MaxInFlight    int               `json:"maxInFlight" doc:"How many deliveries may run at once, 1 to 64." example:"8"`
+	Ordered        bool              `json:"ordered" doc:"Whether the events of a chat are delivered in order."`
 
 	Signatures []string `json:"signatures" nullable:"false" enum:"v1,v1a" doc:"How deliveries are signed: v1 is HMAC-SHA256 with the secret, v1a is ed25519 with publicKey." example:"[\"v1\"]"`
-	PublicKey  Maybe    `json:"publicKey" nullable:"true" doc:"With v1a: whpk_ and base64 of the ed25519 key that verifies."`
+	PublicKey  Maybe    `json:"publicKey" nullable:"true" doc:"With v1a: whpk_ followed by the base64 form of the ed25519 public key."`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	Secret      []byte      `json:"-"` // sealed
@@ -132,12 +132,12 @@ type Delivery struct {
 
 // Attempt is one POST of a delivery.
 type Attempt struct {
-	Number     int    `json:"number" doc:"1 for the first; a retry by hand goes on counting." example:"1"`
+	Number     int    `json:"number" doc:"Number of the attempt, starting with 1; a manual retry continues the count." example:"1"`
 	At         Time   `json:"at" format:"date-time" doc:"When it began." example:"2026-11-21T09:00:00.000Z"`
 	DurationMs int    `json:"durationMs" doc:"How long it took, in milliseconds." example:"120"`
 	Status     int    `json:"status" doc:"HTTP status of the answer; 0 when there was none." example:"503"`
 	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded." example:"status"`
-	Answer     string `json:"answer" doc:"The first KiB of what the receiver answered." example:"busy"`
+	Answer     string `json:"answer" doc:"The first KiB of the answer." example:"busy"`
 }
 
 // EndpointHour counts an endpoint's attempts in one hour, by outcome.
@@ -145,7 +145,7 @@ type EndpointHour struct {
 	Hour      Time  `json:"hour" format:"date-time" doc:"When the hour begins, UTC." example:"2026-11-21T09:00:00.000Z"`
 	Succeeded int64 `json:"succeeded" doc:"Attempts that succeeded." example:"120"`
 	Failed    int64 `json:"failed" doc:"Attempts that failed." example:"3"`
-	Exhausted int64 `json:"exhausted" doc:"Deliveries that were given up." example:"0"`
+	Exhausted int64 `json:"exhausted" doc:"Deliveries whose attempts were exhausted." example:"0"`
 	MeanMs    int64 `json:"meanMs" doc:"How long an attempt took on average, in milliseconds." example:"42"`
-	MaxMs     int64 `json:"maxMs" doc:"How long the slowest took, in milliseconds." example:"310"`
+	MaxMs     int64 `json:"maxMs" doc:"How long the slowest attempt took, in milliseconds." example:"310"`
 }

@@ -27,13 +27,13 @@ const (
 
 // Document is a problem document: the body of every refusal of the API (RFC 9457).
 type Document struct { //nolint:errname // the name of a thing, not only an error
-	Type      string          `json:"type" format:"uri-reference" doc:"Ends in the precise reason, such as device-not-connected." example:"https://postern.example.com/problems/validation-failed"`
-	Title     string          `json:"title" doc:"The reason in words." example:"Validation failed"`
+	Type      string          `json:"type" format:"uri-reference" doc:"Address of a page about the reason. It ends in the precise reason, such as device-not-connected." example:"https://postern.example.com/problems/validation-failed"`
+	Title     string          `json:"title" doc:"The reason in a few words." example:"Validation failed"`
 	Status    int             `json:"status" doc:"The HTTP status." example:"422"`
-	Detail    string          `json:"detail" doc:"What is wrong here, and the way out." example:"the request has members that cannot be accepted; see errors"`
-	Code      string          `json:"code" doc:"The coarse, stable word to switch on." example:"VALIDATION_FAILED"`
-	RequestID string          `json:"requestId" doc:"Also in the Request-Id header and in the server's log." example:"req_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Errors    []postern.Field `json:"errors,omitempty" nullable:"false" doc:"With a 422: the places in the body; a query parameter is /query/name."`
+	Detail    string          `json:"detail" doc:"What is wrong with this request, and how to correct it." example:"the request has members that cannot be accepted"`
+	Code      string          `json:"code" doc:"A coarse, stable word to branch on." example:"VALIDATION_FAILED"`
+	RequestID string          `json:"requestId" doc:"Id of the request; also in the Request-Id header and in the server's log." example:"req_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Errors    []postern.Field `json:"errors,omitempty" nullable:"false" doc:"With 422: the places that are wrong, as JSON pointers into the body. A query parameter is /query/name."`
 
 	header http.Header
 }
@@ -97,7 +97,7 @@ func (p *Writer) refusal(q *obs.Request, err error) *postern.Error {
 		p.log.Warn("unavailable", "request_id", q.ID, "error", err)
 		return &postern.Error{Reason: e.Reason, Detail: e.Detail, RetryAfter: max(e.RetryAfter, retryStorage)}
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // the caller left, or the server stops
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // the caller or the server stops
 		return &postern.Error{
 			Reason: postern.Unavailable, Detail: "the request was not finished; try again shortly", RetryAfter: retryStorage,
 		}
@@ -105,7 +105,8 @@ func (p *Writer) refusal(q *obs.Request, err error) *postern.Error {
 	if err != nil {
 		p.log.Error("internal error", "request_id", q.ID, "error", err)
 	}
-	return postern.Errorf(postern.Internal, "something went wrong on our side; the operator finds the cause by the requestId")
+	return postern.Errorf(postern.Internal,
+		"an internal error occurred; the operator can find its cause in the log by the requestId")
 }
 
 // Refuse answers with the problem document of err.

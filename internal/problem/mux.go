@@ -24,13 +24,13 @@ func (p *Writer) Routed(mux *http.ServeMux) http.Handler {
 			return
 		}
 		w.Header().Set("Allow", allow)
-		p.Refuse(w, q, postern.Errorf(postern.MethodNotAllowed, "this path takes %s", allow))
+		p.Refuse(w, q, postern.Errorf(postern.MethodNotAllowed, "this path supports %s", allow))
 	})
 }
 
 // NoRoute is the refusal of a path that leads nowhere.
 func NoRoute() error {
-	return postern.Errorf(postern.NotFound, "there is no such route; the routes are in /v1/openapi.json")
+	return postern.Errorf(postern.NotFound, "there is no such path; /v1/openapi.json lists all paths")
 }
 
 // allowed asks the fallback handler of a mux which methods the path takes.

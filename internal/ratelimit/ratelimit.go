@@ -50,11 +50,35 @@ func New(names int) *Limiter {
 	if names <= 0 { // for the library: without a bound
 		panic("ratelimit: the number of names must be positive")
 	}
+	return &Limiter{counts: newCounts(names), rates: map[Rate]*throttled.GCRARateLimiterCtx{}}
+}
+
+func newCounts(names int) throttled.GCRAStoreCtx {
 	counts, err := memstore.NewCtx(names)
 	if err != nil {
 		panic(err) // it refuses only negative numbers
 	}
-	return &Limiter{counts: counts, rates: map[Rate]*throttled.GCRARateLimiterCtx{}}
+	return counts
+}
+
+// NewAt is [New] with another clock, for tests.
+func NewAt(names int, now func() time.Time) *Limiter {
+	l := New(names)
+	l.counts = clocked{l.counts, now}
+	return l
+}
+
+// clocked is a store of counters with a clock of its own.
+type clocked struct {
+	throttled.GCRAStoreCtx
+
+	now func() time.Time
+}
+
+// GetWithTime returns a counter and the clock's time.
+func (c clocked) GetWithTime(ctx context.Context, key string) (int64, time.Time, error) {
+	n, _, err := c.GCRAStoreCtx.GetWithTime(ctx, key)
+	return n, c.now(), err
 }
 
 // Take counts one for a name, unless it is refused. When a name is asked with

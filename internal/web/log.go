@@ -27,7 +27,8 @@ func (d *Door) logRequest(r *http.Request, status int, q *obs.Request, took time
 	_, route, _ := strings.Cut(cmp.Or(q.Route, r.Pattern), " ")
 	attrs := append(make([]slog.Attr, 0, 9),
 		slog.String("request_id", q.ID), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
-		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()), slog.String("client", addressText(q.Client)))
+		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()),
+		slog.String("client", addressText(q.Client)))
 	for _, id := range []struct{ name, value string }{
 		{"workspace", q.Workspace}, {"key_id", q.KeyID}, {"user_id", q.UserID}, {"reason", q.Reason},
 	} {
@@ -49,7 +50,8 @@ func addressText(a netip.Addr) string {
 // knownMethod keeps what a caller made up out of the log.
 func knownMethod(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions:
 		return m
 	}
 	return "other"

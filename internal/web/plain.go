@@ -14,7 +14,7 @@ import (
 
 func plainRefused() error {
 	return postern.Errorf(postern.InsecureTransport,
-		"requests from elsewhere come by HTTPS only; a key that was sent in plain text may have been read on its way: rotate it")
+		"requests from other machines must use HTTPS; if this one contained a key, rotate it, because others may have read it")
 }
 
 // PlainRefusal returns the whole answer, as HTTP/1.1, to a request in plain text
@@ -28,7 +28,8 @@ func (d *Door) PlainRefusal() []byte {
 	}
 	d.log.Info("request", "request_id", q.ID, "status", p.Status, "reason", q.Reason)
 	h := http.Header{
-		"Content-Type": {problem.ContentType}, "Request-Id": {q.ID}, "Cache-Control": noStore, "X-Content-Type-Options": noSniff,
+		"Content-Type": {problem.ContentType}, "Request-Id": {q.ID},
+		"Cache-Control": noStore, "X-Content-Type-Options": noSniff,
 	}
 	d.announce(context.Background(), netip.Addr{}, h)
 	resp := http.Response{

@@ -100,7 +100,9 @@ func (c *certificate) config() *tls.Config {
 // SecureListener returns a listener whose connections speak TLS with the
 // certificate of two files, which are read again when they change. A connection
 // that speaks plain text gets what refuse returns and is closed.
-func SecureListener(l net.Listener, certFile, keyFile string, log *slog.Logger, refuse func() []byte) (net.Listener, error) {
+func SecureListener(
+	l net.Listener, certFile, keyFile string, log *slog.Logger, refuse func() []byte,
+) (net.Listener, error) {
 	c, err := loadCertificate(certFile, keyFile, log)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -15,8 +16,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"fmt"
 
 	"postern/internal/obs"
 	"postern/internal/postern"
@@ -116,7 +115,8 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, q *obs.Request) {
 		d.problems.Refuse(w, q, plainRefused())
 	case headerBytes(r) > HeaderLimit:
 		w.Header().Set("Connection", "close")
-		d.problems.Refuse(w, q, postern.Errorf(postern.HeadersTooLarge, "the headers have at most %d bytes", HeaderLimit))
+		d.problems.Refuse(w, q, postern.Errorf(postern.HeadersTooLarge,
+			"the headers are too large; together they may have at most %d bytes", HeaderLimit))
 	case !plainPath(r.URL):
 		d.problems.Refuse(w, q, problem.NoRoute())
 	default:

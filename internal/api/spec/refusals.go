@@ -64,7 +64,9 @@ func refusalOf(c *huma.Components, status int, reasons []postern.Reason, problem
 	return &huma.Response{Ref: "#/components/responses/" + name}
 }
 
-func describeRefusal(c *huma.Components, status int, reasons []postern.Reason, problems *problem.Writer) *huma.Response {
+func describeRefusal(
+	c *huma.Components, status int, reasons []postern.Reason, problems *problem.Writer,
+) *huma.Response {
 	content := &huma.MediaType{
 		Schema: c.Schemas.Schema(reflect.TypeFor[problem.Document](), true, ""), Examples: map[string]*huma.Example{},
 	}
@@ -107,5 +109,7 @@ func AnswerTypes(op *huma.Operation) (list []string) {
 
 // TakesKey tells whether an operation honours idempotency keys.
 func TakesKey(op *huma.Operation) bool {
-	return slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "header" && p.Name == IdempotencyKey })
+	return slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool {
+		return p.In == "header" && p.Name == IdempotencyKey
+	})
 }

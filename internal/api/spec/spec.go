@@ -70,20 +70,20 @@ func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "devices", Description: "Linked messaging accounts"},
 		{Name: "messages", Description: "Messages in both directions"},
-		{Name: "webhooks", Description: "Where events are posted"},
-		{Name: "deliveries", Description: "What was posted where, attempt by attempt"},
-		{Name: "replays", Description: "Parts of the log that are delivered again"},
-		{Name: "events", Description: "The log of all that happened"},
-		{Name: "usage", Description: "What is used of the plan"},
-		{Name: "sandbox", Description: "What only a server with the sandbox on has"},
+		{Name: "webhooks", Description: "Endpoints to which events are posted"},
+		{Name: "deliveries", Description: "What was posted to which endpoint, with every attempt"},
+		{Name: "replays", Description: "Parts of the event log that are delivered again"},
+		{Name: "events", Description: "The log of everything that happened"},
+		{Name: "usage", Description: "How much of the plan is used"},
+		{Name: "sandbox", Description: "Simulated phones; only on a server whose sandbox is on"},
 	}
 }
 
 const introduction = `A gateway that sends and receives messages through a linked messaging account.
 
-Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem document (RFC 9457): ` + "`code`" + ` is the word to switch on, ` + "`type`" + ` ends in the precise reason and leads to a page about it. Each operation lists the reasons it can give; beside them, a path that is none is answered 404 ` + "`not-found`" + `, and a method that a path does not take 405 ` + "`method-not-allowed`" + ` with an ` + "`Allow`" + ` header.
+Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem document (RFC 9457): ` + "`code`" + ` is the stable word to branch on; ` + "`type`" + ` ends in the precise reason and is the address of a page about it. Each operation lists its reasons. In addition, an unknown path is answered with 404 ` + "`not-found`" + `, and a method that a path does not support with 405 ` + "`method-not-allowed`" + ` and an ` + "`Allow`" + ` header.
 
-Lists are pages: give ` + "`nextCursor`" + ` back as ` + "`cursor`" + `. A POST that creates something takes an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. What changed is told in [the changelog](/docs/changelog).`
+Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get the next one. A POST that creates something accepts an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. The [changelog](/docs/changelog) lists all changes.`
 
 // schemas is the registry of the types in bodies. Some have a schema other than
 // their own.

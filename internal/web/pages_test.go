@@ -1,60 +1,67 @@
-package api_test
+package web_test
 
 import (
 	"compress/gzip"
 	"encoding/json"
+	"html"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
 	"postern/internal/postern"
 	"postern/internal/problem"
+	"postern/internal/web"
 )
 
-// TestTheTypeOfAProblemLeadsToItsPage follows the type of a refusal, and looks
-// at the page of each reason.
+// TestTheTypeOfAProblemLeadsToItsPage follows the type of a refusal, and reads the
+// page of each reason.
 func TestTheTypeOfAProblemLeadsToItsPage(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	p := s.do("GET", "/v1/devices", "").want(http.StatusUnauthorized, postern.Unauthorized)
-	path, ours := strings.CutPrefix(p.Type, baseURL)
-	if a := s.do("GET", path, ""); !ours || a.Code != http.StatusOK || !strings.Contains(a.Body.String(), "<h1>Unauthorized</h1>") {
-		t.Errorf("%s leads to %d %s", p.Type, a.Code, a.Body)
+	d := newDoor(t, web.Transport{})
+	if reason := d.reason(d.get("/docs/nothing")); d.get("/problems/"+string(reason)).Code != http.StatusOK {
+		t.Errorf("the reason %q leads nowhere", reason)
 	}
-	for reason := range described().Components.Examples {
-		code := problem.Of(postern.Reason(reason)).Code
-		a := s.do("GET", "/problems/"+reason, "") // without a key
-		a.want(http.StatusOK, "")
-		for _, words := range []string{"<code>" + reason + "</code>", "<code>" + code + "</code>", "<h2>When</h2>", "<h2>What to do</h2>"} {
+	for reason, k := range problem.All() {
+		a := d.get("/problems/" + string(reason))
+		if a.Code != http.StatusOK {
+			t.Errorf("the page of %s is answered %d", reason, a.Code)
+		}
+		for _, words := range []string{"<h1>" + html.EscapeString(k.Title) + "</h1>", "<code>" + string(reason) + "</code>", "<code>" + k.Code + "</code>", "<h2>When</h2>", "<h2>What to do</h2>"} {
 			if !strings.Contains(a.Body.String(), words) {
 				t.Errorf("the page of %s has no %s", reason, words)
 			}
 		}
 	}
-	s.do("GET", "/problems/sorrow", "").want(http.StatusNotFound, postern.NotFound)
-	s.do("POST", "/problems/not-found", "{}").want(http.StatusMethodNotAllowed, postern.MethodNotAllowed)
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/problems/not-found", strings.NewReader("{}"))
+	req.RemoteAddr = "127.0.0.1:1"
+	if a := d.send(req); d.reason(a) != postern.MethodNotAllowed || a.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("a POST is answered %d %v %s", a.Code, a.Header(), a.Body)
+	}
 }
 
 // TestPagesAreForThisServerOnly looks at the headers of everything under /docs.
 func TestPagesAreForThisServerOnly(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	d := newDoor(t, web.Transport{})
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/changelog": "text/html", "/docs/style.css": "text/css", "/docs/docs.js": "text/javascript",
 		"/docs/scalar.js": "text/javascript", "/docs/scalar.licences.txt": "text/plain", "/problems/internal": "text/html",
 	} {
-		a := s.do("GET", path, "")
-		a.want(http.StatusOK, "")
+		a := d.get(path)
+		if a.Code != http.StatusOK {
+			t.Errorf("%s is answered %d", path, a.Code)
+		}
 		policy := a.Header().Get("Content-Security-Policy")
 		if a.Header().Get("Content-Type") != kind+"; charset=utf-8" || !strings.HasPrefix(policy, "default-src 'none'; ") || strings.ContainsAny(policy, "*:/") && !strings.Contains(policy, "data:") || strings.Contains(policy, "unsafe-eval") {
 			t.Errorf("%s: headers %v", path, a.Header())
 		}
-		if again := s.do("GET", path, "", "If-None-Match", a.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		if again := d.get(path, "If-None-Match", a.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 			t.Errorf("%s a second time: %d and %d bytes", path, again.Code, again.Body.Len())
 		}
-		packed := s.do("GET", path, "", "Accept-Encoding", "br, gzip")
+		packed := d.get(path, "Accept-Encoding", "br, gzip")
 		if packed.Header().Get("Content-Encoding") != "gzip" {
 			continue
 		}
@@ -70,7 +77,7 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 
 func TestChangelogIsShown(t *testing.T) {
 	t.Parallel()
-	page := newServer(t).do("GET", "/docs/changelog", "").Body.String()
+	page := newDoor(t, web.Transport{}).get("/docs/changelog").Body.String()
 	for _, words := range []string{"<h2>0.1.0 (unreleased)</h2>", "<li>", "<code>GET /v1/usage</code>"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the changelog has no %s", words)
@@ -96,7 +103,7 @@ func TestTheScriptOfTheDocsIsTheOneThatIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	pinned := lock.Packages["node_modules/@scalar/api-reference"]
-	script := newServer(t).do("GET", "/docs/scalar.js", "").Body.String()
+	script := newDoor(t, web.Transport{}).get("/docs/scalar.js").Body.String()
 	if pinned.Integrity == "" || !strings.Contains(script[:1000], "@scalar/api-reference "+pinned.Version+"\n") {
 		t.Errorf("the lock file has %q: run make docs-assets", pinned.Version)
 	}

@@ -1,4 +1,4 @@
-package api_test
+package web_test
 
 import (
 	"crypto/tls"
@@ -12,20 +12,10 @@ import (
 	"postern/internal/web"
 )
 
-// behind returns a server of other settings over the same store.
-func (s *server) behind(transport web.Transport) *server {
-	s.t.Helper()
-	other := *s
-	other.open(transport, false)
-	return &other
-}
-
 // TestPlainRequests is the whole decision: who may speak in plain text, and who
 // is taken for the client.
 func TestPlainRequests(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	mine := s.tenant("enterprise")
 	proxies := web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("127.0.0.2/32")}}
 	for name, tt := range map[string]struct {
 		transport web.Transport
@@ -63,80 +53,35 @@ func TestPlainRequests(t *testing.T) {
 			t.Parallel()
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/devices", nil)
 			req.RemoteAddr = tt.remote
-			req.Header.Set("Authorization", "Bearer "+mine.key)
 			req.Header["X-Forwarded-For"], req.Header["X-Forwarded-Proto"] = tt.xff, tt.xfp
 			if tt.tls {
 				req.TLS = &tls.ConnectionState{}
 			}
-			a := s.behind(tt.transport).send(req)
-			if tt.ok {
-				a.want(http.StatusOK, "")
-			} else {
-				p := a.want(http.StatusForbidden, postern.InsecureTransport)
-				if p.Code != "FORBIDDEN" || a.Header().Get("Location") != "" || !strings.HasPrefix(a.Header().Get("RateLimit"), `"address";r=600;`) {
-					t.Errorf("a plain request is answered %v %s", a.Header(), a.Body)
-				}
+			d := newDoor(t, tt.transport)
+			a := d.send(req)
+			if tt.ok && (a.Code != http.StatusOK || a.Body.String() != "the API") {
+				t.Errorf("answered %d %s", a.Code, a.Body)
 			}
-			if line := logLine(t, s, a.Header().Get("Request-Id")); !strings.Contains(line, `"client":"`+tt.client+`"`) {
-				t.Errorf("the client is %s in %s", tt.client, line)
+			if !tt.ok && (d.reason(a) != postern.InsecureTransport || a.Code != http.StatusForbidden || a.Header().Get("Location") != "") {
+				t.Errorf("a plain request is answered %d %v %s", a.Code, a.Header(), a.Body)
+			}
+			if line := d.logLine(a.Header().Get("Request-Id")); !strings.Contains(line, `"client":"`+tt.client+`"`) {
+				t.Errorf("the client is not %s in %s", tt.client, line)
 			}
 		})
 	}
-}
-
-// logLine is the one line of a request.
-func logLine(t *testing.T, s *server, id string) string {
-	t.Helper()
-	for line := range strings.SplitSeq(s.log.String(), "\n") {
-		if strings.Contains(line, id) && strings.Contains(line, `"msg":"request"`) {
-			return line
-		}
-	}
-	t.Fatalf("no line of %s", id)
-	return ""
 }
 
 // TestPlainRequestsAreRefusedOnEveryPath: also where there is nothing, and
 // where no key is needed.
 func TestPlainRequestsAreRefusedOnEveryPath(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
-	for _, target := range []string{"/", "/v1/devices", "/v1/openapi.json", "/v1/nothing"} {
+	d := newDoor(t, web.Transport{})
+	for _, target := range []string{"/", "/v1/devices", "/v1/openapi.json", "/v1/nothing", "/docs", "/link/x"} {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 		req.RemoteAddr = "203.0.113.5:1"
-		s.send(req).want(http.StatusForbidden, postern.InsecureTransport)
-	}
-}
-
-// TestRefusedCredentialsAreCountedByAddress uses the address that a trusted
-// proxy names.
-func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	mine := s.tenant("enterprise")
-	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	send := func(client, key string) *answerT {
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil)
-		req.RemoteAddr = "10.1.2.3:1"
-		req.Header = http.Header{"Authorization": {"Bearer " + key}, "X-Forwarded-For": {client}, "X-Forwarded-Proto": {"https"}}
-		return proxied.send(req)
-	}
-	limited := 0
-	for range 700 {
-		if a := send("203.0.113.9", "pst_x"); a.Code == http.StatusTooManyRequests {
-			limited++
-			a.want(http.StatusTooManyRequests, postern.RateLimited)
-			if a.Header().Get("Retry-After") == "" {
-				t.Fatalf("headers %v", a.Header())
-			}
+		if a := d.send(req); a.Code != http.StatusForbidden || d.reason(a) != postern.InsecureTransport {
+			t.Errorf("%s is answered %d %s", target, a.Code, a.Body)
 		}
-	}
-	if limited == 0 {
-		t.Error("700 refused credentials of one address were all looked at")
-	}
-	send("203.0.113.9", mine.key).want(http.StatusOK, "") // who has a key is served
-	send("203.0.113.10", "pst_x").want(http.StatusUnauthorized, postern.Unauthorized)
-	for range 700 {
-		s.do("GET", "/v1/usage", "", "Authorization", "Bearer pst_x").want(http.StatusUnauthorized, postern.Unauthorized)
 	}
 }
