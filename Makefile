@@ -35,7 +35,7 @@ deps: ## install what the tests need besides Go (as root), or list what is missi
 test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m ./...
 	GUIDED=no ./scripts/fuzz 20s FuzzDocument
 	$(MAKE) --no-print-directory browser-test verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
@@ -44,7 +44,7 @@ test: deps ## run every test, with the race detector for our packages
 openapi: ## update the OpenAPI document and its examples (docs/decisions/0008)
 	$(GO) test ./internal/api -count=1 -run TestExamplesAreAccepted -update
 	$(GO) test ./internal/testkit -count=1 -run TestExamplesOfWebhooks -update
-	$(GO) test ./internal/api -count=1 -run TestCommittedDocument -update
+	$(GO) test ./internal/api/spec -count=1 -run TestCommittedDocument -update
 
 lint-api: build ## check the OpenAPI document with Redocly and Spectral (npm, pinned)
 	@./scripts/lint-api
@@ -54,7 +54,7 @@ docs-assets: ## copy the script for /docs from its npm package
 
 .PHONY: browser-test
 browser-test: ## test the dashboard in Chromium (PICTURES=directory for screenshots)
-	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... -count=1 -timeout 9m -args -pictures "$(PICTURES)"
+	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... -count=1 -timeout 60m -args -pictures "$(PICTURES)"
 
 .PHONY: web web-check
 web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)

@@ -34,7 +34,7 @@
     }
     const was = button.dataset.label ?? (button.dataset.label = button.textContent)
     button.textContent = done ? 'Copied' : 'Selected'
-    say(done ? 'Copied' : 'Selected: copy it by hand')
+    say(done ? 'Copied' : 'Text selected. Copy it with the keyboard')
     clearTimeout(button.restore)
     button.restore = setTimeout(() => { button.textContent = was }, 2000)
   }
@@ -94,7 +94,7 @@
     const refused = form.querySelector('[data-refused]')
     refused.hidden = true
     try {
-      if (!globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON) throw new Error('This browser has no passkeys, or the address is not https.')
+      if (!globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON) throw new Error('This browser does not support passkeys, or this site does not use HTTPS.')
       const asked = JSON.parse(form.dataset.options)
       const answer = form.dataset.passkey === 'create'
         ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(asked) })
@@ -103,8 +103,8 @@
       form.submit()
     } catch (e) {
       refused.textContent = {
-        NotAllowedError: 'It was stopped, or took too long. Try again.',
-        InvalidStateError: 'This device has a passkey for you already.',
+        NotAllowedError: 'The request was canceled or timed out. Try again.',
+        InvalidStateError: 'This device already has a passkey for your account.',
         SecurityError: 'Passkeys do not work at this address.',
       }[e.name] ?? e.message
       refused.hidden = false

@@ -1,16 +1,29 @@
+// Package api is the REST API under /v1: it decodes and authorises requests,
+// asks the gateway, and encodes answers. It decides nothing else.
+//
+// A request that has passed the front door passes, in this order: route, key,
+// plan, scopes, rate limit, accepted types, query, body, and then the handler of
+// its operation. A refusal is a problem document (RFC 9457) that never repeats a
+// value of the caller; the pointers of a 422 name the members that are wrong.
 package api
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"reflect"
 	"strings"
 	"sync"
-	"time"
 
+	"postern/internal/api/schema"
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
+	"postern/internal/obs"
 	"postern/internal/postern"
-	"postern/internal/reference"
+	"postern/internal/problem"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -19,20 +32,17 @@ import (
 
 // API serves /v1 over one gateway.
 type API struct {
-	gateway   *gateway.Gateway
-	log       *slog.Logger
-	baseURL   string
-	huma      huma.API
-	mux       *http.ServeMux
-	kinds     map[postern.Reason]kind
-	scopes    map[string][]postern.Scope
-	throttle  *throttle
-	streams   openStreams
-	transport Transport
-	dashboard http.Handler
-	pulse     time.Duration          // between heartbeats of a stream
-	patience  time.Duration          // with a reader of a stream that takes nothing
-	spec      func() ([]byte, error) // made when somebody asks first
+	gateway  *gateway.Gateway
+	log      *slog.Logger
+	baseURL  string
+	problems *problem.Writer
+	huma     huma.API
+	mux      *http.ServeMux
+	scopes   map[string][]postern.Scope
+	throttle *throttle
+	bodies   *schema.Checker
+	streams  *streams
+	document func() ([]byte, error) // encoded for the first reader
 }
 
 // Options configure an API.
@@ -40,17 +50,11 @@ type Options struct {
 	Gateway *gateway.Gateway
 	Log     *slog.Logger // nil discards
 	BaseURL string       // where callers reach the server; the start of a problem's type
-	Version string       // of the program, for the document
 	Sandbox bool         // the simulated network is on; the document says so
-
-	LinkPages http.Handler // serves what is under /link/; nil serves nothing there
-	Dashboard http.Handler // serves what is not the API's; nil serves nothing there
-
-	Transport Transport // which requests may come in plain text; zero: those from this machine
 }
 
-// New makes an API. It fails when an operation and the table of scopes do not
-// match: an operation that nobody gave scopes must not be served.
+// New returns an API. It fails when an operation and the table of scopes do not
+// match: an operation without scopes must not be served.
 func New(opts Options) (*API, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -61,42 +65,49 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		mux: http.NewServeMux(), kinds: kinds(), scopes: scopes(), throttle: limit, transport: opts.Transport, dashboard: opts.Dashboard, streams: openStreams{n: map[postern.WorkspaceID]int{}}, pulse: streamPulse, patience: streamWrite,
+		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(), throttle: limit,
 	}
-	a.huma = humago.New(a.mux, a.config(opts))
+	a.streams = newStreams(a.gateway, a.scopes)
+	doc := spec.New(a.baseURL, opts.Sandbox)
+	doc.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[spec.Event]]())
+	a.huma = humago.New(a.mux, config(doc, a.ownProblem))
 	a.huma.UseMiddleware(a.guard)
+	a.bodies = schema.NewChecker(doc.Components.Schemas)
 	a.routes()
-	if err := a.checkScopes(); err != nil {
+	if err := errors.Join(a.checkScopes(), a.prepareBodies()); err != nil {
 		return nil, err
 	}
-	if err := a.describe(); err != nil {
-		return nil, err
-	}
-	a.spec = sync.OnceValues(a.write)
-	a.mux.HandleFunc("GET "+specPath, a.serveSpec)
-	if opts.LinkPages != nil {
-		a.mux.Handle("/link/", opts.LinkPages)
-	}
-	return a, a.pages()
+	a.document = sync.OnceValues(func() ([]byte, error) { return spec.Encode(doc) })
+	a.mux.HandleFunc("GET /v1/openapi.json", a.serveDocument)
+	return a, spec.Finish(doc, a.problems)
 }
 
-// Handler serves the API, and answers every other path with 404.
-func (a *API) Handler() http.Handler { return http.HandlerFunc(a.serve) }
+// Handler serves the API behind the front door, and answers every other path
+// with 404.
+func (a *API) Handler() http.Handler { return a.problems.Routed(a.mux) }
+
+// TellRate announces, on an answer that names no rate yet, how many refused
+// credentials the address has left.
+func (a *API) TellRate(ctx context.Context, client netip.Addr, h http.Header) {
+	if h["Ratelimit"] == nil { // the canonical form of the name
+		a.throttle.tell(ctx, client, h)
+	}
+}
 
 // config sets huma up without its own routes, links and error texts.
-func (a *API) config(opts Options) huma.Config {
-	c := huma.DefaultConfig("Postern", reference.Version())
-	c.OpenAPI = document(opts)
+func config(doc *huma.OpenAPI, transform huma.Transformer) huma.Config {
+	c := huma.DefaultConfig(doc.Info.Title, doc.Info.Version)
+	c.OpenAPI = doc
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil                         // they add $schema to every body
 	c.AllowAdditionalPropertiesByDefault = true // answers may gain members; bodies of requests say no themselves
 	format := huma.Format{Marshal: encode, Unmarshal: decode}
-	c.Formats = map[string]huma.Format{jsonType: format, problemType: format}
-	c.Transformers = []huma.Transformer{a.ownProblem}
+	c.Formats = map[string]huma.Format{spec.JSON: format, problem.ContentType: format}
+	c.Transformers = []huma.Transformer{transform}
 	return c
 }
 
-// encode writes an answer. That the caller is gone is no error of ours.
+// encode writes an answer. A caller that left is no error of ours.
 func encode(w io.Writer, v any) error {
 	b, err := postern.EncodeJSON(v)
 	if err == nil {
@@ -105,14 +116,14 @@ func encode(w io.Writer, v any) error {
 	return err
 }
 
-// decode reads a body that [API.checkBody] has let through.
+// decode reads a body that [API.checkBody] has accepted.
 func decode(b []byte, v any) error { return json.Unmarshal(b, v) }
 
 // ownProblem replaces huma's error documents, which repeat what the caller
 // sent, by ours.
 func (a *API) ownProblem(ctx huma.Context, _ string, v any) (any, error) {
 	if m, ok := v.(*huma.ErrorModel); ok {
-		return a.problem(requestOf(ctx.Context()), fromHuma(m)), nil
+		return a.problems.Document(obs.RequestOf(ctx.Context()), fromHuma(m)), nil
 	}
 	return v, nil
 }

@@ -3,12 +3,14 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
 
+	"postern/internal/api/spec"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,10 +35,26 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 		if err := checkType(r.Header); err != nil {
 			return hash, err
 		}
-		r.Header.Set("Content-Type", jsonType) // decided; huma knows this one spelling only
-		err = a.checkJSON(body, op.RequestBody.Content[jsonType].Schema)
+		r.Header.Set("Content-Type", spec.JSON) // decided; huma knows this one spelling only
+		err = a.bodies.Check(body, op.RequestBody.Content[spec.JSON].Schema)
 	}
 	return sha256.Sum256(body), err
+}
+
+// prepareBodies makes the checks of all bodies. It fails for a schema that says
+// more than is checked.
+func (a *API) prepareBodies() error {
+	for path, item := range a.huma.OpenAPI().Paths {
+		for method, op := range spec.Operations(item) {
+			if op.RequestBody == nil {
+				continue
+			}
+			if err := a.bodies.Prepare(op.RequestBody.Content[spec.JSON].Schema); err != nil {
+				return fmt.Errorf("%s %s: %w", method, path, err)
+			}
+		}
+	}
+	return nil
 }
 
 // readBody takes at most [MaxBodyBytes] and does not wait forever.
@@ -63,12 +81,12 @@ func checkType(h http.Header) error {
 			return postern.Errorf(postern.UnsupportedMediaType, "send the body without a Content-Encoding")
 		}
 	}
-	bad := postern.Errorf(postern.UnsupportedMediaType, "send the body with Content-Type: %s", jsonType)
+	bad := postern.Errorf(postern.UnsupportedMediaType, "send the body with Content-Type: %s", spec.JSON)
 	if len(h["Content-Type"]) != 1 {
 		return bad
 	}
 	name, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || name != jsonType {
+	if err != nil || name != spec.JSON {
 		return bad
 	}
 	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {

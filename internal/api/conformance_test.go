@@ -18,6 +18,7 @@ import (
 
 	"postern/internal/api"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -238,12 +239,12 @@ func public(p string) bool {
 // checkRefusal is for what no operation answers.
 func (d *document) checkRefusal(method string, status int, header http.Header, body []byte, reasons ...postern.Reason) error {
 	if method == http.MethodHead { // its answer has no body
-		if !slices.ContainsFunc(reasons, func(r postern.Reason) bool { want, _, _ := api.StatusOf(r); return want == status }) {
+		if !slices.ContainsFunc(reasons, func(r postern.Reason) bool { return problem.Of(r).Status == status }) {
 			return fmt.Errorf("the answer %d, want one of %v", status, reasons)
 		}
 		return nil
 	}
-	var p problem
+	var p refusal
 	if err := json.Unmarshal(body, &p); err != nil {
 		return fmt.Errorf("%d: %w", status, err)
 	}
@@ -251,7 +252,7 @@ func (d *document) checkRefusal(method string, status int, header http.Header, b
 	if !slices.Contains(reasons, reason) {
 		return fmt.Errorf("the answer %d %s, want one of %v", status, reason, reasons)
 	}
-	if want, _, _ := api.StatusOf(reason); want != status || reason == postern.MethodNotAllowed && header.Get("Allow") == "" {
+	if problem.Of(reason).Status != status || reason == postern.MethodNotAllowed && header.Get("Allow") == "" {
 		return fmt.Errorf("%s with status %d and headers %v", reason, status, header)
 	}
 	for name := range d.Components.Headers {
@@ -330,7 +331,7 @@ func (d *document) checkBody(r response, header http.Header, body []byte) error 
 	if kind != "application/problem+json" {
 		return nil
 	}
-	var p problem
+	var p refusal
 	if err := json.Unmarshal(body, &p); err != nil {
 		return err
 	}

@@ -9,6 +9,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
+// deliveries are the operations on deliveries and on the statistics of endpoints.
+type deliveries struct {
+	gateway *gateway.Gateway
+}
+
 type deliveriesInput struct {
 	ID postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Paging
@@ -18,12 +23,12 @@ type deliveriesInput struct {
 	Until  string   `query:"until" format:"date-time" doc:"Only deliveries made before this time." example:"2026-11-22T09:00:00.000Z"`
 }
 
-func (a *API) listDeliveries(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
+func (h deliveries) list(ctx context.Context, q *request, in *deliveriesInput) (*output[List[postern.Delivery]], error) {
 	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(a.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
+	return answerList(h.gateway.Deliveries.List(ctx, q.caller, in.ID, gateway.DeliveryQuery{Status: in.Status, Types: in.Types, Since: since, Until: until, Page: in.page()}))
 }
 
 // DeliveryLog is a delivery with its attempts and the event.
@@ -53,8 +58,8 @@ type deliveryInput struct {
 	ID postern.DeliveryID `path:"id" doc:"Id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-func (a *API) getDelivery(ctx context.Context, q *request, in *deliveryInput) (*output[DeliveryLog], error) {
-	l, err := a.gateway.Deliveries.Get(ctx, q.caller, in.ID)
+func (h deliveries) get(ctx context.Context, q *request, in *deliveryInput) (*output[DeliveryLog], error) {
+	l, err := h.gateway.Deliveries.Get(ctx, q.caller, in.ID)
 	if l.Attempts == nil {
 		l.Attempts = []postern.Attempt{}
 	}
@@ -66,8 +71,8 @@ type retryInput struct {
 	Body *noMembers
 }
 
-func (a *API) retryDelivery(ctx context.Context, q *request, in *retryInput) (*created[postern.Delivery], error) {
-	return answerCreated(a.gateway.Deliveries.Retry(ctx, q.caller, in.ID, q.idem))
+func (h deliveries) retry(ctx context.Context, q *request, in *retryInput) (*created[postern.Delivery], error) {
+	return answerCreated(h.gateway.Deliveries.Retry(ctx, q.caller, in.ID, q.idem))
 }
 
 type statsInput struct {
@@ -76,10 +81,10 @@ type statsInput struct {
 	Until string             `query:"until" format:"date-time" doc:"Only hours that begin before this time; now unless told." example:"2026-11-22T09:00:00.000Z"`
 }
 
-func (a *API) getWebhookStats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
+func (h deliveries) stats(ctx context.Context, q *request, in *statsInput) (*output[List[postern.EndpointHour]], error) {
 	since, until, err := span("/query", in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
-	return answerList(a.gateway.Webhooks.Hours(ctx, q.caller, in.ID, since, until))
+	return answerList(h.gateway.Webhooks.Hours(ctx, q.caller, in.ID, since, until))
 }

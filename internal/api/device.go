@@ -7,6 +7,11 @@ import (
 	"postern/internal/postern"
 )
 
+// devices are the operations on devices.
+type devices struct {
+	gateway *gateway.Gateway
+}
+
 type deviceInput struct {
 	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
@@ -17,16 +22,16 @@ type newDevice struct {
 	Metadata map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each."`
 }
 
-func (a *API) listDevices(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Device]], error) {
-	return answerList(a.gateway.Devices.List(ctx, q.caller, in.page()))
+func (h devices) list(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Device]], error) {
+	return answerList(h.gateway.Devices.List(ctx, q.caller, in.page()))
 }
 
-func (a *API) createDevice(ctx context.Context, q *request, in *struct{ Body newDevice }) (*created[postern.Device], error) {
-	return answerCreated(a.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{Name: in.Body.Name, Metadata: in.Body.Metadata}, q.idem))
+func (h devices) create(ctx context.Context, q *request, in *struct{ Body newDevice }) (*created[postern.Device], error) {
+	return answerCreated(h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{Name: in.Body.Name, Metadata: in.Body.Metadata}, q.idem))
 }
 
-func (a *API) getDevice(ctx context.Context, q *request, in *deviceInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Devices.Get(ctx, q.caller, in.ID))
+func (h devices) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Device], error) {
+	return answer(h.gateway.Devices.Get(ctx, q.caller, in.ID))
 }
 
 type changeInput struct {
@@ -58,9 +63,9 @@ type receiveChange struct {
 	Status   member[bool] `json:"status,omitzero" doc:"What contacts post for a day." example:"false"`
 }
 
-func (a *API) updateDevice(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
+func (h devices) update(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
 	b := in.Body
-	return answer(a.gateway.Devices.Change(ctx, q.caller, in.ID, gateway.DeviceChange{
+	return answer(h.gateway.Devices.Change(ctx, q.caller, in.ID, gateway.DeviceChange{
 		Name: b.Name, ProxyURL: b.ProxyURL.change(), Metadata: changed(b.Metadata, labelChanges),
 		Pace: changed(b.Pace, func(p paceChange) gateway.PaceChange {
 			return gateway.PaceChange{PerMinute: p.PerMinute.change(), NewChatsPerMinute: p.NewChatsPerMinute.change()}
@@ -79,16 +84,16 @@ func labelChanges(labels map[string]member[string]) map[string]gateway.Change[st
 	return list
 }
 
-func (a *API) deleteDevice(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
-	return nil, a.gateway.Devices.Delete(ctx, q.caller, in.ID)
+func (h devices) delete(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
+	return nil, h.gateway.Devices.Delete(ctx, q.caller, in.ID)
 }
 
-func (a *API) pauseDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Devices.Pause(ctx, q.caller, in.ID))
+func (h devices) pause(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
+	return answer(h.gateway.Devices.Pause(ctx, q.caller, in.ID))
 }
 
-func (a *API) resumeDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Devices.Resume(ctx, q.caller, in.ID))
+func (h devices) resume(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
+	return answer(h.gateway.Devices.Resume(ctx, q.caller, in.ID))
 }
 
 type unlinkInput struct {
@@ -96,6 +101,6 @@ type unlinkInput struct {
 	Body *noMembers
 }
 
-func (a *API) unlinkDevice(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
-	return answer(a.gateway.Devices.Unlink(ctx, q.caller, in.ID))
+func (h devices) unlink(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
+	return answer(h.gateway.Devices.Unlink(ctx, q.caller, in.ID))
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
 // prober asks a running server for things, as the document says and otherwise.
@@ -41,7 +41,7 @@ func newProber(tb testing.TB, lie func(http.Handler) http.Handler) *prober {
 	s := newServer(tb)
 	s.api.SetPulse(5 * time.Millisecond)
 	p := &prober{server: s, wire: httptest.NewUnstartedServer(lie(s.handler)), seen: map[string]map[int]int{}}
-	p.wire.Config.MaxHeaderBytes = api.MaxHeaderBytes
+	p.wire.Config.MaxHeaderBytes = web.MaxHeaderBytes
 	p.wire.Start()
 	tb.Cleanup(p.wire.Close)
 	for _, id := range slices.Sorted(maps.Keys(routes())) {

@@ -77,15 +77,6 @@ func checkOperation(t *testing.T, d *document, route string, op operation) {
 	}
 }
 
-// TestEveryOperationHasANote fails for an operation that nobody said anything
-// about, and for a note about none.
-func TestEveryOperationHasANote(t *testing.T) {
-	t.Parallel()
-	if got, want := api.Notes(), api.Operations(); !slices.Equal(got, want) {
-		t.Errorf("notes about %v, operations %v", got, want)
-	}
-}
-
 // TestEveryKindOfEventHasAWebhook compares the kinds an endpoint may ask for
 // with those that are described. What nobody sends yet is not described.
 func TestEveryKindOfEventHasAWebhook(t *testing.T) {
@@ -103,22 +94,6 @@ func TestEveryKindOfEventHasAWebhook(t *testing.T) {
 	for kind, methods := range described().Webhooks {
 		if op := methods["post"]; op.Description == "" || len(op.Parameters) != 5 {
 			t.Errorf("%s: description %q, %d parameters", kind, op.Description, len(op.Parameters))
-		}
-	}
-}
-
-// TestServersFollowTheBaseURL asks for a document of a server that has an
-// address, and of one that has none.
-func TestServersFollowTheBaseURL(t *testing.T) {
-	t.Parallel()
-	for base, want := range map[string]string{"https://gw.example.com/": "https://gw.example.com", "": "/"} {
-		raw, err := api.Document(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var doc struct{ Servers []struct{ URL string } }
-		if err := json.Unmarshal(raw, &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != want {
-			t.Errorf("servers for %q: %v %v", base, doc.Servers, err)
 		}
 	}
 }

@@ -10,6 +10,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
+// events are the operations on the log of events.
+type events struct {
+	gateway *gateway.Gateway
+	streams *streams
+}
+
 // loggedEvent is an event in an answer: its stored bytes.
 type loggedEvent struct{ body []byte }
 
@@ -28,8 +34,10 @@ type eventsInput struct {
 	After postern.EventID `query:"after" doc:"Only events behind this one; not beside cursor." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-func (a *API) listEvents(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
-	l, err := a.gateway.Events.List(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page()})
+func (h events) list(ctx context.Context, q *request, in *eventsInput) (*output[List[loggedEvent]], error) {
+	l, err := h.gateway.Events.List(ctx, q.caller, gateway.EventQuery{
+		Types: in.Types, DeviceID: in.DeviceID, After: in.After, Page: in.page(),
+	})
 	shown := paging.List[loggedEvent]{Next: l.Next}
 	for _, e := range l.Data {
 		shown.Data = append(shown.Data, loggedEvent{e.Body})
@@ -42,28 +50,28 @@ type streamEventsInput struct {
 	After postern.EventID `header:"Last-Event-ID" doc:"Id of the last event seen; the stream goes on behind it. Without it: what is recorded from now on." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-// streamEvents follows the log until the caller goes away, its key ends, or it
+// stream follows the log until the caller goes away, its key ends, or it
 // does not read on. A reader that names no event is told first where it is: cut
 // off before its first event it can go on from there and miss nothing.
-func (a *API) streamEvents(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
-	log, err := a.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
+func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
+	log, err := h.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{Types: in.Types, DeviceID: in.DeviceID, After: in.After})
 	if err != nil {
 		return nil, err
 	}
-	return a.streaming(q, func(s *stream) {
+	return h.streams.answer(q, func(s *stream) {
 		if in.After != "" || s.write("id: "+string(log.Start())+"\n\n") {
-			a.followEvents(ctx, q, log, s)
+			h.follow(ctx, q, log, s)
 		}
 	})
 }
 
-// followEvents writes the log page by page, and waits at its end. A reader
+// follow writes the log page by page, and waits at its end. A reader
 // that is slow holds one page in memory and no more; one that takes nothing
 // for [streamWrite] is dropped.
-func (a *API) followEvents(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
+func (h events) follow(ctx context.Context, q *request, log *gateway.LogReader, s *stream) {
 	logged := log.Watch()
 	defer logged.Close()
-	key, err := a.watchKey(q, "streamEvents")
+	key, err := h.streams.watchKey(q, "streamEvents")
 	if err != nil {
 		return // the key may do less than a moment ago
 	}

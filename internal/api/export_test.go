@@ -8,36 +8,17 @@ import (
 	"postern/internal/postern"
 )
 
-// StatusOf gives the status and the code of a reason; ok is false without a row.
-func StatusOf(r postern.Reason) (status int, code string, ok bool) {
-	k, ok := kinds()[r]
-	return k.status, k.code, ok
-}
-
 // Operations lists what the table of scopes names.
 func Operations() []string { return slices.Sorted(maps.Keys(scopes())) }
-
-// Notes lists the operations that have a text.
-func Notes() []string {
-	list := notes()
-	maps.DeleteFunc(list, func(_ string, n note) bool { return n.text == "" })
-	return slices.Sorted(maps.Keys(list))
-}
-
-// Explained tells whether a reason has its page.
-func Explained(r postern.Reason) bool {
-	e := explanations()[r]
-	return e.Means != "" && e.When != "" && e.Do != "" && e.Shown != ""
-}
 
 // ScopesOf are the scopes an operation needs.
 func ScopesOf(operation string) []postern.Scope { return scopes()[operation] }
 
 // SetPulse changes how often streams show that they live.
-func (a *API) SetPulse(d time.Duration) { a.pulse = d }
+func (a *API) SetPulse(d time.Duration) { a.streams.pulse = d }
 
 // SetPatience changes how long a stream waits for its reader.
-func (a *API) SetPatience(d time.Duration) { a.patience = d }
+func (a *API) SetPatience(d time.Duration) { a.streams.patience = d }
 
 // DropScopes takes an operation's row away and checks the table.
 func (a *API) DropScopes(operation string) error {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
 func TestRoutesThatAreNone(t *testing.T) {
@@ -152,19 +152,19 @@ func TestMediaTypes(t *testing.T) {
 func TestHeadersTooLarge(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
-	mine.do("GET", "/v1/devices", "", "X-A", strings.Repeat("a", api.HeaderLimit-300)).want(http.StatusOK, "")
-	mine.do("GET", "/v1/devices", "", "X-A", strings.Repeat("a", api.HeaderLimit)).want(http.StatusRequestHeaderFieldsTooLarge, postern.HeadersTooLarge)
-	mine.do("GET", "/v1/devices/"+strings.Repeat("a", api.HeaderLimit), "").want(http.StatusRequestHeaderFieldsTooLarge, postern.HeadersTooLarge)
+	mine.do("GET", "/v1/devices", "", "X-A", strings.Repeat("a", web.HeaderLimit-300)).want(http.StatusOK, "")
+	mine.do("GET", "/v1/devices", "", "X-A", strings.Repeat("a", web.HeaderLimit)).want(http.StatusRequestHeaderFieldsTooLarge, postern.HeadersTooLarge)
+	mine.do("GET", "/v1/devices/"+strings.Repeat("a", web.HeaderLimit), "").want(http.StatusRequestHeaderFieldsTooLarge, postern.HeadersTooLarge)
 
 	srv := httptest.NewUnstartedServer(mine.handler)
-	srv.Config.MaxHeaderBytes = api.MaxHeaderBytes
+	srv.Config.MaxHeaderBytes = web.MaxHeaderBytes
 	srv.Start()
 	defer srv.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/devices", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-A", strings.Repeat("a", 2*api.HeaderLimit))
+	req.Header.Set("X-A", strings.Repeat("a", 2*web.HeaderLimit))
 	resp, err := srv.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)

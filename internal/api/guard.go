@@ -2,15 +2,16 @@ package api
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"postern/internal/api/schema"
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
+	"postern/internal/obs"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,16 +22,16 @@ import (
 // its key, and nothing of it reaches huma that huma would misread.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	q, op := requestOf(r.Context()), ctx.Operation()
+	q, op := &request{Request: obs.RequestOf(r.Context())}, ctx.Operation()
 	err := a.admit(w, r, q, op)
 	if err == nil {
 		err = a.checkRequest(w, r, q, op)
 	}
 	if err != nil {
-		a.refuse(w, q, err)
+		a.problems.Refuse(w, q.Request, err)
 		return
 	}
-	next(ctx)
+	next(huma.WithValue(ctx, requestKey{}, q))
 }
 
 // admit checks the key, the plan, the scopes and the rate. A request is
@@ -43,14 +44,14 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 	caller, err := a.gateway.Keys.Authenticate(r.Context(), q.authorization)
 	if err != nil {
 		if strings.Contains(r.URL.RawQuery, "pst_") {
-			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.id)
+			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.ID)
 		}
 		if postern.ReasonOf(err) == postern.Unauthorized {
-			return cmp.Or(a.throttle.strike(r.Context(), q.client, w.Header()), err)
+			return cmp.Or(a.throttle.strike(r.Context(), q.Client, w.Header()), err)
 		}
 		return err
 	}
-	q.caller = caller
+	q.caller, q.Workspace, q.KeyID = caller, string(caller.Workspace()), string(caller.Key.ID)
 	if err := caller.Permit(); err != nil {
 		return err
 	}
@@ -64,31 +65,22 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 // checkRequest checks the form of a request: what it accepts, its query, its
 // body and its idempotency key.
 func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
-	if offers := contentTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
+	if offers := spec.AnswerTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
 		return postern.Errorf(postern.NotAcceptable, "this route answers with %s", strings.Join(offers, " or "))
 	}
-	r.Header.Set("Accept", jsonType) // decided; huma's own parser panics on some values
+	r.Header.Set("Accept", spec.JSON) // decided; huma's own parser panics on some values
 	if err := checkQuery(op, r.URL.RawQuery); err != nil {
 		return err
 	}
 	hash, err := a.checkBody(w, r, op)
-	if err != nil || !takesKey(op) {
+	if err != nil || !spec.TakesKey(op) {
 		return err
 	}
-	key, err := idempotencyKey(r.Header["Idempotency-Key"])
+	key, err := idempotencyKey(r.Header[spec.IdempotencyKey])
 	if key != "" {
 		q.idem = &gateway.Idempotency{Method: r.Method, Path: r.URL.Path, Key: key, Hash: hash}
 	}
 	return err
-}
-
-// contentTypes are the types of an operation's good answer.
-func contentTypes(op *huma.Operation) []string {
-	var list []string
-	for t := range op.Responses[strconv.Itoa(op.DefaultStatus)].Content {
-		list = append(list, t)
-	}
-	return list
 }
 
 // checkQuery refuses parameters that the operation does not have, and those
@@ -104,30 +96,14 @@ func checkQuery(op *huma.Operation, raw string) error {
 		case !plainText(name) || slices.ContainsFunc(list, func(v string) bool { return !plainText(v) }):
 			return postern.Errorf(postern.MalformedRequest, "the query has text that is not UTF-8 without NUL")
 		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
-			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "there is no such parameter here"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter here"))
 		case len(list) > 1:
-			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "give a parameter once"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "give a parameter once"))
 		case list[0] == "":
-			bad = append(bad, postern.Invalid("/query"+pointerTo(name), "leave a parameter out or give it a value"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "leave a parameter out or give it a value"))
 		}
 	}
-	return merge(bad)
+	return schema.Merge(bad)
 }
 
 func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
-
-// merge makes one ValidationFailed of many.
-func merge(list []error) error {
-	if len(list) == 0 {
-		return nil
-	}
-	all := postern.Invalid("", "")
-	all.Fields = nil
-	for _, err := range list {
-		if e, ok := errors.AsType[*postern.Error](err); ok {
-			all.Fields = append(all.Fields, e.Fields...)
-		}
-	}
-	slices.SortFunc(all.Fields, func(x, y postern.Field) int { return strings.Compare(x.Pointer, y.Pointer) })
-	return all
-}

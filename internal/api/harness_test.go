@@ -22,9 +22,11 @@ import (
 	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/problem"
 	"postern/internal/seal"
 	"postern/internal/store"
 	"postern/internal/store/storetest"
+	"postern/internal/web"
 
 	"go.uber.org/goleak"
 )
@@ -79,7 +81,7 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
-func (fakeSandbox) Inbound(context.Context, string, string, string) (string, error) {
+func (fakeSandbox) Inbound(context.Context, string, string, postern.Content) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 
@@ -93,7 +95,7 @@ func (fakeSandbox) Phone(string) []gateway.PhoneMessage { return nil }
 type server struct {
 	t       testing.TB
 	api     *api.API
-	handler http.Handler
+	handler *web.Door
 	db      *store.Store
 	dir     string // of the database
 	g       *gateway.Gateway
@@ -145,12 +147,22 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 		}
 		return nil
 	}})
-	s.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Sandbox: sandbox != nil})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s.handler = s.api.Handler()
+	s.open(web.Transport{}, sandbox != nil)
 	return s
+}
+
+// open makes the API and the front door before it.
+func (s *server) open(transport web.Transport, sandbox bool) {
+	s.t.Helper()
+	log := slog.New(slog.NewJSONHandler(s.log, nil))
+	var err error
+	if s.api, err = api.New(api.Options{Gateway: s.g, Log: log, BaseURL: baseURL, Sandbox: sandbox}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.handler, err = web.New(web.Options{Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(), Announce: s.api.TellRate})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // tenant is a workspace with a key.
@@ -301,7 +313,7 @@ func (s *server) send(req *http.Request) *answerT {
 	return a
 }
 
-type problem struct {
+type refusal struct {
 	Type      string          `json:"type"`
 	Title     string          `json:"title"`
 	Detail    string          `json:"detail"`
@@ -313,22 +325,22 @@ type problem struct {
 
 // want checks the status and, of a problem, all members that follow from its
 // reason.
-func (a *answerT) want(status int, reason postern.Reason) problem {
+func (a *answerT) want(status int, reason postern.Reason) refusal {
 	a.t.Helper()
 	if a.Code != status {
 		a.t.Fatalf("%s: got %d, want %d %s\n%s", a.what, a.Code, status, reason, a.Body)
 	}
 	if reason == "" {
-		return problem{}
+		return refusal{}
 	}
-	var p problem
+	var p refusal
 	if err := json.Unmarshal(a.Body.Bytes(), &p); err != nil {
 		a.t.Fatalf("%s: %v in %s", a.what, err, a.Body)
 	}
-	wantStatus, code, ok := api.StatusOf(reason)
-	if !ok || wantStatus != status || p.Status != status || p.Code != code || p.Type != baseURL+"/problems/"+string(reason) ||
+	k := problem.Of(reason)
+	if k.Status != status || p.Status != status || p.Code != k.Code || p.Type != baseURL+"/problems/"+string(reason) ||
 		p.Title == "" || p.Detail == "" || p.RequestID != a.Header().Get("Request-Id") || a.Header().Get("Content-Type") != "application/problem+json" {
-		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, wantStatus, code, a.Body, a.Header().Get("Content-Type"))
+		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, k.Status, k.Code, a.Body, a.Header().Get("Content-Type"))
 	}
 	return p
 }

@@ -3,22 +3,9 @@ package api
 import (
 	"strings"
 
+	"postern/internal/api/spec"
 	"postern/internal/postern"
-
-	"github.com/danielgtaylor/huma/v2"
 )
-
-const idempotencyHeader = "Idempotency-Key"
-
-// takesKey tells whether an operation honours idempotency keys.
-func takesKey(op *huma.Operation) bool {
-	for _, p := range op.Parameters {
-		if p.In == "header" && p.Name == idempotencyHeader {
-			return true
-		}
-	}
-	return false
-}
 
 // idempotencyKey reads the header: a key as it is, or as a quoted string of
 // RFC 9651, section 3.3.3. Both forms of one key are the same key.
@@ -26,7 +13,7 @@ func idempotencyKey(values []string) (string, error) {
 	if len(values) == 0 {
 		return "", nil
 	}
-	bad := postern.Errorf(postern.MalformedRequest, "an %s is given once and has 1 to %d visible ASCII characters, quoted or not", idempotencyHeader, maxKey)
+	bad := postern.Errorf(postern.MalformedRequest, "an %s is given once and has 1 to %d visible ASCII characters, quoted or not", spec.IdempotencyKey, maxKey)
 	if len(values) > 1 {
 		return "", bad
 	}

@@ -3,25 +3,14 @@ package api
 import "time"
 
 const (
-	// HeaderLimit is how many bytes of headers a request may have; beyond it
-	// the answer is 431.
-	HeaderLimit = 16 << 10
-	// MaxHeaderBytes is for http.Server: it reads somewhat more than is allowed,
-	// so that the refusal is a problem document and not a closed connection.
-	MaxHeaderBytes = 4 * HeaderLimit
 	// MaxBodyBytes is how large a JSON body may be; beyond it the answer is 413.
 	MaxBodyBytes = 1 << 20
 
-	maxDepth   = 32   // of nested objects and lists in a body
-	maxMembers = 1000 // of one object in a body; no documented one takes as many
-	maxFields  = 20   // places that one 422 names; more help no one
-	maxKey     = 255  // characters of an idempotency key
-	maxName    = 100  // bytes of a member's name that a pointer shows
+	maxKey = 255 // characters of an idempotency key
 
-	bodyTimeout  = 15 * time.Second // for a body of 1 MiB over a slow line
-	streamWrite  = 10 * time.Second // a reader of a stream that takes longer is gone
-	streamPulse  = 15 * time.Second // proxies close a silent stream after 30 s or more
-	retryStorage = 5 * time.Second  // when the storage is away or the server stops
+	bodyTimeout = 15 * time.Second // for a body of 1 MiB over a slow line
+	streamWrite = 10 * time.Second // a reader of a stream that takes longer is gone
+	streamPulse = 15 * time.Second // proxies close a silent stream after 30 s or more
 
 	maxStreams    = 100     // of a workspace at once
 	strikes       = 600     // refused credentials a minute from one address

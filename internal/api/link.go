@@ -2,11 +2,22 @@ package api
 
 import (
 	"context"
+	"errors"
 
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/qrcode"
+
+	"github.com/danielgtaylor/huma/v2"
 )
+
+// links are the operations on link attempts.
+type links struct {
+	gateway *gateway.Gateway
+	streams *streams
+	baseURL string
+}
 
 type linkInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
@@ -21,16 +32,16 @@ type newLink struct {
 	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"A device that had a number may get another one."`
 }
 
-func (a *API) openLink(ctx context.Context, q *request, in *linkInput) (*created[postern.Link], error) {
+func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[postern.Link], error) {
 	var b newLink
 	if in.Body != nil {
 		b = *in.Body
 	}
-	return answerCreated(a.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
+	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber, AllowNewNumber: b.AllowNewNumber}, q.idem))
 }
 
-func (a *API) getLink(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
-	return answer(a.gateway.Links.Get(ctx, q.caller, in.ID))
+func (h links) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
+	return answer(h.gateway.Links.Get(ctx, q.caller, in.ID))
 }
 
 type emptyInput struct {
@@ -38,12 +49,12 @@ type emptyInput struct {
 	Body *noMembers
 }
 
-func (a *API) answerPasskey(ctx context.Context, q *request, in *emptyInput) (*nothing, error) {
-	return nil, a.gateway.Links.AnswerPasskey(ctx, q.caller, in.ID)
+func (h links) answerPasskey(ctx context.Context, q *request, in *emptyInput) (*nothing, error) {
+	return nil, h.gateway.Links.AnswerPasskey(ctx, q.caller, in.ID)
 }
 
-func (a *API) cancelLink(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
-	return nil, a.gateway.Links.Cancel(ctx, q.caller, in.ID)
+func (h links) cancel(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
+	return nil, h.gateway.Links.Cancel(ctx, q.caller, in.ID)
 }
 
 type image struct {
@@ -52,19 +63,19 @@ type image struct {
 	Body        []byte
 }
 
-func (a *API) getLinkSVG(ctx context.Context, q *request, in *deviceInput) (*image, error) {
-	picture, err := a.picture(ctx, q, in.ID, qrcode.SVG)
-	return &image{ContentType: svgType, Policy: "default-src 'none'; sandbox", Body: picture}, err
+func (h links) svg(ctx context.Context, q *request, in *deviceInput) (*image, error) {
+	picture, err := h.picture(ctx, q, in.ID, qrcode.SVG)
+	return &image{ContentType: spec.SVG, Policy: "default-src 'none'; sandbox", Body: picture}, err
 }
 
-func (a *API) getLinkPNG(ctx context.Context, q *request, in *deviceInput) (*image, error) {
-	picture, err := a.picture(ctx, q, in.ID, qrcode.PNG)
-	return &image{ContentType: pngType, Body: picture}, err
+func (h links) png(ctx context.Context, q *request, in *deviceInput) (*image, error) {
+	picture, err := h.picture(ctx, q, in.ID, qrcode.PNG)
+	return &image{ContentType: spec.PNG, Body: picture}, err
 }
 
 // picture draws the code to show now.
-func (a *API) picture(ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error)) ([]byte, error) {
-	l, err := a.gateway.Links.Get(ctx, q.caller, id)
+func (h links) picture(ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error)) ([]byte, error) {
+	l, err := h.gateway.Links.Get(ctx, q.caller, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,7 +95,65 @@ type LinkPage struct {
 	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" example:"2026-11-21T09:15:00.000Z"`
 }
 
-func (a *API) openLinkPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
-	p, err := a.gateway.LinkPages.Open(ctx, q.caller, in.ID, q.idem)
-	return answerCreated(gateway.Created[LinkPage]{Value: LinkPage{a.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}, Replayed: p.Replayed}, err)
+func (h links) openPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
+	p, err := h.gateway.LinkPages.Open(ctx, q.caller, in.ID, q.idem)
+	return answerCreated(gateway.Created[LinkPage]{Value: LinkPage{h.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}, Replayed: p.Replayed}, err)
+}
+
+// stream follows a link attempt until it ends or the caller goes away. An
+// attempt lasts some minutes, and so does a stream at most.
+func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.StreamResponse, error) {
+	first, err := h.gateway.Links.Get(ctx, q.caller, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return h.streams.answer(q, func(s *stream) { h.follow(ctx, q, first, s) })
+}
+
+// follow sends what the attempt shows whenever it changed.
+func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
+	changes, err := h.gateway.Links.Watch(q.caller, last.DeviceID)
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
+	defer changes.Close()
+	key, err := h.streams.watchKey(q, "streamLink")
+	if err != nil {
+		return
+	}
+	defer key.changed.Close()
+	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
+	for key.good(ctx) {
+		l, err := h.now(ctx, q, last)
+		if err != nil || !s.showLink(l, last) || !l.Status.Open() {
+			return
+		}
+		last = l
+		if !key.wait(ctx, s, changes) {
+			return
+		}
+	}
+}
+
+// now reads the attempt again. A device that was deleted ended it.
+func (h links) now(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
+	l, err := h.gateway.Links.Get(ctx, q.caller, last.DeviceID)
+	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
+		last.Status, last.Reason, last.QR, last.PairingCode, last.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
+		return last, nil
+	}
+	return l, err
+}
+
+// showLink sends a code that was not sent before, or the end.
+func (s *stream) showLink(l, last postern.Link) bool {
+	switch {
+	case !l.Status.Open():
+		return s.event("ended", l)
+	case l.QR != "" && l.QR != last.QR, l.PairingCode != "" && l.PairingCode != last.PairingCode:
+		return s.event("code", l)
+	case l.Status != last.Status:
+		return s.event("passkey", l)
+	}
+	return true
 }

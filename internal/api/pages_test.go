@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"postern/internal/api"
 	"postern/internal/postern"
+	"postern/internal/problem"
 )
 
 // TestTheTypeOfAProblemLeadsToItsPage follows the type of a refusal, and looks
@@ -24,7 +24,7 @@ func TestTheTypeOfAProblemLeadsToItsPage(t *testing.T) {
 		t.Errorf("%s leads to %d %s", p.Type, a.Code, a.Body)
 	}
 	for reason := range described().Components.Examples {
-		_, code, _ := api.StatusOf(postern.Reason(reason))
+		code := problem.Of(postern.Reason(reason)).Code
 		a := s.do("GET", "/problems/"+reason, "") // without a key
 		a.want(http.StatusOK, "")
 		for _, words := range []string{"<code>" + reason + "</code>", "<code>" + code + "</code>", "<h2>When</h2>", "<h2>What to do</h2>"} {

@@ -2,54 +2,13 @@ package api_test
 
 import (
 	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 
-	"postern/internal/api"
 	"postern/internal/postern"
 )
-
-// TestEveryReasonHasARow reads the reasons from their source, so that a new
-// one cannot be forgotten.
-func TestEveryReasonHasARow(t *testing.T) {
-	t.Parallel()
-	f, err := parser.ParseFile(token.NewFileSet(), "../postern/error.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	ast.Inspect(f, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if typ, ok := spec.Type.(*ast.Ident); !ok || typ.Name != "Reason" {
-			return true
-		}
-		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-		status, code, ok := api.StatusOf(postern.Reason(value))
-		if !ok || status < 400 || status > 599 || code == "" || strings.ToUpper(code) != code {
-			t.Errorf("the reason %s has the row %d %q", value, status, code)
-		}
-		if !api.Explained(postern.Reason(value)) {
-			t.Errorf("the reason %s is not explained", value)
-		}
-		return true
-	})
-	if n < 27 {
-		t.Errorf("found %d reasons only", n)
-	}
-}
 
 func TestAnOperationWithoutScopesStopsTheServer(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"postern/internal/api"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
 // TestEveryAnswerTellsARate asks for what needs no key, for what is not there,
@@ -20,7 +20,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mine, free := s.tenant("starter"), s.tenant("free")
-	proxied := s.behind(api.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	for _, tt := range []struct {
 		method, target, key string
 		status              int
@@ -30,7 +30,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 		{"GET", "/v1/nothing", "", 404, "address", "600"},
 		{"PATCH", "/v1/webhooks", "", 405, "address", "600"},
 		{"GET", "/v1//devices", mine.key, 404, "address", "600"},
-		{"GET", "/v1/devices?" + strings.Repeat("a", api.HeaderLimit), "", 431, "address", "600"},
+		{"GET", "/v1/devices?" + strings.Repeat("a", web.HeaderLimit), "", 431, "address", "600"},
 		{"GET", "/v1/devices", "", 401, "address", "599"},
 		{"GET", "/v1/devices", "pst_x", 401, "address", "598"},
 		{"GET", "/v1/devices", free.key, 403, "address", "598"}, // accepted, and no business of the plan's rate: it has none
@@ -57,7 +57,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 // that speaks no TLS.
 func TestARefusalOnATLSPortIsLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(newServer(t).api.PlainRefusal())), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(newServer(t).handler.PlainRefusal())), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

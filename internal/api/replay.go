@@ -7,6 +7,11 @@ import (
 	"postern/internal/postern"
 )
 
+// replays are the operations on replays.
+type replays struct {
+	gateway *gateway.Gateway
+}
+
 type newReplay struct {
 	_          struct{} `additionalProperties:"false"`
 	Since      string   `json:"since,omitempty" minLength:"1" format:"date-time" doc:"Events recorded at this time or later; from the start of the log unless told." example:"2026-11-21T09:00:00.000Z"`
@@ -20,7 +25,7 @@ type replayInput struct {
 	Body *newReplay
 }
 
-func (a *API) createReplay(ctx context.Context, q *request, in *replayInput) (*created[postern.Replay], error) {
+func (h replays) create(ctx context.Context, q *request, in *replayInput) (*created[postern.Replay], error) {
 	var n gateway.NewReplay
 	if b := in.Body; b != nil {
 		n.Types, n.OnlyFailed = b.Types, b.OnlyFailed
@@ -29,17 +34,17 @@ func (a *API) createReplay(ctx context.Context, q *request, in *replayInput) (*c
 			return nil, err
 		}
 	}
-	return answerCreated(a.gateway.Replays.Create(ctx, q.caller, in.ID, n, q.idem))
+	return answerCreated(h.gateway.Replays.Create(ctx, q.caller, in.ID, n, q.idem))
 }
 
 type oneReplay struct {
 	ID postern.ReplayID `path:"id" doc:"Id of the replay." example:"rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-func (a *API) getReplay(ctx context.Context, q *request, in *oneReplay) (*output[postern.Replay], error) {
-	return answer(a.gateway.Replays.Get(ctx, q.caller, in.ID))
+func (h replays) get(ctx context.Context, q *request, in *oneReplay) (*output[postern.Replay], error) {
+	return answer(h.gateway.Replays.Get(ctx, q.caller, in.ID))
 }
 
-func (a *API) stopReplay(ctx context.Context, q *request, in *oneReplay) (*nothing, error) {
-	return nil, a.gateway.Replays.Stop(ctx, q.caller, in.ID)
+func (h replays) stop(ctx context.Context, q *request, in *oneReplay) (*nothing, error) {
+	return nil, h.gateway.Replays.Stop(ctx, q.caller, in.ID)
 }

@@ -7,6 +7,11 @@ import (
 	"postern/internal/postern"
 )
 
+// sandbox are the operations on simulated phones.
+type sandbox struct {
+	gateway *gateway.Gateway
+}
+
 type scanInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body *newScan
@@ -23,12 +28,12 @@ type Scan struct {
 	PhoneNumber string `json:"phoneNumber" example:"+15550001111"`
 }
 
-func (a *API) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan], error) {
+func (h sandbox) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan], error) {
 	var b newScan
 	if in.Body != nil {
 		b = *in.Body
 	}
-	number, err := a.gateway.SandboxPhones.Scan(ctx, q.caller, in.ID, b.PhoneNumber, b.Code)
+	number, err := h.gateway.SandboxPhones.Scan(ctx, q.caller, in.ID, b.PhoneNumber, b.Code)
 	return answer(Scan{number}, err)
 }
 
@@ -38,10 +43,10 @@ type inboundInput struct {
 }
 
 type newInbound struct {
-	_    struct{} `additionalProperties:"false"`
-	From string   `json:"from" minLength:"1" doc:"Number of the contact that writes." example:"+15551234567"`
-	Type string   `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
-	Body string   `json:"body" minLength:"1" doc:"The text." example:"Hello"`
+	_    struct{}     `additionalProperties:"false"`
+	From string       `json:"from" minLength:"1" doc:"Number of the contact that writes." example:"+15551234567"`
+	Type postern.Kind `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
+	Body string       `json:"body" minLength:"1" doc:"The text." example:"Hello"`
 }
 
 // Inbound is the message that was written.
@@ -49,8 +54,9 @@ type Inbound struct {
 	NetworkID string `json:"networkId" doc:"The id the message has on the network." example:"3EB0A1B2C3D4E5F60718"`
 }
 
-func (a *API) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
-	id, err := a.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From, in.Body.Body)
+func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
+	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From,
+		postern.Content{Kind: in.Body.Type, Text: in.Body.Body})
 	return answer(Inbound{id}, err)
 }
 
@@ -65,8 +71,8 @@ type newReceipt struct {
 	Status    postern.MessageStatus `json:"status" enum:"delivered,read" doc:"How far the recipient got." example:"read"`
 }
 
-func (a *API) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {
-	return nil, a.gateway.SandboxPhones.Receipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.Status)
+func (h sandbox) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {
+	return nil, h.gateway.SandboxPhones.Receipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.Status)
 }
 
 type faultInput struct {
@@ -79,8 +85,8 @@ type newFault struct {
 	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence" doc:"What goes wrong." example:"drop"`
 }
 
-func (a *API) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {
-	return nil, a.gateway.SandboxPhones.Fault(ctx, q.caller, in.ID, in.Body.Kind)
+func (h sandbox) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {
+	return nil, h.gateway.SandboxPhones.Fault(ctx, q.caller, in.ID, in.Body.Kind)
 }
 
 // Phone is what a simulated phone shows.
@@ -88,8 +94,8 @@ type Phone struct {
 	Data []gateway.PhoneMessage `json:"data" nullable:"false"`
 }
 
-func (a *API) phone(ctx context.Context, q *request, in *deviceInput) (*output[Phone], error) {
-	list, err := a.gateway.SandboxPhones.List(ctx, q.caller, in.ID)
+func (h sandbox) phone(ctx context.Context, q *request, in *deviceInput) (*output[Phone], error) {
+	list, err := h.gateway.SandboxPhones.List(ctx, q.caller, in.ID)
 	if list == nil {
 		list = []gateway.PhoneMessage{}
 	}

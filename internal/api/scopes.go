@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 
+	"postern/internal/api/spec"
 	"postern/internal/postern"
 )
 
@@ -60,7 +61,7 @@ func scopes() map[string][]postern.Scope {
 func (a *API) checkScopes() error {
 	served := map[string]bool{}
 	for path, item := range a.huma.OpenAPI().Paths {
-		for method, op := range operations(item) {
+		for method, op := range spec.Operations(item) {
 			served[op.OperationID] = true
 			if len(a.scopes[op.OperationID]) == 0 {
 				return fmt.Errorf("%s %s (%s) has no row in the table of scopes", method, path, op.OperationID)

@@ -1,61 +1,75 @@
 package api
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
+	"postern/internal/api/spec"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// streamLink follows a link attempt until it ends or the caller goes away. An
-// attempt lasts some minutes, and so does a stream at most.
-func (a *API) streamLink(ctx context.Context, q *request, in *deviceInput) (*huma.StreamResponse, error) {
-	first, err := a.gateway.Links.Get(ctx, q.caller, in.ID)
+// streams opens streams: at most [maxStreams] of a workspace at a time, since
+// each holds a connection for as long as its reader likes.
+type streams struct {
+	gateway  *gateway.Gateway
+	scopes   map[string][]postern.Scope
+	pulse    time.Duration // between heartbeats
+	patience time.Duration // with a reader that takes nothing
+
+	mu   sync.Mutex
+	open map[postern.WorkspaceID]int
+}
+
+func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
+	return &streams{gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, open: map[postern.WorkspaceID]int{}}
+}
+
+// answer returns a stream that body writes, one of those that the workspace may
+// have open.
+func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, error) {
+	done, err := o.start(q.caller.Workspace())
 	if err != nil {
 		return nil, err
 	}
-	return a.streaming(q, func(s *stream) { a.followLink(ctx, q, first, s) })
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		defer done()
+		r, w := humago.Unwrap(hc)
+		s := &stream{w: w, ctl: http.NewResponseController(w), patience: o.patience}
+		s.w.Header().Set("Content-Type", spec.Stream)
+		s.w.WriteHeader(http.StatusOK)
+		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
+		if s.started {
+			body(s)
+		}
+	}}, nil
 }
 
-// followLink sends what the attempt shows whenever it changed.
-func (a *API) followLink(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes, err := a.gateway.Links.Watch(q.caller, last.DeviceID)
-	if err != nil {
-		return // the key may do less than a moment ago
-	}
-	defer changes.Close()
-	key, err := a.watchKey(q, "streamLink")
-	if err != nil {
-		return
-	}
-	defer key.changed.Close()
-	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
-	for key.good(ctx) {
-		l, err := a.linkNow(ctx, q, last)
-		if err != nil || !s.showLink(l, last) || !l.Status.Open() {
-			return
-		}
-		last = l
-		if !key.wait(ctx, s, changes) {
-			return
+// start counts one more stream until done is called, or refuses it.
+func (o *streams) start(ws postern.WorkspaceID) (done func(), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open[ws] >= maxStreams {
+		return nil, &postern.Error{
+			Reason: postern.RateLimited, RetryAfter: streamPulse,
+			Detail: fmt.Sprintf("the workspace has %d streams open; close one first", maxStreams),
 		}
 	}
+	o.open[ws]++
+	return func() { o.end(ws) }, nil
 }
 
-// linkNow reads the attempt again. A device that was deleted ended it.
-func (a *API) linkNow(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
-	l, err := a.gateway.Links.Get(ctx, q.caller, last.DeviceID)
-	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
-		last.Status, last.Reason, last.QR, last.PairingCode, last.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
-		return last, nil
+func (o *streams) end(ws postern.WorkspaceID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open[ws]--; o.open[ws] == 0 {
+		delete(o.open, ws)
 	}
-	return l, err
 }
 
 // stream writes server-sent events.
@@ -66,45 +80,13 @@ type stream struct {
 	started  bool // the headers are sent, and a body may follow
 }
 
-// streaming answers with a stream that body writes, one of those that the
-// workspace may have open.
-func (a *API) streaming(q *request, body func(*stream)) (*huma.StreamResponse, error) {
-	done, err := a.streams.start(q.caller.Workspace())
-	if err != nil {
-		return nil, err
-	}
-	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		defer done()
-		r, w := humago.Unwrap(hc)
-		s := &stream{w: w, ctl: http.NewResponseController(w), patience: a.patience}
-		s.w.Header().Set("Content-Type", streamType)
-		s.w.WriteHeader(http.StatusOK)
-		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
-		if s.started {
-			body(s)
-		}
-	}}, nil
-}
-
-// showLink sends a code that was not sent before, or the end.
-func (s *stream) showLink(l, last postern.Link) bool {
-	switch {
-	case !l.Status.Open():
-		return s.event("ended", l)
-	case l.QR != "" && l.QR != last.QR, l.PairingCode != "" && l.PairingCode != last.PairingCode:
-		return s.event("code", l)
-	case l.Status != last.Status:
-		return s.event("passkey", l)
-	}
-	return true
-}
-
+// event sends one event; it is false when the reader has left or takes nothing.
 func (s *stream) event(name string, v any) bool {
 	b, err := postern.EncodeJSON(v)
 	return err == nil && s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, b))
 }
 
-// write tells whether the reader took it.
+// write sends text; it is false when the reader has left or takes nothing.
 func (s *stream) write(text string) bool {
 	_ = s.ctl.SetWriteDeadline(time.Now().Add(s.patience)) // not every transport has deadlines
 	_, err := s.w.Write([]byte(text))

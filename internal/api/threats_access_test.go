@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"postern/internal/access"
-	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
 // everything is what a tenant can see of itself.
@@ -366,7 +366,7 @@ func TestT6PlainTextIsRefused(t *testing.T) {
 			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
 			req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"}}
 			req.RemoteAddr = "203.0.113.5:1"
-			a := s.behind(api.Transport{}).send(req)
+			a := s.behind(web.Transport{}).send(req)
 			a.what = id
 			if a.want(http.StatusForbidden, postern.InsecureTransport); a.Header().Get("Location") != "" {
 				t.Errorf("%s redirects", id)

@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
@@ -104,7 +105,7 @@ const (
 func tellRate(h http.Header, policy string, perMinute int, state throttled.RateLimitResult) {
 	wait := 0 // all is left
 	if state.ResetAfter > 0 {
-		wait = seconds(state.ResetAfter)
+		wait = problem.Seconds(state.ResetAfter)
 	}
 	h.Set("RateLimit-Policy", `"`+policy+`";q=`+strconv.Itoa(perMinute)+`;w=60`)
 	h.Set("RateLimit", `"`+policy+`";r=`+strconv.Itoa(state.Remaining)+`;t=`+strconv.Itoa(wait))

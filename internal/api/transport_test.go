@@ -2,27 +2,21 @@ package api_test
 
 import (
 	"crypto/tls"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
 
-	"postern/internal/api"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
-// served by an API of other settings over the same store.
-func (s *server) behind(transport api.Transport) *server {
+// behind returns a server of other settings over the same store.
+func (s *server) behind(transport web.Transport) *server {
 	s.t.Helper()
 	other := *s
-	var err error
-	other.api, err = api.New(api.Options{Gateway: s.g, Log: slog.New(slog.NewJSONHandler(s.log, nil)), BaseURL: baseURL, Transport: transport})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	other.handler = other.api.Handler()
+	other.open(transport, false)
 	return &other
 }
 
@@ -32,9 +26,9 @@ func TestPlainRequests(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mine := s.tenant("enterprise")
-	proxies := api.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("127.0.0.2/32")}}
+	proxies := web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("127.0.0.2/32")}}
 	for name, tt := range map[string]struct {
-		transport api.Transport
+		transport web.Transport
 		remote    string
 		tls       bool
 		xff, xfp  []string
@@ -48,7 +42,7 @@ func TestPlainRequests(t *testing.T) {
 		"elsewhere, IPv6":                 {remote: "[2001:db8::1%eth0]:1", client: "2001:db8::1"},
 		"no address":                      {remote: "@", client: ""},
 		"elsewhere by TLS":                {remote: "203.0.113.5:1", tls: true, ok: true, client: "203.0.113.5"},
-		"elsewhere, asked for":            {transport: api.Transport{Insecure: true}, remote: "203.0.113.5:1", ok: true, client: "203.0.113.5"},
+		"elsewhere, asked for":            {transport: web.Transport{Insecure: true}, remote: "203.0.113.5:1", ok: true, client: "203.0.113.5"},
 		"it says it is local":             {remote: "203.0.113.5:1", xff: []string{"127.0.0.1"}, xfp: []string{"https"}, client: "203.0.113.5"},
 		"it says so, not a proxy":         {transport: proxies, remote: "203.0.113.5:1", xff: []string{"127.0.0.1"}, xfp: []string{"https"}, client: "203.0.113.5"},
 		"proxy of an HTTPS client":        {transport: proxies, remote: "10.1.2.3:1", xff: []string{"203.0.113.9"}, xfp: []string{"https"}, ok: true, client: "203.0.113.9"},
@@ -120,7 +114,7 @@ func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mine := s.tenant("enterprise")
-	proxied := s.behind(api.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
 	send := func(client, key string) *answerT {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil)
 		req.RemoteAddr = "10.1.2.3:1"

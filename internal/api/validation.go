@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"postern/internal/api/schema"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,5 +24,5 @@ func fromHuma(m *huma.ErrorModel) error {
 		}
 		bad[i] = postern.Invalid("/"+strings.Replace(e.Location, ".", "/", 1), "%s", words)
 	}
-	return merge(bad)
+	return schema.Merge(bad)
 }

@@ -8,6 +8,11 @@ import (
 	"postern/internal/postern"
 )
 
+// webhooks are the operations on webhook endpoints.
+type webhooks struct {
+	gateway *gateway.Gateway
+}
+
 type newWebhook struct {
 	_           struct{}           `additionalProperties:"false"`
 	URL         string             `json:"url" minLength:"1" maxLength:"2048" doc:"Where to post events: https and a public address." example:"https://hooks.example.com/postern"`
@@ -21,23 +26,23 @@ type newWebhook struct {
 	Signatures  []string           `json:"signatures,omitempty" nullable:"false" enum:"v1,v1a" doc:"v1 (HMAC-SHA256), or v1 and v1a (ed25519 too, with a publicKey); v1 unless told." example:"[\"v1\"]"`
 }
 
-func (a *API) createWebhook(ctx context.Context, q *request, in *struct{ Body newWebhook }) (*created[gateway.EndpointWithSecret], error) {
+func (h webhooks) create(ctx context.Context, q *request, in *struct{ Body newWebhook }) (*created[gateway.EndpointWithSecret], error) {
 	b := in.Body
-	return answerCreated(a.gateway.Webhooks.Create(ctx, q.caller, gateway.NewEndpoint{
+	return answerCreated(h.gateway.Webhooks.Create(ctx, q.caller, gateway.NewEndpoint{
 		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers, Secret: b.Secret, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}, q.idem))
 }
 
-func (a *API) listWebhooks(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Endpoint]], error) {
-	return answerList(a.gateway.Webhooks.List(ctx, q.caller, in.page()))
+func (h webhooks) list(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Endpoint]], error) {
+	return answerList(h.gateway.Webhooks.List(ctx, q.caller, in.page()))
 }
 
 type webhookInput struct {
 	ID postern.EndpointID `path:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-func (a *API) getWebhook(ctx context.Context, q *request, in *webhookInput) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.Webhooks.Get(ctx, q.caller, in.ID))
+func (h webhooks) get(ctx context.Context, q *request, in *webhookInput) (*output[postern.Endpoint], error) {
+	return answer(h.gateway.Webhooks.Get(ctx, q.caller, in.ID))
 }
 
 type webhookChange struct {
@@ -57,9 +62,9 @@ type updateWebhookInput struct {
 	Body webhookChange
 }
 
-func (a *API) updateWebhook(ctx context.Context, q *request, in *updateWebhookInput) (*output[postern.Endpoint], error) {
+func (h webhooks) update(ctx context.Context, q *request, in *updateWebhookInput) (*output[postern.Endpoint], error) {
 	b := in.Body
-	return answer(a.gateway.Webhooks.Change(ctx, q.caller, in.ID, gateway.EndpointChange{
+	return answer(h.gateway.Webhooks.Change(ctx, q.caller, in.ID, gateway.EndpointChange{
 		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs.change(), Headers: b.Headers, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 	}))
 }
@@ -69,16 +74,16 @@ type webhookCommand struct {
 	Body *noMembers
 }
 
-func (a *API) verifyWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.Webhooks.Verify(ctx, q.caller, in.ID))
+func (h webhooks) verify(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
+	return answer(h.gateway.Webhooks.Verify(ctx, q.caller, in.ID))
 }
 
-func (a *API) pauseWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.Webhooks.Pause(ctx, q.caller, in.ID))
+func (h webhooks) pause(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
+	return answer(h.gateway.Webhooks.Pause(ctx, q.caller, in.ID))
 }
 
-func (a *API) resumeWebhook(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
-	return answer(a.gateway.Webhooks.Resume(ctx, q.caller, in.ID))
+func (h webhooks) resume(ctx context.Context, q *request, in *webhookCommand) (*output[postern.Endpoint], error) {
+	return answer(h.gateway.Webhooks.Resume(ctx, q.caller, in.ID))
 }
 
 type rotateInput struct {
@@ -92,7 +97,7 @@ type rotation struct {
 	OverlapSeconds *int     `json:"overlapSeconds,omitempty" nullable:"false" minimum:"0" maximum:"2592000" doc:"How long the old secret signs beside the new one; a day unless told." example:"86400"`
 }
 
-func (a *API) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*created[gateway.EndpointWithSecret], error) {
+func (h webhooks) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*created[gateway.EndpointWithSecret], error) {
 	var n gateway.NewSecret
 	if b := in.Body; b != nil {
 		n.Secret = b.Secret
@@ -101,13 +106,13 @@ func (a *API) rotateSecret(ctx context.Context, q *request, in *rotateInput) (*c
 			n.Overlap = &overlap
 		}
 	}
-	return answerCreated(a.gateway.Webhooks.RotateSecret(ctx, q.caller, in.ID, n, q.idem))
+	return answerCreated(h.gateway.Webhooks.RotateSecret(ctx, q.caller, in.ID, n, q.idem))
 }
 
-func (a *API) deleteWebhook(ctx context.Context, q *request, in *webhookInput) (*nothing, error) {
-	return nil, a.gateway.Webhooks.Delete(ctx, q.caller, in.ID)
+func (h webhooks) delete(ctx context.Context, q *request, in *webhookInput) (*nothing, error) {
+	return nil, h.gateway.Webhooks.Delete(ctx, q.caller, in.ID)
 }
 
-func (a *API) testWebhook(ctx context.Context, q *request, in *webhookCommand) (*created[postern.Delivery], error) {
-	return answerCreated(a.gateway.Webhooks.Test(ctx, q.caller, in.ID, q.idem))
+func (h webhooks) test(ctx context.Context, q *request, in *webhookCommand) (*created[postern.Delivery], error) {
+	return answerCreated(h.gateway.Webhooks.Test(ctx, q.caller, in.ID, q.idem))
 }

@@ -33,6 +33,7 @@ import (
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
+	"postern/internal/web"
 	"postern/internal/webhook"
 	"postern/vendorsim"
 
@@ -40,14 +41,11 @@ import (
 )
 
 const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 30 * time.Second // header and body
-	idleTimeout       = 2 * time.Minute
-	drainTimeout      = 10 * time.Second // for requests in flight when the server stops
-	keepEvents        = 30 * 24 * time.Hour
-	keepAudit         = 365 * 24 * time.Hour
-	keepMessages      = 90 * 24 * time.Hour
-	streamGrace       = 2 * time.Second // then streams, which never finish, are cut
+	drainTimeout = 10 * time.Second // for requests in flight when the server stops
+	keepEvents   = 30 * 24 * time.Hour
+	keepAudit    = 365 * 24 * time.Hour
+	keepMessages = 90 * 24 * time.Hour
+	streamGrace  = 2 * time.Second // then streams, which never finish, are cut
 )
 
 // App is a server that was opened: it holds the data directory and its ports.
@@ -197,33 +195,39 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if a.cfg.BaseURL == "" {
 		a.cfg.BaseURL = a.scheme() + public.Addr().String()
 	}
-	handler, err := a.handler()
+	door, err := a.door()
 	if err != nil {
 		return err
 	}
-	if public, err = a.secured(public, handler.PlainRefusal); err != nil {
+	if public, err = a.secured(public, door.PlainRefusal); err != nil {
 		return err
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.streams = cancel
-	a.serve(requests, public, handler.Handler())
+	a.serve(requests, public, door)
 	a.serve(requests, opsL, ops)
 	a.serve(requests, sock, adminHandler(a.gateway, a.people, a.URL()))
 	return nil
 }
 
-// handler serves the API, and beside it the pages for people.
-func (a *App) handler() (*api.API, error) {
-	secure, from := strings.HasPrefix(a.cfg.BaseURL, "https://"), api.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
+// door is the front door, with the API, the link pages and the dashboard behind it.
+func (a *App) door() (*web.Door, error) {
+	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
+	from := web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
 	pages := dash.Options{
 		Gateway: a.gateway, People: a.people, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
-		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: api.NoteVisit, Server: a.vitals, Later: a.later.Go,
+		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit,
+		Server: a.vitals, Later: a.later.Go,
 	}
 	if err := a.connect(&pages); err != nil {
 		return nil, err
 	}
-	return api.New(api.Options{
-		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil, Transport: from,
+	rest, err := api.New(api.Options{Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil})
+	if err != nil {
+		return nil, err
+	}
+	return web.New(web.Options{
+		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),
 	})
@@ -290,11 +294,7 @@ func (a *App) secured(l net.Listener, refuse func() []byte) (net.Listener, error
 	if !a.cfg.TLS() {
 		return l, nil
 	}
-	c, err := loadCertificate(a.cfg.TLSCertFile, a.cfg.TLSKeyFile, a.log)
-	if err != nil {
-		return nil, err
-	}
-	return &tlsListener{l, c.config(), refuse}, nil
+	return web.SecureListener(l, a.cfg.TLSCertFile, a.cfg.TLSKeyFile, a.log, refuse)
 }
 
 func ignoreClosed(f func() error) func() error {
@@ -307,11 +307,7 @@ func ignoreClosed(f func() error) func() error {
 }
 
 func (a *App) serve(requests context.Context, l net.Listener, h http.Handler) {
-	a.servers = append(a.servers, &server{listener: l, http: &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: api.MaxHeaderBytes,
-		BaseContext: func(net.Listener) context.Context { return requests },
-		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-	}})
+	a.servers = append(a.servers, &server{listener: l, http: web.NewServer(requests, h, a.log)})
 }
 
 // URL is where callers reach the API.

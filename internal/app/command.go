@@ -17,6 +17,7 @@ import (
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/web"
 )
 
 // Commands is the operator's side: it talks to the server that holds the data
@@ -61,7 +62,8 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 	// The server that delivers checks the URL against its own settings again.
 	client := egress.NewClient(egress.Options{})
 	g := gateway.New(gateway.Options{DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy})
-	srv := &http.Server{Handler: adminHandler(g, people.New(people.Options{DB: core.db, Box: core.box}), ""), ReadHeaderTimeout: readHeaderTimeout}
+	p := people.New(people.Options{DB: core.db, Box: core.box})
+	srv := web.NewServer(context.WithoutCancel(ctx), adminHandler(g, p, ""), slog.New(slog.DiscardHandler))
 	go srv.Serve(l) //nolint:errcheck // it ends with stop
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }

@@ -1,8 +1,6 @@
 package dash
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
@@ -11,11 +9,11 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) account(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showAccount(w, r, v, http.StatusOK, page.AccountView{})
+func (d account) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAs(w, r, v, http.StatusOK, page.AccountView{})
 }
 
-func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
+func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.AccountView) error {
 	list, err := d.p.SignIns.List(r.Context(), v.self)
 	if err != nil {
 		return err
@@ -26,9 +24,10 @@ func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, stat
 		if err != nil {
 			return err
 		}
-		seen, _ := time.Parse(time.RFC3339, data.Values[keySeen]) // ours; zero is shown as never
+		seen, _ := time.Parse(time.RFC3339, data.Values[keySeen]) // written by us; the zero time is shown as unknown
 		view.Sessions = append(view.Sessions, page.Session{
-			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen, Current: s.TokenHash == mine,
+			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen,
+			Current: s.TokenHash == mine,
 		})
 	}
 	factors, err := d.p.SecondFactors.List(r.Context(), v.self)
@@ -42,27 +41,27 @@ func (d *dash) showAccount(w http.ResponseWriter, r *http.Request, v visit, stat
 	if view.Again, err = d.again(r, v, "/account"); err != nil {
 		return err
 	}
-	view.Second, view.PasswordHint, view.SignOn, view.Connected = factorWords(factors), passwordHint, d.signOnName(), len(identities)
-	return d.show(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
+	view.Second, view.PasswordHint = factorWords(factors), passwordHint
+	view.SignOn, view.Connected = d.signOnName(), len(identities)
+	return d.write(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
 }
 
-// tokenHash is the name of this browser's session in the store, as scs makes it.
-func (d *dash) tokenHash(r *http.Request) string {
-	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
-// browser names a browser by its User-Agent, roughly: it is for recognising one's
-// own.
+// browser names a browser and its system by the User-Agent, well enough for people to recognize
+// their own.
 func browser(agent string) string {
 	name, system := "A program", ""
-	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}} {
+	for _, b := range [][2]string{
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"},
+	} {
 		if strings.Contains(agent, b[0]) {
 			name = b[1]
 			break
 		}
 	}
-	for _, s := range [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"}} {
+	for _, s := range [][2]string{
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"},
+		{"Linux", "Linux"},
+	} {
 		if strings.Contains(agent, s[0]) {
 			system = " on " + s[1]
 			break
@@ -71,25 +70,26 @@ func browser(agent string) string {
 	return name + system
 }
 
-func (d *dash) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
 	u, err := d.newPassword(r, v)
 	if wrong, ok := faults(err); ok {
-		return d.showAccount(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
-			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]}, Problem: "The password was not changed.",
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
+			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]},
+			Problem: "The password was not changed.",
 		})
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil { // all sessions have ended, this one too
+	if err := d.enter(r, u); err != nil { // all login sessions have ended, this one included
 		return err
 	}
-	return d.done(w, r, "The password is changed. All other browsers are signed out.", "/account")
+	return d.done(w, r, "The password was changed. All other browsers were signed out.", "/account")
 }
 
-// newPassword takes the present password, or that a person who has none has just
-// signed in again.
-func (d *dash) newPassword(r *http.Request, v visit) (postern.User, error) {
+// newPassword requires the current password, or a recent sign-in from a person who has no
+// password.
+func (d account) newPassword(r *http.Request, v visit) (postern.User, error) {
 	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil {
 		return postern.User{}, err
@@ -100,15 +100,15 @@ func (d *dash) newPassword(r *http.Request, v visit) (postern.User, error) {
 	return d.p.Users.ChangePassword(r.Context(), v.self, r.PostFormValue("current"), r.PostFormValue("password"))
 }
 
-func (d *dash) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d account) endSessions(w http.ResponseWriter, r *http.Request, v visit) error {
 	if r.PostFormValue("end") != "others" {
 		if err := d.p.SignIns.EndAll(r.Context(), v.self); err != nil {
 			return err
 		}
-		return d.signOut(w, r)
+		return signIns{d.core}.signOut(w, r)
 	}
 	if err := d.p.SignIns.EndOthers(r.Context(), v.self); err != nil {
 		return err
 	}
-	return d.done(w, r, "All other browsers are signed out.", "/account")
+	return d.done(w, r, "All other browsers were signed out.", "/account")
 }

@@ -3,22 +3,26 @@ package dash
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"postern/internal/access"
 	"postern/internal/dash/page"
+	"postern/internal/paging"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 
 	"github.com/a-h/templ"
 )
 
-// visit is a request of a member for a page of a workspace.
+// visit is a member's request for a page of a workspace.
 type visit struct {
 	caller access.Caller
 	actor  access.Actor
@@ -29,8 +33,8 @@ type visit struct {
 func (v visit) user() postern.UserID           { return v.caller.Member.UserID }
 func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
 
-// open serves a page that everybody may see.
-func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
+// open serves a page that needs no sign-in.
+func (d *core) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		d.saw(r.Context(), pattern, postern.Member{})
 		if err := serve(w, r); err != nil {
@@ -39,8 +43,8 @@ func (d *dash) open(pattern string, serve func(http.ResponseWriter, *http.Reques
 	})
 }
 
-// signedIn serves a page to those who are signed in, whatever their workspace is.
-func (d *dash) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
+// signedIn serves a page to signed-in users, whatever their workspace.
+func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
 	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		if user == "" {
@@ -50,8 +54,10 @@ func (d *dash) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 	})
 }
 
-// member serves a page to those who are signed in and whose role has the scopes.
-func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
+// member serves a page to signed-in members whose role has the scopes.
+func (d *core) member(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		v, err := d.visit(r, user)
 		d.saw(r.Context(), pattern, v.caller.Member)
@@ -59,7 +65,7 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 		case errors.Is(err, errNoWorkspace):
 			return d.sendAway(w, r, user)
 		case errors.Is(err, people.ErrUnknownPlan):
-			return d.showStopped(w, r, v)
+			return workspaces{d}.showStopped(w, r, v)
 		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)
@@ -74,11 +80,13 @@ func (d *dash) member(pattern string, serve func(http.ResponseWriter, *http.Requ
 	})
 }
 
+var errNoPage = postern.Errorf(postern.NotFound, "this page does not exist")
+
 var errNoWorkspace = errors.New("the user belongs to no workspace")
 
-// sendAway signs out whoever belongs to no workspace any more, and says why. Operators
-// need none: they are led to their pages.
-func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+// sendAway signs out a user who belongs to no workspace and says why. Operators need no
+// workspace; they are sent to their own pages.
+func (d *core) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
 		return seeOther(w, r, "/operator")
@@ -88,20 +96,24 @@ func (d *dash) sendAway(w http.ResponseWriter, r *http.Request, user postern.Use
 	if err := d.sessions.Destroy(r.Context()); err != nil {
 		return err
 	}
-	return d.showSignInAs(w, r, http.StatusForbidden, page.SignInView{Problem: "You belong to no workspace any more. Ask an admin to invite you."})
+	return signIns{d}.showAs(
+		w, r, http.StatusForbidden,
+		page.SignInView{Problem: "You are no longer a member of any workspace. Ask an admin to invite you."},
+	)
 }
 
-// showElsewhere refuses what was asked on a page of another workspace than the one
-// that is chosen by now, in another tab.
-func (d *dash) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.show(w, r, http.StatusConflict, page.Problem(page.ProblemView{
-		Status: http.StatusConflict, Title: "Nothing was done", Text: "That page was of another workspace. You have switched to " + v.caller.Member.Workspace + " since; switch back, and do it again.",
+// showElsewhere refuses a form from a page of one workspace after the user switched to another
+// one in a different tab.
+func (d *core) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.write(w, r, http.StatusConflict, page.Problem(page.ProblemView{
+		Status: http.StatusConflict, Title: "Nothing was changed",
+		Text: "That page belongs to another workspace. You have since switched to " + v.caller.Member.Workspace +
+			". Switch back and try again.",
 	}))
 }
 
-// visit finds the workspace that a user looks at: the one chosen last, or the
-// first.
-func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) {
+// visit finds the user's current workspace: the last one chosen, or else the first.
+func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) {
 	v.self = d.self(r, user)
 	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
 		return v, err
@@ -111,19 +123,19 @@ func (d *dash) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
 	v.caller, err = d.p.Members.Caller(r.Context(), v.self, chosen)
-	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
+	if postern.ReasonOf(err) == postern.NotFound { // the user is not a member
 		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
 	v.actor = v.caller.Actor()
 	return v, err
 }
 
-// self is the person who is signed in, in this browser.
-func (d *dash) self(r *http.Request, user postern.UserID) access.Self {
+// self is the user who is signed in with this browser.
+func (d *core) self(r *http.Request, user postern.UserID) access.Self {
 	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
-// toSignIn sends a browser to the sign-in, and from there back.
+// toSignIn redirects to the sign-in page, which leads back here.
 func toSignIn(w http.ResponseWriter, r *http.Request) error {
 	to := "/signin"
 	if r.Method == http.MethodGet && r.URL.Path != "/" {
@@ -132,25 +144,26 @@ func toSignIn(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, to)
 }
 
-// local is where to go after the sign-in: a path of this server, and nothing that
-// a browser might take for another one.
+// local returns next if it is a path of this server, and "/" if a browser could take it for
+// another site.
 func local(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") ||
 		strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
 		return "/"
 	}
 	return next
 }
 
-// frame is what is around a page.
-func (d *dash) frame(r *http.Request, v visit, title, current string) page.Frame {
+// frame is the navigation and account data around a page.
+func (d *core) frame(r *http.Request, v visit, title, current string) page.Frame {
 	f := page.Frame{
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
 		Entries:   entries(v.caller.Member),
 	}
-	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
+	if !knownIn(r.Context()).poll { // a poll swaps only a part of a page, perhaps in another tab
 		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
 	f.More = len(v.list) == people.MenuSize
@@ -167,8 +180,8 @@ func word(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// show writes a page. It is made whole before its first byte is written.
-func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
+// write renders a page completely before it writes the first byte.
+func (d *core) write(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
 	var b bytes.Buffer
 	if err := c.Render(r.Context(), &b); err != nil {
 		return err
@@ -176,27 +189,31 @@ func (d *dash) show(w http.ResponseWriter, r *http.Request, status int, c templ.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the reader may be gone
+	_, _ = w.Write(b.Bytes()) // the browser may be gone
 	return nil
 }
 
-// seeOther sends a browser on, to a page of this server.
+// seeOther redirects to a page of this server.
 func seeOther(w http.ResponseWriter, r *http.Request, to string) error {
 	http.Redirect(w, r, local(to), http.StatusSeeOther) //nolint:gosec // local says so
 	return nil
 }
 
-// done says what was done on the page that follows.
-func (d *dash) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
+// done redirects and shows a notice on the next page.
+func (d *core) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)
 	return seeOther(w, r, to)
 }
 
-// fail shows why a page cannot be shown.
-func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
-	v := page.ProblemView{Status: http.StatusInternalServerError, Title: "Something failed here", Text: "It is written in the server's log. Try again in a moment."}
+// fail shows the problem page for an error.
+func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
+	v := page.ProblemView{
+		Status: http.StatusInternalServerError, Title: "Something went wrong",
+		Text: "The error was logged. Try again in a moment.",
+	}
 	if e, ok := errors.AsType[*postern.Error](err); ok {
-		v.Status, v.Title = problemOf(e.Reason)
+		k := problem.Of(e.Reason)
+		v.Status, v.Title = k.Status, k.Page
 		v.Text = word(e.Error()) + "."
 		if e.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
@@ -204,33 +221,13 @@ func (d *dash) fail(w http.ResponseWriter, r *http.Request, err error) {
 	} else if r.Context().Err() == nil {
 		d.log.ErrorContext(r.Context(), "a page of the dashboard failed", "path", r.Pattern, "error", err)
 	}
-	if err := d.show(w, r, v.Status, page.Problem(v)); err != nil {
+	if err := d.write(w, r, v.Status, page.Problem(v)); err != nil {
 		http.Error(w, v.Title, v.Status)
 	}
 }
 
-func problemOf(reason postern.Reason) (status int, title string) {
-	kinds := map[postern.Reason]struct {
-		status int
-		title  string
-	}{
-		postern.NotFound:           {http.StatusNotFound, "Not found"},
-		postern.MissingScope:       {http.StatusForbidden, "Not allowed"},
-		postern.ResourceNotAllowed: {http.StatusForbidden, "Not allowed"},
-		postern.RateLimited:        {http.StatusTooManyRequests, "Too many requests"},
-		postern.Unauthorized:       {http.StatusUnauthorized, "Sign in first"},
-		postern.Unavailable:        {http.StatusServiceUnavailable, "Not now"},
-		postern.SandboxOff:         {http.StatusNotFound, "Not found"},
-	}
-	k, ok := kinds[reason]
-	if !ok {
-		return http.StatusUnprocessableEntity, "That cannot be done"
-	}
-	return k.status, k.title
-}
-
-// faults are what is wrong with the fields of a form; ok is false when the error
-// is another one.
+// faults returns the messages for the fields of a form, by name; ok is false for any other
+// error.
 func faults(err error) (byName map[string]string, ok bool) {
 	e, is := errors.AsType[*postern.Error](err)
 	if !is || e.Reason != postern.ValidationFailed || len(e.Fields) == 0 {
@@ -242,4 +239,100 @@ func faults(err error) (byName map[string]string, ok bool) {
 		byName[name] = cmp.Or(byName[name], word(f.Detail)+".")
 	}
 	return byName, true
+}
+
+// entries is the navigation that a member sees: keys are for developers, people for admins.
+func entries(m postern.Member) []page.Entry {
+	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool {
+		switch e.Path {
+		case "/keys":
+			return !m.Role.Covers(postern.Developer)
+		case "/people":
+			return !m.Role.Covers(postern.Admin)
+		case "/operator":
+			return !m.Operator
+		}
+		return false
+	})
+}
+
+// ours serves a page about a message or device. Members may see everything in their workspace,
+// so a resource that is not allowed belongs to another workspace: it is reported as not found.
+func (d *core) ours(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
+	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+		err := serve(w, r, v)
+		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
+			return postern.Errorf(postern.NotFound, "this message or device does not exist or was deleted")
+		}
+		return err
+	}, scopes...)
+}
+
+// hook serves a page about one endpoint. Members may see everything in their workspace, so a
+// resource that is not allowed belongs to another workspace: it is reported as not found.
+func (d *core) hook(
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
+	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+		err := serve(w, r, v)
+		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
+			return postern.Errorf(postern.NotFound, "this webhook, delivery, or replay does not exist")
+		}
+		return err
+	}, scopes...)
+}
+
+// may reports whether to offer what needs the scopes.
+func (v visit) may(scopes ...postern.Scope) bool { return v.caller.Permit(scopes...) == nil }
+
+// sure serves a page to users who recently entered their password again.
+func (d *core) sure(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.sureFrom("/account/second", pattern, serve)
+}
+
+// sureFrom is sure with the page that asks for the password.
+func (d *core) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+		if !d.isSure(r) {
+			return seeOther(w, r, ask)
+		}
+		return serve(w, r, v)
+	})
+}
+
+// operatorPage serves a page to operators, whatever their workspace. For all others it does not
+// exist.
+func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
+		if postern.ReasonOf(err) == postern.NotFound {
+			return errNoPage
+		}
+		if err != nil {
+			return err
+		}
+		v, err := d.visit(r, user)
+		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, people.ErrUnknownPlan) {
+			return err
+		}
+		v.actor, v.caller.Member.UserID = actor, user
+		v.caller.Member.Email, v.caller.Member.Operator = actor.Member.Email, true
+		d.saw(r.Context(), pattern, v.caller.Member)
+		return serve(w, r, v)
+	})
+}
+
+// deviceNames returns the names of devices by id, if the caller may see devices.
+func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]string, error) {
+	names := map[postern.DeviceID]string{}
+	if !v.may(postern.DevicesRead) {
+		return names, nil
+	}
+	list, err := d.g.Devices.List(ctx, v.caller, paging.Page{Limit: devicesShown})
+	for _, one := range list.Data {
+		names[one.ID] = one.Name
+	}
+	return names, err
 }

@@ -45,14 +45,20 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	for _, act := range []string{"/link", "/link/page"} {
 		c.post(path+act, nil)
 	}
-	c.want(c.post(path+"/link", nil), http.StatusUnprocessableEntity, "") // refused: no act
+	c.want(c.post(path+"/link", nil), http.StatusConflict, "") // refused: no act
 	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
 	s.link(path)
-	for _, act := range []string{"/pause", "/pause", "/resume", "/resume", "/unlink"} { // the second of each changes nothing
+	for _, act := range []string{
+		"/pause", "/pause", "/resume", "/resume", "/unlink",
+	} { // the second of each changes nothing
 		c.want(c.post(path+act, nil), http.StatusSeeOther, path)
 	}
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
-	s.recorded("device", "device.created Support", "device.link-opened Support", "device.link-shared Support", "device.link-canceled Support", "device.paused Support", "device.resumed Support", "device.unlinked Support", "device.deleted Support")
+	s.recorded(
+		"device", "device.created Support", "device.link-opened Support", "device.link-shared Support",
+		"device.link-canceled Support", "device.paused Support", "device.resumed Support", "device.unlinked Support",
+		"device.deleted Support",
+	)
 
 	key, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), s.workspace())
 	if err == nil {
@@ -67,7 +73,9 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 func (s *site) link(path string) postern.DeviceID {
 	s.t.Helper()
 	id := postern.DeviceID(strings.TrimPrefix(path, "/devices/"))
-	o := store.SetDeviceState{WorkspaceID: s.workspace(), DeviceID: id, Status: postern.Connected, Desired: postern.WantConnect, At: 1}
+	o := store.SetDeviceState{
+		WorkspaceID: s.workspace(), DeviceID: id, Status: postern.Connected, Desired: postern.WantConnect, At: 1,
+	}
 	if err := s.db.Devices.SetState(s.t.Context(), o); err != nil {
 		s.t.Fatal(err)
 	}
@@ -96,7 +104,9 @@ func TestWhatIsDoneToAWebhookIsWrittenDown(t *testing.T) {
 	c.want(c.post(path+"/delete", nil), http.StatusSeeOther, "/webhooks")
 	c.want(c.post(path+"/delete", nil), http.StatusNotFound, "")
 	var want []string
-	for _, act := range []string{"created", "changed", "secret-revealed", "secret-rotated", "replayed", "paused", "resumed", "deleted"} {
+	for _, act := range []string{
+		"created", "changed", "secret-revealed", "secret-rotated", "replayed", "paused", "resumed", "deleted",
+	} {
 		want = append(want, "webhook."+act+" "+hookURL)
 	}
 	s.recorded("webhook", want...)
@@ -110,7 +120,7 @@ func TestAuditLogComesInPagesAndIsNarrowed(t *testing.T) {
 		c.post("/devices", url.Values{"name": {"Support"}})
 	}
 	c.addWebhook(hookURL)
-	p := c.says("/people/audit", "Older ones", "Added a webhook", hookURL)
+	p := c.says("/people/audit", "Older actions", "Added a webhook", hookURL)
 	if n := strings.Count(p.body, "Added a device"); n != 49 {
 		t.Errorf("%d devices on the first page", n)
 	}
@@ -118,18 +128,21 @@ func TestAuditLogComesInPagesAndIsNarrowed(t *testing.T) {
 	if more == nil {
 		t.Fatal("there is no way to the next page")
 	}
-	p = c.says(strings.ReplaceAll(more[1], "&amp;", "&"), "Set the server up")
-	if n := strings.Count(p.body, "Added a device"); n != 11 || strings.Contains(p.body, "Older ones") {
+	p = c.says(strings.ReplaceAll(more[1], "&amp;", "&"), "Set up the server")
+	if n := strings.Count(p.body, "Added a device"); n != 11 || strings.Contains(p.body, "Older actions") {
 		t.Errorf("%d devices on the last page", n)
 	}
-	p = c.says("/people/audit?kind=webhook&who="+url.QueryEscape(email), hookURL, `value="`+email+`"`, `value="webhook" selected`)
+	p = c.says(
+		"/people/audit?kind=webhook&who="+url.QueryEscape(email), hookURL, `value="`+email+`"`, `value="webhook" selected`,
+	)
 	if strings.Contains(p.body, "Added a device") {
 		t.Error("what is done to devices is shown among webhooks")
 	}
-	c.says("/people/audit?who=nobody@example.com", "Nothing of the kind")
+	c.says("/people/audit?who=nobody@example.com", "No matching actions")
 	c.says("/people/audit?kind=none", "Added a webhook")
 	for _, after := range []string{"x", "%00", "bm90LW91cnM"} {
-		if p := c.get("/people/audit?after=" + after); p.status != http.StatusUnprocessableEntity && p.status != http.StatusBadRequest {
+		if p := c.get("/people/audit?after=" + after); p.status != http.StatusUnprocessableEntity &&
+			p.status != http.StatusBadRequest {
 			t.Errorf("the cursor %s is answered %d", after, p.status)
 		}
 	}
@@ -140,7 +153,9 @@ func TestKeysComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for range 51 {
-		if _, _, err := s.g.Keys.Create(t.Context(), access.Operator(), s.workspace(), gateway.NewKey{Name: "ci"}); err != nil {
+		if _, _, err := s.g.Keys.Create(
+			t.Context(), access.Operator(), s.workspace(), gateway.NewKey{Name: "ci"},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

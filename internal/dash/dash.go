@@ -1,6 +1,6 @@
-// Package dash serves the dashboard: people sign in, and do by pages what
-// programs do by the API, under the same rules. What a page shows and changes goes
-// through package gateway as a caller with the scopes of the member's role.
+// Package dash serves the dashboard, on which people do what programs do with the API, under
+// the same rules. Pages call package gateway with the scopes of the member's role, and package
+// people for accounts.
 package dash
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	idleTime    = 12 * time.Hour     // a browser that asks for nothing is signed out after it
-	sessionTime = 7 * 24 * time.Hour // and every browser after this
+	idleTime    = 12 * time.Hour     // an idle browser is signed out after it
+	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
 )
 
@@ -33,54 +33,130 @@ type Options struct {
 	People  *people.People
 	Log     *slog.Logger
 	BaseURL string                     // where callers reach the API
-	Secure  bool                       // browsers come by HTTPS
-	Kept    gateway.Retention          // how long the server keeps things
-	Address func(*http.Request) string // where a request comes from
-	// Saw is told for the log which page a request is for, and, once that is known,
-	// who asks for it.
+	Secure  bool                       // browsers use HTTPS
+	Kept    gateway.Retention          // how long the server keeps data
+	Address func(*http.Request) string // the IP address of a request
+	// Saw is called for the request log with the route and, once it is known, the member.
 	Saw func(ctx context.Context, pattern string, m postern.Member)
-	// Server is asked for what the process knows of itself; nil when it tells nothing.
+	// Server returns figures of the process; nil hides them.
 	Server func() Server
-	// SignOn is where people may sign in beside here; nil is nowhere.
+	// SignOn is the provider for single sign-on; nil turns it off.
 	SignOn *oidc.Provider
-	// Mail takes the mail of the dashboard; without it links are shown, to be passed on.
+	// Mail sends the dashboard's mail; without it, pages show links to pass on.
 	Mail *mail.Server
-	// Later runs what goes on after its request was answered; nil is a goroutine that
-	// nobody waits for.
+	// Later runs work after the response was written; nil starts a goroutine that nothing waits
+	// for.
 	Later func(func())
 }
 
-// dash is the dashboard.
+// dash is the dashboard, one member for each noun.
 type dash struct {
-	g        *gateway.Gateway
-	p        *people.People
-	log      *slog.Logger
-	base     string
-	kept     gateway.Retention
-	address  func(*http.Request) string
-	saw      func(context.Context, string, postern.Member)
-	server   func() Server
-	sessions *scs.SessionManager
-	signOn   *oidc.Provider
-	mux      *http.ServeMux
-	mail     *mail.Server
-	later    func(func())
-	mailing  chan struct{} // has a place for each mail that nobody waits for
-	exports  sync.Map      // by their readers: the files that are being written
+	*core
+
+	account     account
+	chats       chats
+	deliveries  deliveries
+	devices     devices
+	events      events
+	exports     exports
+	factors     factors
+	invitations invitations
+	keys        keys
+	members     members
+	messages    messages
+	operator    operator
+	overview    overview
+	phones      phones
+	replays     replays
+	signIns     signIns
+	signOns     signOns
+	webhooks    webhooks
+	workspaces  workspaces
 }
 
-// Handler serves every path of the dashboard, and a page that says so for those
-// that are none.
+// The nouns. Each has the pages of one kind of thing.
+type (
+	account     struct{ *core }
+	chats       struct{ *core }
+	deliveries  struct{ *core }
+	devices     struct{ *core }
+	events      struct{ *core }
+	exports     struct{ *core }
+	factors     struct{ *core }
+	invitations struct{ *core }
+	keys        struct{ *core }
+	members     struct{ *core }
+	messages    struct{ *core }
+	operator    struct{ *core }
+	overview    struct{ *core }
+	phones      struct{ *core }
+	replays     struct{ *core }
+	signIns     struct{ *core }
+	signOns     struct{ *core }
+	webhooks    struct{ *core }
+	workspaces  struct{ *core }
+)
+
+func newDash(c *core) *dash {
+	return &dash{
+		core:        c,
+		account:     account{c},
+		chats:       chats{c},
+		deliveries:  deliveries{c},
+		devices:     devices{c},
+		events:      events{c},
+		exports:     exports{c},
+		factors:     factors{c},
+		invitations: invitations{c},
+		keys:        keys{c},
+		members:     members{c},
+		messages:    messages{c},
+		operator:    operator{c},
+		overview:    overview{c},
+		phones:      phones{c},
+		replays:     replays{c},
+		signIns:     signIns{c},
+		signOns:     signOns{c},
+		webhooks:    webhooks{c},
+		workspaces:  workspaces{c},
+	}
+}
+
+// core is what all nouns share.
+type core struct {
+	g         *gateway.Gateway
+	p         *people.People
+	log       *slog.Logger
+	base      string
+	retention gateway.Retention
+	address   func(*http.Request) string
+	saw       func(context.Context, string, postern.Member)
+	server    func() Server
+	sessions  *scs.SessionManager
+	signOn    *oidc.Provider
+	mux       *http.ServeMux
+	mail      *mail.Server
+	later     func(func())
+	mailing   chan struct{} // one slot for each mail in the background
+	exporting sync.Map      // the exports that are being written, by user
+}
+
+// Handler serves every path of the dashboard, and a "not found" page for all others.
 func Handler(opts Options) http.Handler {
-	d := &dash{g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, kept: opts.Kept, address: opts.Address, saw: opts.Saw, server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce)}
-	if d.saw == nil {
-		d.saw = func(context.Context, string, postern.Member) {}
+	c := &core{
+		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
+		saw:    opts.Saw,
+		server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
+		later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 	}
-	if d.later == nil {
-		d.later = func(f func()) { go f() }
+	if c.saw == nil {
+		c.saw = func(context.Context, string, postern.Member) {}
 	}
-	d.routes()
-	h := remembering(d.sessions.LoadAndSave(http.NewCrossOriginProtection().Handler(d.mux)))
+	if c.later == nil {
+		c.later = func(f func()) { go f() }
+	}
+	newDash(c).routes()
+	h := remembering(c.sessions.LoadAndSave(http.NewCrossOriginProtection().Handler(c.mux)))
 	outer := http.NewServeMux() // files need no session
 	outer.Handle("/assets/", page.Assets())
 	outer.Handle("/", headed(opts.Secure, h))
@@ -91,7 +167,8 @@ func Handler(opts Options) http.Handler {
 func headed(secure bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
-			"Content-Security-Policy": page.Policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin", "X-Robots-Tag": "noindex, nofollow",
+			"Content-Security-Policy": page.Policy, "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
+			"X-Robots-Tag":           "noindex, nofollow",
 			"X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
 		} {
 			w.Header().Set(name, value)
@@ -100,10 +177,10 @@ func headed(secure bool, h http.Handler) http.Handler {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		// All of a form is read before anybody asks who sends it: a request that is
-		// held open keeps no rights.
+		// The whole form is read before the sender is authenticated, so that a request that is held
+		// open does not keep rights that were revoked meanwhile.
 		if err := readForm(r); err != nil {
-			http.Error(w, "the form is too long, or is none", http.StatusBadRequest)
+			http.Error(w, "the form is too large or malformed", http.StatusBadRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -111,52 +188,9 @@ func headed(secure bool, h http.Handler) http.Handler {
 }
 
 func readForm(r *http.Request) error {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 && r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 &&
+		r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return errors.New("no form")
 	}
 	return r.ParseForm()
-}
-
-// routes names for each page who may see it. What is not named is not served.
-func (d *dash) routes() {
-	d.enterRoutes()
-	d.overviewRoutes()
-	d.member("GET /devices", d.devices, postern.DevicesRead)
-	d.member("GET /devices/new", d.newDevice, postern.DevicesWrite)
-	d.member("POST /devices", d.createDevice, postern.DevicesWrite)
-	d.member("GET /devices/{id}", d.device, postern.DevicesRead)
-	d.member("POST /devices/{id}/link", d.openLink, postern.DevicesWrite)
-	d.member("POST /devices/{id}/link/cancel", d.cancelLink, postern.DevicesWrite)
-	d.member("POST /devices/{id}/link/page", d.shareLink, postern.DevicesWrite)
-	d.member("POST /devices/{id}/pause", d.pauseDevice, postern.DevicesWrite)
-	d.member("POST /devices/{id}/resume", d.resumeDevice, postern.DevicesWrite)
-	d.member("POST /devices/{id}/unlink", d.unlinkDevice, postern.DevicesWrite)
-	d.member("GET /devices/{id}/phone", d.phone, postern.SandboxWrite, postern.MessagesRead)
-	d.member("POST /devices/{id}/phone/scan", d.phoneScans, postern.SandboxWrite)
-	d.member("POST /devices/{id}/phone/write", d.contactWrites, postern.SandboxWrite, postern.MessagesRead)
-	d.member("POST /devices/{id}/phone/read/{message}", d.contactReads, postern.SandboxWrite)
-	d.member("POST /devices/{id}/phone/fault", d.phoneFails, postern.SandboxWrite)
-	d.messageRoutes()
-	d.deviceRoutes()
-	d.webhookRoutes()
-	d.member("GET /keys", d.keys) // these ask for a role, not for a scope: see gateway.Keys
-	d.member("GET /keys/new", d.newKey)
-	d.member("POST /keys", d.createKey)
-	d.member("POST /keys/{id}/rotate", d.rotateKey)
-	d.member("POST /keys/{id}/revoke", d.revokeKey)
-	d.member("GET /people", d.people) // these too
-	d.member("GET /people/audit", d.audit)
-	d.member("POST /people/invitations", d.invite)
-	d.member("POST /people/invitations/{id}/revoke", d.revokeInvitation)
-	d.member("POST /people/{id}/role", d.changeRole)
-	d.member("POST /people/{id}/remove", d.removeMember)
-	d.member("GET /account", d.account)
-	d.member("POST /account/password", d.changePassword)
-	d.member("POST /account/sessions", d.endSessions)
-	d.factorRoutes()
-	d.workspaceRoutes()
-
-	d.open("/", func(w http.ResponseWriter, r *http.Request) error {
-		return postern.Errorf(postern.NotFound, "there is no such page")
-	})
 }

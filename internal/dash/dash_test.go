@@ -61,7 +61,9 @@ func newSiteWith(t *testing.T, set func(*Options)) *site {
 		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
-		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com", Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour}, Address: func(*http.Request) string { return "192.0.2.1" },
+		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
+		Kept:    gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour},
+		Address: func(*http.Request) string { return "192.0.2.1" },
 	}
 	set(&opts)
 	srv := httptest.NewServer(Handler(opts))
@@ -86,7 +88,10 @@ func (s *site) browser() *client {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return &client{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &client{
+		s,
+		&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
 }
 
 // answer is what was answered.
@@ -151,7 +156,10 @@ func (s *site) setUp() *client {
 		s.t.Fatal(err)
 	}
 	c := s.browser()
-	c.want(c.post("/setup/"+token, url.Values{"workspace": {"acme"}, "email": {email}, "password": {password}}), http.StatusSeeOther, "/")
+	c.want(
+		c.post("/setup/"+token, url.Values{"workspace": {"acme"}, "email": {email}, "password": {password}}),
+		http.StatusSeeOther, "/",
+	)
 	return c
 }
 
@@ -172,7 +180,8 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 	p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"24h"}})
 	secret := regexp.MustCompile(`pst_[0-9A-Za-z]{38}`).FindString(p.body)
 	caller, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret)
-	if p.status != http.StatusCreated || err != nil || caller.Permit(postern.DevicesRead) != nil || caller.Permit(postern.DevicesWrite) == nil {
+	if p.status != http.StatusCreated || err != nil || caller.Permit(postern.DevicesRead) != nil ||
+		caller.Permit(postern.DevicesWrite) == nil {
 		t.Fatalf("status %d, the key has %v, %v", p.status, caller.Key.Scopes, err)
 	}
 	list := c.get("/keys")
@@ -183,10 +192,10 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 	if _, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret); postern.ReasonOf(err) != postern.Unauthorized {
 		t.Errorf("the revoked key is answered %v", err)
 	}
-	if p := c.get("/keys"); !strings.Contains(p.body, "The key is revoked") {
+	if p := c.get("/keys"); !strings.Contains(p.body, "The key was revoked") {
 		t.Error("the page does not say what was done")
 	}
-	if p := c.get("/keys"); strings.Contains(p.body, "The key is revoked") {
+	if p := c.get("/keys"); strings.Contains(p.body, "The key was revoked") {
 		t.Error("it says so twice")
 	}
 }
@@ -195,10 +204,13 @@ func TestAFormWithoutAScopeGivesNone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	if p := c.post("/keys", url.Values{"name": {"ci"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `value="ci"`) {
+	if p := c.post("/keys", url.Values{"name": {"ci"}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `value="ci"`) {
 		t.Errorf("status %d; the form shows the name again: %v", p.status, strings.Contains(p.body, `value="ci"`))
 	}
-	if p := c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"-5h"}}); p.status != http.StatusUnprocessableEntity {
+	if p := c.post("/keys", url.Values{
+		"name": {"ci"}, "scope": {"devices:read"}, "expiry": {"-5h"},
+	}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("a life that is over: status %d", p.status)
 	}
 }
@@ -214,7 +226,9 @@ func TestWithoutASignInNothingIsShown(t *testing.T) {
 		c.want(c.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
 	c.want(c.get("/"), http.StatusSeeOther, "/signin")
-	for _, path := range []string{"/keys", "/keys/key_1/rotate", "/keys/key_1/revoke", "/account/password", "/account/sessions", "/workspace"} {
+	for _, path := range []string{
+		"/keys", "/keys/key_1/rotate", "/keys/key_1/revoke", "/account/password", "/account/sessions", "/workspace",
+	} {
 		c.want(c.post(path, url.Values{"name": {"x"}, "scope": {"devices:read"}}), http.StatusSeeOther, "/signin")
 	}
 	c.want(c.get("/nothing"), http.StatusNotFound, "")
@@ -252,25 +266,29 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	path := made.header.Get("Location")
 	c.want(made, http.StatusSeeOther, path)
 	c.want(c.post(path+"/link", url.Values{}), http.StatusSeeOther, path)
-	if p := c.get(path); p.status != http.StatusOK || !strings.Contains(p.body, "Asking the network for a code") {
+	if p := c.get(path); p.status != http.StatusOK || !strings.Contains(p.body, "Requesting a code from the network") {
 		t.Errorf("status %d; the attempt is not shown", p.status)
 	}
-	if p := c.post(path+"/link/page", nil); p.status != http.StatusCreated || !strings.Contains(p.body, "https://api.example.com/link/") {
+	if p := c.post(path+"/link/page", nil); p.status != http.StatusCreated ||
+		!strings.Contains(p.body, "https://api.example.com/link/") {
 		t.Errorf("status %d; the page for the phone is not shown", p.status)
 	}
 	if p := c.post(path+"/link", url.Values{"number": {"12"}}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("a number that is none: status %d", p.status)
 	}
 	s.as(postern.Viewer)
-	if p := c.get(path); p.status != http.StatusOK || strings.Contains(p.body, "Asking the network") || strings.Contains(p.body, "/unlink") {
+	if p := c.get(path); p.status != http.StatusOK || strings.Contains(p.body, "Asking the network") ||
+		strings.Contains(p.body, "/unlink") {
 		t.Errorf("a viewer is shown the attempt, or its buttons (status %d)", p.status)
 	}
-	for _, act := range []string{"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write", "/phone/fault"} {
+	for _, act := range []string{
+		"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write", "/phone/fault",
+	} {
 		c.want(c.post(path+act, url.Values{}), http.StatusForbidden, "")
 	}
 	s.as(postern.Owner)
 	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
-	if p := c.get(path); !strings.Contains(p.body, "It was stopped") {
+	if p := c.get(path); !strings.Contains(p.body, "The attempt was canceled") {
 		t.Error("the page does not say that the attempt was stopped")
 	}
 	other := s.device()
@@ -288,7 +306,10 @@ func (s *site) device() string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "live", Status: postern.Unlinked, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: ws.CreatedAt}
+	d := postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "live", Status: postern.Unlinked,
+		Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: ws.CreatedAt,
+	}
 	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
@@ -300,9 +321,17 @@ func TestT14AnotherSiteChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"}} {
-		for _, path := range []string{"/keys", "/keys/key_1/revoke", "/keys/key_1/rotate", "/account/password", "/account/sessions", "/workspace", "/signout", "/signin", "/setup/x"} {
-			if p := c.do(http.MethodPost, path, url.Values{"name": {"x"}, "scope": {"devices:read"}, "end": {"all"}}, header...); p.status != http.StatusForbidden {
+	for _, header := range [][]string{
+		{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "null"},
+	} {
+		for _, path := range []string{
+			"/keys", "/keys/key_1/revoke", "/keys/key_1/rotate", "/account/password", "/account/sessions", "/workspace",
+			"/signout", "/signin", "/setup/x",
+		} {
+			if p := c.do(
+				http.MethodPost, path, url.Values{"name": {"x"}, "scope": {"devices:read"}, "end": {"all"}}, header...,
+			); p.status != http.StatusForbidden {
 				t.Errorf("%v: POST %s is answered %d", header, path, p.status)
 			}
 		}
@@ -387,7 +416,7 @@ func TestPollsLeaveANoticeToThePerson(t *testing.T) {
 	c := newSite(t).setUp()
 	p := c.post("/devices", url.Values{"name": {"shop"}})
 	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
-	if page := c.get(p.header.Get("Location")); !strings.Contains(page.body, "The device is added") {
+	if page := c.get(p.header.Get("Location")); !strings.Contains(page.body, "The device was added") {
 		t.Error("a poll took the notice")
 	}
 }
@@ -401,7 +430,10 @@ func TestWrongPasswordChangesNothing(t *testing.T) {
 		t.Errorf("status %d", p.status)
 	}
 	s.signIn()
-	if p := s.browser().post("/signin", url.Values{"email": {email}, "password": {"not the right one"}}); p.status != http.StatusUnauthorized || p.header.Get("Set-Cookie") != "" {
+	if p := s.browser().post("/signin", url.Values{
+		"email": {email}, "password": {"not the right one"},
+	}); p.status != http.StatusUnauthorized ||
+		p.header.Get("Set-Cookie") != "" {
 		t.Errorf("status %d, %s", p.status, p.header.Get("Set-Cookie"))
 	}
 }
@@ -410,7 +442,8 @@ func TestWrongPasswordChangesNothing(t *testing.T) {
 func TestT19NextLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	for next, want := range map[string]string{
-		"": "/", "/keys?after=x": "/keys?after=x", "//evil.example": "/", `\evil.example`: "/", `/\evil.example`: "/", "/\t/evil.example": "/", "https://evil.example": "/",
+		"": "/", "/keys?after=x": "/keys?after=x", "//evil.example": "/", `\evil.example`: "/", `/\evil.example`: "/",
+		"/\t/evil.example": "/", "https://evil.example": "/",
 		"javascript:alert(1)": "/", "evil.example": "/", "/ /evil.example": "/", "/%09/evil.example": "/%09/evil.example",
 	} {
 		if got := local(next); got != want {
@@ -420,12 +453,17 @@ func TestT19NextLeadsNowhereElse(t *testing.T) {
 	s := newSite(t)
 	s.setUp()
 	c := s.browser()
-	c.want(c.post("/signin", url.Values{"email": {email}, "password": {password}, "next": {"//evil.example"}}), http.StatusSeeOther, "/")
+	c.want(
+		c.post("/signin", url.Values{"email": {email}, "password": {password}, "next": {"//evil.example"}}),
+		http.StatusSeeOther, "/",
+	)
 	p := c.do(http.MethodGet, "/keys", nil, "X-Forwarded-Host", "evil.example")
 	if strings.Contains(p.body, "evil.example") {
 		t.Error("a page repeats the host that a request names")
 	}
-	for name, want := range map[string]string{"Content-Security-Policy": pages.Policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"} {
+	for name, want := range map[string]string{
+		"Content-Security-Policy": pages.Policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+	} {
 		if p.header.Get(name) != want {
 			t.Errorf("%s: %s", name, p.header.Get(name))
 		}
@@ -438,7 +476,8 @@ func TestT19NextLeadsNowhereElse(t *testing.T) {
 func TestCookieOfAServerWithTLSIsItsOwn(t *testing.T) {
 	t.Parallel()
 	m := newSessions(Options{Secure: true})
-	if c := m.Cookie; c.Name != "__Host-postern" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" || c.SameSite != http.SameSiteLaxMode {
+	if c := m.Cookie; c.Name != "__Host-postern" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" ||
+		c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("the cookie is %+v", c)
 	}
 	for _, secure := range []bool{true, false} {
@@ -461,14 +500,18 @@ func (s *site) as(role postern.Role) {
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(err)
 	}
-	if err := s.db.Members.SetRole(s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{}); err != nil {
+	if err := s.db.Members.SetRole(
+		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{},
+	); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func TestNumbersHaveTheirThousandsApart(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", -1234: "-1,234", -123: "-123"} {
+	for n, want := range map[int]string{
+		0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", -1234: "-1,234", -123: "-123",
+	} {
 		if got := number(n); got != want {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}
@@ -509,7 +552,9 @@ func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 		t.Errorf("the request is answered %d", status)
 	}
 	for _, kind := range []string{"multipart/form-data; boundary=x", "text/plain", ""} {
-		if p := other.do(http.MethodPost, "/signin", url.Values{"email": {email}}, "Content-Type", kind); p.status != http.StatusBadRequest {
+		if p := other.do(
+			http.MethodPost, "/signin", url.Values{"email": {email}}, "Content-Type", kind,
+		); p.status != http.StatusBadRequest {
 			t.Errorf("a form as %q is answered %d", kind, p.status)
 		}
 	}

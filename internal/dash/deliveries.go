@@ -18,15 +18,18 @@ func deliveryPath(of postern.Delivery) string {
 	return hookPath(of.EndpointID) + "/deliveries/" + string(of.ID)
 }
 
-func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d deliveries) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
 	if err != nil {
 		return err
 	}
-	view := page.DeliveriesView{ID: string(e.ID), URL: e.URL, Type: r.FormValue("type"), Types: append(eventPatterns()[1:], string(postern.WebhookTest))}
+	view := page.DeliveriesView{
+		ID: string(e.ID), URL: e.URL, Type: r.FormValue("type"),
+		Types: append(eventPatterns()[1:], string(postern.WebhookTest)),
+	}
 	q := gateway.DeliveryQuery{Page: paging.Page{Cursor: r.FormValue("after")}}
 	switch s := postern.DeliveryStatus(r.FormValue("status")); s {
-	case postern.DeliveryPending, postern.DeliverySucceeded, postern.DeliveryExhausted: // an unknown one asks for all
+	case postern.DeliveryPending, postern.DeliverySucceeded, postern.DeliveryExhausted: // any other value selects all
 		q.Status, view.Status = string(s), string(s)
 	}
 	if view.Type != "" {
@@ -40,15 +43,18 @@ func (d *dash) deliveries(w http.ResponseWriter, r *http.Request, v visit) error
 		view.Deliveries = append(view.Deliveries, deliveryOf(one))
 	}
 	if list.Next != "" {
-		view.More = hookPath(e.ID) + "/deliveries?" + url.Values{"status": {view.Status}, "type": {view.Type}, "after": {list.Next}}.Encode()
+		view.More = hookPath(e.ID) + "/deliveries?" + url.Values{
+			"status": {view.Status}, "type": {view.Type}, "after": {list.Next},
+		}.Encode()
 	}
-	return d.show(w, r, http.StatusOK, page.Deliveries(d.frame(r, v, "Deliveries", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.Deliveries(d.frame(r, v, "Deliveries", "/webhooks"), view))
 }
 
 func deliveryOf(one postern.Delivery) page.Delivery {
 	p := page.Delivery{
-		ID: string(one.ID), Event: string(one.EventID), Type: string(one.Type), Status: string(one.Status), Attempts: one.Attempts,
-		Created: one.CreatedAt.Std(), Outcome: outcome(one),
+		ID: string(one.ID), Event: string(one.EventID), Type: string(one.Type), Status: string(one.Status),
+		Attempts: one.Attempts,
+		Created:  one.CreatedAt.Std(), Outcome: outcome(one),
 	}
 	if one.Status == postern.DeliveryPending {
 		p.Next = one.NextAttemptAt.Std()
@@ -56,28 +62,28 @@ func deliveryOf(one postern.Delivery) page.Delivery {
 	return p
 }
 
-// outcome says what the last attempt came to.
+// outcome describes the result of the last attempt.
 func outcome(one postern.Delivery) string {
 	switch {
 	case one.Attempts == 0:
 		return "None yet"
 	case one.LastStatus != 0:
-		return "Answered " + strconv.Itoa(one.LastStatus)
+		return "HTTP " + strconv.Itoa(one.LastStatus)
 	}
-	return cmp.Or(whyAttempt(string(one.LastReason)).What, "No answer")
+	return cmp.Or(whyAttempt(string(one.LastReason)).What, "No response")
 }
 
-// theDelivery is that of the path, if it is one to the endpoint of the path.
-func (d *dash) theDelivery(r *http.Request, v visit) (gateway.DeliveryLog, error) {
+// get returns the one in the path, if it belongs to the endpoint in the path.
+func (d deliveries) get(r *http.Request, v visit) (gateway.DeliveryLog, error) {
 	l, err := d.g.Deliveries.Get(r.Context(), v.caller, postern.DeliveryID(r.PathValue("delivery")))
 	if err == nil && l.EndpointID != hookID(r) {
-		err = postern.Errorf(postern.NotFound, "there is no such delivery")
+		err = postern.Errorf(postern.NotFound, "this delivery does not exist")
 	}
 	return l, err
 }
 
-func (d *dash) delivery(w http.ResponseWriter, r *http.Request, v visit) error {
-	l, err := d.theDelivery(r, v)
+func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := d.get(r, v)
 	if err != nil {
 		return err
 	}
@@ -86,30 +92,34 @@ func (d *dash) delivery(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.DeliveryView{
-		Webhook: string(e.ID), URL: e.URL, Delivery: deliveryOf(l.Delivery), Device: string(l.DeviceID), Body: indented(l.Body), Hidden: d.hidden(v, l),
-		Headers: []page.Header{{Name: "Content-Type", Value: "application/json"}, {Name: "webhook-id", Value: string(l.EventID)}},
-		Retry:   v.may(postern.WebhooksWrite) && e.Status == postern.EndpointActive,
+		Webhook: string(e.ID), URL: e.URL, Delivery: deliveryOf(l.Delivery), Device: string(l.DeviceID),
+		Body: indented(l.Body), Hidden: d.hidden(v, l),
+		Headers: []page.Header{
+			{Name: "Content-Type", Value: "application/json"}, {Name: "webhook-id", Value: string(l.EventID)},
+		},
+		Retry: v.may(postern.WebhooksWrite) && e.Status == postern.EndpointActive,
 	}
 	for _, a := range l.Attempts {
 		view.Attempts = append(view.Attempts, page.Attempt{
-			Number: a.Number, At: a.At.Std(), Signed: a.At.Std(), DurationMs: a.DurationMs, Status: a.Status, Why: whyAttempt(string(a.Reason)), Good: a.Reason == "", Answer: a.Answer,
+			Number: a.Number, At: a.At.Std(), Signed: a.At.Std(), DurationMs: a.DurationMs, Status: a.Status,
+			Why: whyAttempt(string(a.Reason)), Good: a.Reason == "", Answer: a.Answer,
 		})
 	}
-	return d.show(w, r, http.StatusOK, page.DeliveryPage(d.frame(r, v, "Delivery", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.DeliveryPage(d.frame(r, v, "Delivery", "/webhooks"), view))
 }
 
-// hidden says why there is no body to show.
-func (*dash) hidden(v visit, l gateway.DeliveryLog) string {
+// hidden explains why there is no body to show.
+func (deliveries) hidden(v visit, l gateway.DeliveryLog) string {
 	switch {
 	case l.Body != nil:
 		return ""
 	case !v.may(postern.MessagesRead, postern.EventsRead):
-		return "Your role does not read events."
+		return "Your role cannot read events."
 	}
-	return "The body is kept no more."
+	return "The body is no longer stored."
 }
 
-// indented is JSON for reading; anything else stays as it is.
+// indented formats JSON for reading and returns anything else unchanged.
 func indented(body []byte) string {
 	var b bytes.Buffer
 	if json.Indent(&b, body, "", "  ") != nil {
@@ -118,13 +128,101 @@ func indented(body []byte) string {
 	return b.String()
 }
 
-func (d *dash) retryDelivery(w http.ResponseWriter, r *http.Request, v visit) error {
-	l, err := d.theDelivery(r, v)
+func (d deliveries) retry(w http.ResponseWriter, r *http.Request, v visit) error {
+	l, err := d.get(r, v)
 	if err != nil {
 		return err
 	}
 	if _, err := d.g.Deliveries.Retry(r.Context(), v.caller, l.ID, nil); err != nil {
 		return err
 	}
-	return d.done(w, r, "It is tried again.", deliveryPath(l.Delivery))
+	return d.done(w, r, "The delivery is being retried.", deliveryPath(l.Delivery))
+}
+
+// whyEndpoint explains the state of an endpoint.
+func whyEndpoint(e postern.Endpoint) page.Why {
+	switch {
+	case e.Status == postern.EndpointPending && e.StatusReason == "":
+		return page.Why{
+			What: "Postern is sending a challenge to the URL.",
+			Do:   "Your endpoint must respond with the challenge from the request body. After that, it receives events.",
+		}
+	case e.StatusReason == "":
+		return page.Why{}
+	}
+	w, ok := stateReasons()[string(e.StatusReason)]
+	if !ok {
+		return whyAttempt(string(e.StatusReason))
+	}
+	return w
+}
+
+// stateReasons explains the reasons that only an endpoint's state has.
+func stateReasons() map[string]page.Why {
+	return map[string]page.Why{
+		"challenge": {
+			What: "The endpoint responded, but not with the challenge.",
+			Do:   `Respond with {"challenge":"…"} using the challenge from the request body, or with the challenge as plain text. The sample receivers shown with the secret do this.`,
+		},
+		"gone": {
+			What: "The endpoint responded with 410 Gone, so deliveries to it stopped.",
+			Do: "Make the endpoint respond again, then press Resume. It then receives the events it missed in the last 72 " +
+				"hours.",
+		},
+		"failing": {
+			What: "No delivery has succeeded for five days.",
+			Do:   "Check the deliveries, fix the receiver, then press Resume. To send events older than 72 hours, use a replay.",
+		},
+		"user": {
+			What: "The webhook is paused.",
+			Do:   "Press Resume to send a challenge. After that, the webhook receives the events it missed in the last 72 hours.",
+		},
+		"plan": {What: "The plan's webhook limit is exceeded.", Do: "Delete another webhook or change the plan."},
+	}
+}
+
+// whyAttempt explains why a POST failed; "" means that it did not.
+func whyAttempt(reason string) page.Why {
+	known := map[string]page.Why{
+		"dns": {What: "The host name in the URL was not found.", Do: "Check its spelling and that it is in public DNS."},
+		"connect": {
+			What: "The connection failed.",
+			Do:   "Check that the server is running, listens on this port, and is not blocked by a firewall.",
+		},
+		"tls": {
+			What: "The TLS handshake failed.",
+			Do: "Use a certificate for this host name from a public certificate authority, include all intermediate " +
+				"certificates, and support TLS 1.2 or later.",
+		},
+		"timeout": {
+			What: "The endpoint did not respond in time.",
+			Do: "Respond first and process the event afterwards. The limit is 10 seconds for a challenge and 15 seconds for " +
+				"an event.",
+		},
+		"reset": {
+			What: "The connection was closed before a response arrived.",
+			Do:   "Check the logs of the server and of any proxy in front of it.",
+		},
+		"redirect": {
+			What: "The endpoint responded with a redirect. Postern does not follow redirects.",
+			Do:   "Enter the URL that it redirects to. Often only https or a trailing slash is missing.",
+		},
+		"blocked": {
+			What: "The URL leads to a private or reserved address, which is not allowed.",
+			Do:   "Use a public address. The server's operator can allow private networks.",
+		},
+		"status": {
+			What: "The endpoint responded with a status other than 2xx.",
+			Do:   "Accept POST requests without a login, verify the signature, and respond with 200.",
+		},
+		"body": {
+			What: "The response could not be read. It is malformed or incomplete, or its headers are too large.",
+			Do:   "Check what the server and any proxy in front of it return.",
+		},
+	}
+	w, ok := known[reason]
+	if !ok && reason != "" {
+		return page.Why{What: "The attempt failed: " + reason + "."}
+	}
+	return w
 }

@@ -14,24 +14,23 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) eventRoutes() {
-	d.member("GET /events", d.events, postern.EventsRead)
-	d.member("GET /events/new", d.newEvents, postern.EventsRead)
-}
-
-// eventQuery is what the query of a page asks for.
+// eventQuery reads the filters of a page.
 func eventQuery(r *http.Request) gateway.EventQuery {
-	q := gateway.EventQuery{DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")}}
+	q := gateway.EventQuery{
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
+	}
 	if t := r.FormValue("type"); t != "" {
 		q.Types = []string{t}
 	}
 	return q
 }
 
-// eventsPath is a page of the log with the filters of a request.
+// eventsPath is the path of a page of the log with the filters of a request.
 func eventsPath(r *http.Request, path, after string) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after} {
+	for name, value := range map[string]string{
+		"type": r.FormValue("type"), "device": r.FormValue("device"), "after": after,
+	} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -42,12 +41,15 @@ func eventsPath(r *http.Request, path, after string) string {
 	return path + "?" + q.Encode()
 }
 
-func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Events.Recent(r.Context(), v.caller, eventQuery(r))
 	if err != nil {
 		return err
 	}
-	view := page.EventsView{Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"), Newest: eventsPath(r, "/events", "")}
+	view := page.EventsView{
+		Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"),
+		Newest: eventsPath(r, "/events", ""),
+	}
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
@@ -59,13 +61,13 @@ func (d *dash) events(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = eventsPath(r, "/events", list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
+	return d.write(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
 }
 
-// newEvents are those behind a place, newest first, for a page that shows others.
-func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error {
+// newer returns the events after a position, newest first, for a page that is open.
+func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, place, more, err := d.g.Events.New(r.Context(), v.caller, eventQuery(r))
-	if postern.ReasonOf(err) == postern.EventsExpired { // the page was away for longer than events are kept
+	if postern.ReasonOf(err) == postern.EventsExpired { // the page was asleep for longer than events are kept
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusOK)
 		return nil
@@ -84,11 +86,16 @@ func (d *dash) newEvents(w http.ResponseWriter, r *http.Request, v visit) error 
 		}
 	}
 	slices.Reverse(list)
-	return d.show(w, r, http.StatusOK, page.NewEvents(page.EventsView{Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names)}))
+	return d.write(
+		w, r, http.StatusOK,
+		page.NewEvents(page.EventsView{
+			Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names),
+		}),
+	)
 }
 
-// loggedPatterns are what the log can be narrowed to. That a webhook was disabled
-// is told to webhooks alone.
+// loggedPatterns are the event types that the log can be filtered by. webhook.disabled is
+// delivered only to webhooks and not logged.
 func loggedPatterns() []string {
 	return slices.DeleteFunc(eventPatterns()[1:], func(p string) bool { return p == string(postern.WebhookDisabled) })
 }
@@ -100,7 +107,7 @@ func eventsOf(list []gateway.LoggedEvent, v visit, names map[postern.DeviceID]st
 	return events
 }
 
-// eventOf shows an event. Its envelope is of our making.
+// eventOf shows an event. We wrote its envelope.
 func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) page.Event {
 	var in struct {
 		Timestamp time.Time `json:"timestamp"`
@@ -109,7 +116,7 @@ func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) 
 			ID string `json:"id"`
 		} `json:"message"`
 	}
-	_ = json.Unmarshal(e.Body, &in) // what cannot be read is shown as it is
+	_ = json.Unmarshal(e.Body, &in) // the raw event is shown in any case
 	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp, JSON: indented(e.Body)}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
 		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(names[postern.DeviceID(in.DeviceID)], in.DeviceID)}

@@ -17,34 +17,40 @@ func TestWhatBecameOfADevice(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
-	c.says(path, "Health history", "Nothing is known yet")
+	c.says(path, "Health history", "No changes yet")
 	id := s.link(path)
 	for n := range 30 {
-		for _, state := range []gateway.SessionState{{Status: postern.Disconnected, Reason: "socket-closed-" + strconv.Itoa(n)}, {Status: postern.Connected}} {
+		for _, state := range []gateway.SessionState{
+			{Status: postern.Disconnected, Reason: "socket-closed-" + strconv.Itoa(n)}, {Status: postern.Connected},
+		} {
 			if err := s.g.Sessions.SetState(t.Context(), id, state); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	c.want(c.post(path+"/pause", nil), http.StatusSeeOther, path)
-	p := c.says(path, "It was paused.", "The session was lost", "socket-closed-29", "socket-closed-28", `href="`+path+`/health"`)
+	p := c.says(
+		path, "The device was paused.", "The connection was lost", "socket-closed-29", "socket-closed-28",
+		`href="`+path+`/health"`,
+	)
 	if strings.Contains(p.body, "socket-closed-27") {
 		t.Error("the page of the device shows more than the newest changes")
 	}
-	p = c.says(path+"/health", "It was paused.", "socket-closed-6", "Older ones")
+	p = c.says(path+"/health", "The device was paused.", "socket-closed-6", "Older changes")
 	older := regexp.MustCompile(`href="([^"]+/health\?after=[^"]+)"`).FindStringSubmatch(p.body)
 	if older == nil {
 		t.Fatal("there is no way to the older ones")
 	}
 	p = c.says(older[1], "socket-closed-0")
-	if strings.Contains(p.body, "Older ones") || strings.Contains(p.body, "socket-closed-29") {
+	if strings.Contains(p.body, "Older changes") || strings.Contains(p.body, "socket-closed-29") {
 		t.Error("the last page has more behind it, or begins anew")
 	}
 	other := c.post("/devices", url.Values{"name": {"Sales"}}).header.Get("Location")
-	if p := c.get(other + "/health?after=" + older[1][strings.Index(older[1], "=")+1:]); p.status >= 500 || p.status < 400 {
+	if p := c.get(other + "/health?after=" + older[1][strings.Index(older[1], "=")+1:]); p.status >= 500 ||
+		p.status < 400 {
 		t.Errorf("the cursor of another device is answered %d", p.status)
 	}
 	c.want(c.get(s.device()+"/health"), http.StatusForbidden, "")
 	s.as(postern.Viewer)
-	c.says(path+"/health", "It was paused.")
+	c.says(path+"/health", "The device was paused.")
 }

@@ -79,7 +79,8 @@ func TestT18LinkAttemptIsWrittenDownAndLimited(t *testing.T) {
 	if made < 5 || made == 20 {
 		t.Errorf("%d attempts are let through", made)
 	}
-	if got := s.acts("device"); len(got) != 2*made+1 || got[1] != "device.link-opened Support" { // acts checks who, and from where
+	if got := s.acts("device"); len(got) != 2*made+1 ||
+		got[1] != "device.link-opened Support" { // acts checks who, and from where
 		t.Errorf("written down are %v", got)
 	}
 }

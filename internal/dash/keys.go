@@ -12,12 +12,12 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Keys.List(r.Context(), v.actor, v.workspace(), paging.Page{Cursor: r.FormValue("after")})
 	if err != nil {
 		return err
 	}
-	view := page.KeysView{Change: true} // whoever may see them may change them
+	view := page.KeysView{Change: true} // members who may see keys may change them
 	now := postern.TimeOf(time.Now())
 	for _, k := range list.Data {
 		view.Keys = append(view.Keys, keyOf(k, now))
@@ -25,7 +25,7 @@ func (d *dash) keys(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = "/keys?after=" + url.QueryEscape(list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
+	return d.write(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
 }
 
 func keyOf(k postern.Key, now postern.Time) page.Key {
@@ -62,26 +62,28 @@ func statusOf(k postern.Key, now postern.Time) string {
 	return "expiring"
 }
 
-func (d *dash) newKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace()); err != nil {
 		return err
 	}
-	return d.showKeyForm(w, r, v, http.StatusOK, page.KeyFormView{Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite})})
+	return d.showForm(w, r, v, http.StatusOK, page.KeyFormView{
+		Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite}),
+	})
 }
 
-func (d *dash) showKeyForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
-	return d.show(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
+func (d keys) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
+	return d.write(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
 }
 
-// scopeChoices are all scopes, some of them chosen.
+// scopeChoices lists all scopes and marks the chosen ones.
 func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 	about := map[postern.Scope]string{
-		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause and remove devices.",
-		postern.MessagesRead: "Read messages and what became of them.", postern.MessagesWrite: "Send messages.",
+		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause, and delete devices.",
+		postern.MessagesRead: "Read messages and their status.", postern.MessagesWrite: "Send messages.",
 		postern.ContactsRead: "See contacts.", postern.ContactsWrite: "Change contacts.",
-		postern.WebhooksRead: "See webhooks and their deliveries.", postern.WebhooksWrite: "Register and change webhooks.",
-		postern.EventsRead: "Read the log of events.", postern.UsageRead: "See what is used of the plan.",
-		postern.SandboxWrite: "Play the phone in the sandbox.",
+		postern.WebhooksRead: "See webhooks and their deliveries.", postern.WebhooksWrite: "Create and change webhooks.",
+		postern.EventsRead: "Read the event log.", postern.UsageRead: "See plan usage and limits.",
+		postern.SandboxWrite: "Control simulated phones in the sandbox.",
 	}
 	for _, s := range postern.Scopes() {
 		list = append(list, page.ScopeChoice{Name: string(s), Text: about[s], Chosen: slices.Contains(chosen, s)})
@@ -89,28 +91,36 @@ func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 	return list
 }
 
-func (d *dash) createKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	in, err := keyForm(r)
 	if err != nil {
 		return err
 	}
 	_, secret, err := d.g.Keys.Create(r.Context(), v.actor, v.workspace(), in)
 	if wrong, ok := faults(err); ok {
-		return d.showKeyForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
-			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
-			Scopes: scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"), Problem: "The key was not made.",
+		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
+			Name:        page.Field{Value: in.Name, Error: wrong["name"]},
+			Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
+			Scopes:      scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"),
+			Problem: "The key was not created.",
 		})
 	}
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{Name: in.Name, Secret: secret, BaseURL: d.base}))
+	return d.write(
+		w, r, http.StatusCreated,
+		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
+			Name: in.Name, Secret: secret, BaseURL: d.base,
+		}),
+	)
 }
 
-// keyForm reads what a key is to be. A form without a scope asks for none, and not
-// for all.
+// keyForm reads the form of a new key. A form without scopes means no scopes, not all of them.
 func keyForm(r *http.Request) (in gateway.NewKey, err error) {
-	in = gateway.NewKey{Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{}}
+	in = gateway.NewKey{
+		Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{},
+	}
 	for _, s := range r.PostForm["scope"] {
 		in.Scopes = append(in.Scopes, postern.Scope(s))
 	}
@@ -127,30 +137,32 @@ func duration(pointer, text string) (time.Duration, error) {
 	}
 	t, err := time.ParseDuration(text)
 	if err != nil || t < 0 || t > maxLife {
-		return 0, postern.Invalid(pointer, "choose one of the times")
+		return 0, postern.Invalid(pointer, "choose one of the listed times")
 	}
 	return t, nil
 }
 
 const maxLife = 10 * 366 * 24 * time.Hour
 
-func (d *dash) rotateKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	overlap, err := duration("/overlap", r.PostFormValue("overlap"))
 	if err != nil {
 		return err
 	}
-	key, secret, err := d.g.Keys.Rotate(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap})
+	key, secret, err := d.g.Keys.Rotate(
+		r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap},
+	)
 	if err != nil {
 		return err
 	}
-	return d.show(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
+	return d.write(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
 		Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
 	}))
 }
 
-func (d *dash) revokeKey(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d keys) revoke(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.g.Keys.Revoke(r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id"))); err != nil {
 		return err
 	}
-	return d.done(w, r, "The key is revoked. Requests with it are refused from now on.", "/keys")
+	return d.done(w, r, "The key was revoked. Requests with it are now refused.", "/keys")
 }

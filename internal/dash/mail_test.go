@@ -68,15 +68,15 @@ func TestInvitationGoesToItsMailboxAlone(t *testing.T) {
 	t.Parallel()
 	s, m, _ := withMail(t)
 	ada := s.setUp()
-	ada.sees(ada.get("/people"), "They get a link by mail.", "Send an invitation")
+	ada.sees(ada.get("/people"), "They get a link by email.", "Send invitation")
 	ada.want(ada.post("/people/invitations", invitation(guest)), http.StatusSeeOther, "/people")
 	got := m.Next(t)
 	link := linkIn(t, got)
-	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, email+` invites you to the workspace “acme”, with the role: viewer.`) || !got.Encrypted {
+	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, email+` invited you to the workspace “acme” with the role “viewer”.`) || !got.Encrypted {
 		t.Errorf("the mail is %+v", got)
 	}
 	p := ada.get("/people")
-	ada.sees(p, "The invitation is on its way to "+guest+".", "Open invitations")
+	ada.sees(p, "The invitation was sent to "+guest+".", "Open invitations")
 	if strings.Contains(p.body, link) {
 		t.Error("who invites sees the link")
 	}
@@ -90,8 +90,8 @@ func TestInvitationThatCannotBeMailedIsNone(t *testing.T) {
 		status int
 		says   string
 	}{
-		"550 no such user":    {http.StatusUnprocessableEntity, "The mail server does not take mail for this address (550)."},
-		"451 come back later": {http.StatusServiceUnavailable, "nobody was invited"},
+		"550 no such user":    {http.StatusUnprocessableEntity, "The mail server does not accept mail for this address (550)."},
+		"451 come back later": {http.StatusServiceUnavailable, "it was not created"},
 	} {
 		s, m, written := withMail(t)
 		m.Answer("RCPT", answer)
@@ -131,9 +131,9 @@ func TestForgottenPasswordIsChosenAnewByMail(t *testing.T) {
 	s.setUp()
 	c := s.browser()
 	c.sees(c.get("/signin"), "/signin/forgotten")
-	c.sees(c.get("/signin/forgotten"), "Send the link")
+	c.sees(c.get("/signin/forgotten"), "Send link")
 	p := c.want(c.post("/signin/forgotten", url.Values{"email": {" " + strings.ToUpper(email) + " "}}), http.StatusOK, "")
-	c.sees(p, "<title>Look into your mailbox", email)
+	c.sees(p, "<title>Check your email", email)
 	link := linkIn(t, m.Next(t))
 	c.want(c.post(link, url.Values{"password": {"another four plain words"}}), http.StatusSeeOther, "/")
 	if p := c.get(link); p.status != http.StatusNotFound {
@@ -242,7 +242,7 @@ func TestInvitationThatCannotBeMailedLeavesANewerOne(t *testing.T) {
 	if p.status != http.StatusServiceUnavailable {
 		t.Errorf("the older one is answered %d", p.status)
 	}
-	ada.sees(p, "The mail server did not take the mail")
+	ada.sees(p, "The mail server did not accept the invitation")
 	ada.sees(ada.get("/people"), guest)
 }
 
@@ -267,5 +267,5 @@ func TestWhoIsSentAwaySeesEveryWayIn(t *testing.T) {
 	bob := s.joins(linkIn(t, m.Next(t)))
 	ada.want(ada.post("/people/"+string(s.member(guest))+"/remove", url.Values{}), http.StatusSeeOther, "/people")
 	p := bob.want(bob.get("/"), http.StatusForbidden, "")
-	bob.sees(p, "You belong to no workspace any more", "/signin/forgotten")
+	bob.sees(p, "You are no longer a member of any workspace", "/signin/forgotten")
 }

@@ -1,12 +1,12 @@
 package dash
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
@@ -15,44 +15,19 @@ import (
 )
 
 const (
-	devicesShown = 200  // to choose from, and called by their names
-	gistLength   = 200  // characters of a text that a list shows
-	bubbleLength = 2000 // and a conversation
+	devicesShown = 200  // offered to choose from, and shown by name
+	gistLength   = 200  // characters of a text in a list
+	bubbleLength = 2000 // and in a conversation
 )
-
-// messageRoutes ask for the scopes that the API asks for (api/scopes.go), and for
-// that of devices where their names are shown.
-func (d *dash) messageRoutes() {
-	const read, write, devices = postern.MessagesRead, postern.MessagesWrite, postern.DevicesRead
-	d.ours("GET /messages", d.messages, read, devices)
-	d.ours("GET /messages.csv", d.exportMessages, read)
-	d.ours("GET /messages/new", d.newMessage, write, devices)
-	d.ours("POST /messages", d.sendMessage, write, devices)
-	d.ours("GET /messages/{id}", d.message, read, devices)
-	d.ours("GET /messages/chats", d.chats, read, devices)
-	d.ours("GET /messages/chats/{device}/{chat}", d.chat, read, devices)
-	d.ours("POST /messages/chats/{device}/{chat}", d.answerChat, write, read, devices)
-}
-
-// ours serves a page of what the workspace has. A member may see all of that, so
-// that what must not be used is another workspace's: it is not there.
-func (d *dash) ours(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
-	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
-		err := serve(w, r, v)
-		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
-			return postern.Errorf(postern.NotFound, "there is no such message or device, or it is gone")
-		}
-		return err
-	}, scopes...)
-}
 
 func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEscape(string(id)) }
 
-func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status, ExportRows: number(exportRows),
-		Send: v.may(postern.MessagesWrite),
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status,
+		ExportRows: number(exportRows),
+		Send:       v.may(postern.MessagesWrite),
 	}
 	if id, is := messageID(view.Find.Value); is {
 		m, missing := d.g.Messages.Get(r.Context(), v.caller, id)
@@ -62,13 +37,15 @@ func (d *dash) messages(w http.ResponseWriter, r *http.Request, v visit) error {
 		case reason != postern.NotFound && reason != postern.ResourceNotAllowed:
 			return missing
 		}
-		err = postern.Invalid("/q", "there is no such message")
+		err = postern.Invalid("/q", "no message has this ID")
 	}
-	return d.showMessages(w, r, v, q, view, err)
+	return d.showList(w, r, v, q, view, err)
 }
 
-// showMessages shows what is found, or what is wrong with what was looked for.
-func (d *dash) showMessages(w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error) error {
+// showList shows the search results, or what is wrong with the search.
+func (d messages) showList(
+	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error,
+) error {
 	names, err2 := d.deviceNames(r.Context(), v)
 	if err2 != nil {
 		return err2
@@ -76,7 +53,7 @@ func (d *dash) showMessages(w http.ResponseWriter, r *http.Request, v visit, q g
 	view.Devices = append([]page.Choice{{Label: "All"}}, choices(names, view.Device)...)
 	if wrong, ok := faults(err); ok {
 		view.Find.Error = wrong["q"]
-		return d.show(w, r, http.StatusUnprocessableEntity, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
+		return d.write(w, r, http.StatusUnprocessableEntity, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
 	}
 	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
 	if err != nil {
@@ -85,20 +62,25 @@ func (d *dash) showMessages(w http.ResponseWriter, r *http.Request, v visit, q g
 	for _, m := range list.Data {
 		view.Messages = append(view.Messages, messageOf(m, names, gistLength))
 	}
-	asked := url.Values{"q": {view.Find.Value}, "device": {view.Device}, "direction": {view.Direction}, "status": {view.Status}}
+	asked := url.Values{
+		"q": {view.Find.Value}, "device": {view.Device}, "direction": {view.Direction}, "status": {view.Status},
+	}
 	view.Export = "/messages.csv?" + asked.Encode()
 	if list.Next != "" {
 		asked.Set("after", list.Next)
 		view.More = "/messages?" + asked.Encode()
 	}
-	return d.show(w, r, http.StatusOK, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
+	return d.write(w, r, http.StatusOK, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
 }
 
-// search reads what is looked for; an unknown state or direction asks for all.
+// search reads the filters; an unknown status or direction selects all.
 func search(r *http.Request) (q gateway.MessageSearch, err error) {
-	q = gateway.MessageSearch{DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")}}
+	q = gateway.MessageSearch{
+		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
+	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
-	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Failed, postern.Expired, postern.Received:
+	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read,
+		postern.Failed, postern.Expired, postern.Received:
 		q.Status = string(s)
 	}
 	switch s := r.FormValue("direction"); s {
@@ -108,19 +90,19 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	if find := tidied(r.FormValue("q")); find != "" {
 		var ok bool
 		if q.ChatID, ok = gateway.ChatOf(find); !ok {
-			err = postern.Invalid("/q", "write a number with + and the country's code, or the id of a message")
+			err = postern.Invalid("/q", "enter a phone number with + and the country code, or a message ID")
 		}
 	}
 	return q, err
 }
 
-// messageID is the id in what somebody has pasted.
+// messageID extracts a message id from the search field.
 func messageID(s string) (id postern.MessageID, ok bool) {
 	s = strings.TrimSpace(s)
 	return postern.MessageID(s), strings.HasPrefix(s, "msg_")
 }
 
-// tidied takes out of a number what people write between its digits.
+// tidied removes the characters that people write between the digits of a number.
 func tidied(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\u00a0\u202f-()", r) {
@@ -130,21 +112,7 @@ func tidied(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// deviceNames are the names of devices by their ids, if the caller may see those.
-func (d *dash) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]string, error) {
-	names := map[postern.DeviceID]string{}
-	if !v.may(postern.DevicesRead) {
-		return names, nil
-	}
-	list, err := d.g.Devices.List(ctx, v.caller, paging.Page{Limit: devicesShown})
-	for _, one := range list.Data {
-		names[one.ID] = one.Name
-	}
-	return names, err
-}
-
-// choices are the devices to choose from, oldest first, and the chosen one in any
-// case.
+// choices lists the devices to choose from, oldest first, and always includes the chosen one.
 func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choice) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		list = append(list, page.Choice{Value: string(id), Label: names[id]})
@@ -157,17 +125,18 @@ func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choi
 
 func messageOf(m postern.Message, names map[postern.DeviceID]string, length int) page.Message {
 	p := page.Message{
-		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName, From: string(m.From),
-		Out: m.Direction == postern.Outbound, Type: m.Type, Status: string(m.Status), At: m.CreatedAt.Std(),
+		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
+		From: string(m.From),
+		Out:  m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status), At: m.CreatedAt.Std(),
 	}
 	if p.Device == "" {
 		p.Device = p.DeviceID
 	}
-	p.Body, p.Cut = begun(m.Body, length)
+	p.Body, p.Cut = begun(m.Content.Text, length)
 	return p
 }
 
-// begun is the beginning of a text, so that a page of long ones stays small.
+// begun cuts a text to a number of characters, so that a page of long texts stays small.
 func begun(s string, length int) (text string, cut bool) {
 	n := 0
 	for i := range s {
@@ -176,4 +145,175 @@ func begun(s string, length int) (text string, cut bool) {
 		}
 	}
 	return s, false
+}
+
+func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	m, err := d.g.Messages.Get(r.Context(), v.caller, postern.MessageID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	one, err := d.g.Devices.Get(r.Context(), v.caller, m.DeviceID)
+	if err != nil {
+		return err
+	}
+	body, err := postern.EncodeJSON(m)
+	if err != nil {
+		return err
+	}
+	view := page.MessageView{
+		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To), Source: writer(m.Source),
+		NetworkID: m.NetworkID, JSON: indented(body),
+		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
+	}
+	view.Body = m.Content.Text
+	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
+		view.Expires = m.ExpiresAt.Std()
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Metadata)) {
+		view.Labels = append(view.Labels, page.Header{Name: name, Value: m.Metadata[name]})
+	}
+	return d.write(w, r, http.StatusOK, page.MessagePage(d.frame(r, v, "Message", "/messages"), view))
+}
+
+func writer(source string) string {
+	known := map[string]string{
+		postern.FromAPI: "API or dashboard", postern.FromPhone: "The account's phone",
+		"companion":         "Another linked device of the account",
+		postern.FromContact: "The contact",
+	}
+	if s, ok := known[source]; ok {
+		return s
+	}
+	return source
+}
+
+// every is the poll interval of a message's page: short at first, and long while it waits for a
+// recipient who may never read it; 0 if the message is final.
+func every(m postern.Message, now time.Time) time.Duration {
+	switch {
+	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status == postern.Read:
+		return 0
+	case now.Sub(m.CreatedAt.Std()) < 10*time.Minute:
+		return 2 * time.Second
+	default:
+		return 30 * time.Second
+	}
+}
+
+// way returns the timeline of a message from the recorded times and the failure. The time of a
+// failure is not recorded.
+func way(m postern.Message) []page.WayStep {
+	switch {
+	case m.Direction == postern.Inbound:
+		return arrived(m, "Sent by the contact")
+	case m.Source != postern.FromAPI:
+		return arrived(m, "Sent by the account outside Postern")
+	}
+	list := []page.WayStep{
+		{Title: "Accepted", Text: "The message was stored and counts toward the plan.", At: m.CreatedAt.Std(), Kind: "done"},
+	}
+	switch m.Status {
+	case postern.Failed:
+		return append(append(list, passed(m)...), failed(m))
+	case postern.Expired:
+		return append(list, page.WayStep{
+			Title: "Expired", Text: "The message expired before it could be sent. It does not count toward the plan.",
+			Do: "Check that the device is connected, then send the message again.", At: m.ExpiresAt.Std(), Kind: "bad",
+		})
+	case postern.Queued:
+		list = append(list, page.WayStep{
+			Title: "Queued", Text: "The device sends its messages one at a time while it is connected.", Kind: "now",
+		})
+	case postern.Sending:
+		list = append(list, page.WayStep{
+			Title: "Sending",
+			Text: "The message was handed to the network, which has not confirmed it yet. If no confirmation arrives, Postern " +
+				"sends it again. The recipient gets it once.",
+			Kind: "now",
+		})
+	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed covers these
+	}
+	return append(append(list, passed(m)...), ahead(m)...)
+}
+
+// arrived is the timeline of a message that was not sent from here.
+func arrived(m postern.Message, sent string) (list []page.WayStep) {
+	if m.SentAt != 0 {
+		list = append(list, page.WayStep{Title: sent, At: m.SentAt.Std(), Kind: "done"})
+	}
+	return append(list, page.WayStep{
+		Title: "Recorded", Text: "The event was queued for the webhooks that subscribe to it.", At: m.CreatedAt.Std(),
+		Kind: "done",
+	})
+}
+
+// passed returns the steps that the network has confirmed.
+func passed(m postern.Message) (list []page.WayStep) {
+	for _, s := range stations(m) {
+		if s.At != 0 {
+			list = append(list, page.WayStep{Title: s.title, Text: s.text, At: s.At.Std(), Kind: "done"})
+		}
+	}
+	return list
+}
+
+// ahead returns the steps that may still come.
+func ahead(m postern.Message) (list []page.WayStep) {
+	for _, s := range stations(m) {
+		if s.At == 0 {
+			list = append(list, page.WayStep{Title: s.title, Kind: "next"})
+		}
+	}
+	return list
+}
+
+type station struct {
+	title, text string
+
+	At postern.Time
+}
+
+func stations(m postern.Message) []station {
+	return []station{
+		{"Sent", "The network accepted the message.", m.SentAt},
+		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
+		{"Read", "The recipient read the message.", m.ReadAt},
+	}
+}
+
+// failed explains why a message was not sent.
+func failed(m postern.Message) page.WayStep {
+	s := page.WayStep{Title: "Failed", Kind: "bad", Text: "No reason was given."}
+	if m.Error == nil {
+		return s
+	}
+	known := map[postern.FailureCode]page.Why{
+		postern.RecipientNotFound: {What: "The number is not on the network.", Do: "Check the number and its country code."},
+		postern.RestrictedSender: {
+			What: "The network does not let this account write to people who have never written to it.",
+			Do:   "Wait until the restriction ends, and let people write to you first.",
+		},
+		postern.NetworkRejected: {
+			What: "The network refused the message.",
+			Do:   "If other messages are refused too, check the account on its phone. It may be restricted.",
+		},
+		postern.EncryptionFailed: {
+			What: "The message could not be encrypted for the recipient's phone.",
+			Do:   "Send the message again in a few minutes.",
+		},
+		postern.DeviceLoggedOut: {
+			What: "The device was logged out before the message was sent.",
+			Do:   "Link the phone again, then send the message again.",
+		},
+		postern.Unconfirmed: {
+			What: "The message was sent, but the network never confirmed it. It may have been delivered.",
+			Do:   "Check with the recipient before you send it again. Otherwise they may get it twice.",
+		},
+	}
+	why, ok := known[m.Error.Code]
+	if !ok {
+		why = page.Why{What: word(m.Error.Detail) + "."}
+	}
+	s.Text, s.Do = why.What+" ("+string(m.Error.Code)+")", why.Do
+	return s
 }

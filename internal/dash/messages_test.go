@@ -26,7 +26,8 @@ func (s *site) connected(ws postern.WorkspaceID, name string) postern.Device {
 	s.devices++ // each is linked after those before, also within a millisecond
 	now := postern.TimeOf(time.Now())
 	d := postern.Device{
-		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, PhoneNumber: "+15550001111",
+		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected,
+		Desired: postern.WantConnect, PhoneNumber: "+15550001111",
 		Metadata: map[string]string{}, CreatedAt: now, LinkedAt: now + postern.Time(s.devices),
 	}
 	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
@@ -40,10 +41,14 @@ func (s *site) comes(d postern.Device, from, name, body string) postern.Message 
 	s.t.Helper()
 	at := postern.TimeOf(time.Now())
 	m := postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: from, From: postern.Maybe(from), FromName: name,
-		Body: body, Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound,
+		Content: postern.Text(body), ChatID: from, From: postern.Maybe(from), FromName: name,
+		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+		Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
 	}
-	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{Message: m, Sender: from, Type: postern.MessageReceived, Now: at}); err != nil {
+	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{
+		Message: m, Sender: from, Type: postern.MessageReceived, Now: at,
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 	return m
@@ -76,7 +81,9 @@ func (c *client) form(path string) string {
 // sends puts a text into the form and posts it.
 func (c *client) sends(d postern.Device, to, body string) postern.MessageID {
 	c.t.Helper()
-	p := c.post("/messages", url.Values{"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {to}, "body": {body}})
+	p := c.post("/messages", url.Values{
+		"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {to}, "body": {body},
+	})
 	id := strings.TrimPrefix(p.header.Get("Location"), "/messages/")
 	if p.status != http.StatusSeeOther || !strings.HasPrefix(id, "msg_") {
 		c.t.Fatalf("answered %d to %q", p.status, p.header.Get("Location"))
@@ -98,7 +105,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/messages", "No message yet")
+	c.says("/messages", "No messages yet")
 	d, e := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Sales")
 	in := s.comes(d, contact, "Ada", "the inbound one")
 	s.comes(e, "+4915550002222", "", "another one")
@@ -112,7 +119,8 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 		c.saysNot(path, "another one")
 	}
 	for query, only := range map[string]string{
-		"status=failed": "the failed one", "device=" + string(d.ID) + "&direction=inbound": "the inbound one", "status=queued": "the outbound one",
+		"status=failed": "the failed one", "device=" + string(d.ID) + "&direction=inbound": "the inbound one",
+		"status=queued": "the outbound one",
 		"q=" + url.QueryEscape(contact) + "&device=" + string(e.ID): "the failed one",
 	} {
 		c.says("/messages?"+query, only)
@@ -122,16 +130,17 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 			}
 		}
 	}
-	c.says("/messages?status=expired", "Nothing found")
+	c.says("/messages?status=expired", "No messages found")
 	c.want(c.get("/messages?q="+string(out)), http.StatusSeeOther, "/messages/"+string(out))
 	c.want(c.get("/messages?q=+"+string(in.ID)+"+"), http.StatusSeeOther, "/messages/"+string(in.ID))
 	for _, wrong := range []string{"msg_none", "hello", "+12", "<script>", strings.Repeat("1", 5000)} {
-		if p := c.get("/messages?q=" + url.QueryEscape(wrong)); p.status != http.StatusUnprocessableEntity || strings.Contains(p.body, "the inbound one") {
+		if p := c.get("/messages?q=" + url.QueryEscape(wrong)); p.status != http.StatusUnprocessableEntity ||
+			strings.Contains(p.body, "the inbound one") {
 			t.Errorf("%.20q is answered %d", wrong, p.status)
 		}
 	}
 	c.says("/messages?status=nothing&direction=up", "the inbound one") // asks for all
-	if p := c.get("/messages?after=x"); p.status != http.StatusUnprocessableEntity {
+	if p := c.get("/messages?after=x"); p.status != http.StatusBadRequest {
 		t.Errorf("a cursor that is none is answered %d", p.status)
 	}
 }
@@ -186,29 +195,37 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	c.says("/messages/chats", "Add a device first")
-	c.says("/messages/new", "No device to send with")
+	c.says("/messages/new", "No device to send from")
 	d := s.connected(s.workspace(), "Support")
-	c.says("/messages/chats", "No conversation yet")
+	c.says("/messages/chats", "No conversations yet")
 	s.comes(d, contact, "Ada", "Hello, are you there?")
 	talk := "/messages/chats/" + string(d.ID) + "/" + contact
 	c.says("/messages/chats?device="+string(d.ID), "Ada", "Hello, are you there?", `href="`+talk+`"`)
 	c.says(talk, "Ada", "Hello, are you there?", `hx-get="`+talk+`"`)
 	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Yes.\r\nAnd you?"}}), http.StatusSeeOther, talk)
 	c.says(talk, "Yes.\nAnd you?", "Queued")
-	list, err := s.db.Messages.List(t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5})
-	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Body != "Yes.\nAnd you?" {
+	list, err := s.db.Messages.List(
+		t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5},
+	)
+	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Content.Text != "Yes.\nAnd you?" {
 		t.Fatalf("sent %+v, %v", list, err)
 	}
 	s.ends(list[0].ID, postern.Sent, "")
-	if err := s.db.Messages.RecordReceipts(t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt, Now: list[0].CreatedAt}}); err != nil {
+	if err := s.db.Messages.RecordReceipts(t.Context(), []store.Receipt{
+		{
+			DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt,
+			Now: list[0].CreatedAt,
+		},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	c.says(talk, "Delivered")
 	c.says("/messages/chats", "You:", "Yes.", "Delivered")
-	if p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {""}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "needs a body") {
+	if p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {""}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "needs a body") {
 		t.Errorf("an empty answer is answered %d", p.status)
 	}
-	c.says("/messages/chats/"+string(d.ID)+"/+15559999999", "No message yet") // one may begin
+	c.says("/messages/chats/"+string(d.ID)+"/+15559999999", "No messages yet") // one may begin
 	c.want(c.get("/messages/chats/"+string(d.ID)+"/nobody"), http.StatusNotFound, "")
 }
 
@@ -219,7 +236,9 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	d := s.connected(s.workspace(), "Support")
-	form := url.Values{"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {"+1 555 123-4567"}, "body": {"once"}}
+	form := url.Values{
+		"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {"+1 555 123-4567"}, "body": {"once"},
+	}
 	places := make([]string, 4)
 	var wg sync.WaitGroup
 	for i := range places {
@@ -244,7 +263,8 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 		t.Errorf("%d units are spent, want 1 (%v)", usage.Messages.Used, err)
 	}
 	form.Set("body", "another text under the same key")
-	if p := c.post("/messages", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Press Send once more") || strings.Contains(p.body, form.Get("key")) {
+	if p := c.post("/messages", form); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "Press Send again") || strings.Contains(p.body, form.Get("key")) {
 		t.Errorf("another message from the same form is answered %d", p.status)
 	}
 }
@@ -254,7 +274,9 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	d, away := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Away")
-	if err := s.db.Devices.SetState(t.Context(), store.SetDeviceState{WorkspaceID: away.WorkspaceID, DeviceID: away.ID, Status: postern.LoggedOut, At: 1}); err != nil {
+	if err := s.db.Devices.SetState(t.Context(), store.SetDeviceState{
+		WorkspaceID: away.WorkspaceID, DeviceID: away.ID, Status: postern.LoggedOut, At: 1,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
@@ -262,7 +284,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		to, body string
 		say      string
 	}{
-		"number":    {d.ID, "12", "hello <b>", "Write a number with +"},
+		"number":    {d.ID, "12", "hello <b>", "Enter a phone number with +"},
 		"text":      {d.ID, contact, "", "needs a body"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
 		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
@@ -275,15 +297,20 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 			}
 			continue
 		}
-		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.say) || !strings.Contains(p.body, `value="`+strings.ReplaceAll(tt.to, "+", "&#43;")+`"`) && !strings.Contains(p.body, `value="`+tt.to+`"`) {
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.say) ||
+			!strings.Contains(p.body, `value="`+strings.ReplaceAll(tt.to, "+", "&#43;")+`"`) &&
+				!strings.Contains(p.body, `value="`+tt.to+`"`) {
 			t.Errorf("%s is answered %d without %q, or without what was entered", name, p.status, tt.say)
 		}
-		if tt.body != "" && !strings.Contains(p.body, "hello &lt;b&gt;") || !strings.Contains(p.body, `value="`+string(tt.device)+`" selected`) {
+		if tt.body != "" && !strings.Contains(p.body, "hello &lt;b&gt;") ||
+			!strings.Contains(p.body, `value="`+string(tt.device)+`" selected`) {
 			t.Errorf("%s: the text or the device is lost", name)
 		}
 	}
 	for _, key := range []string{"", "x", strings.Repeat("a", 26), strings.Repeat("A", 5000)} {
-		if p := c.post("/messages", url.Values{"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"}}); p.status != http.StatusUnprocessableEntity {
+		if p := c.post("/messages", url.Values{
+			"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"},
+		}); p.status != http.StatusUnprocessableEntity {
 			t.Errorf("the key %.10q is answered %d", key, p.status)
 		}
 	}
@@ -296,17 +323,22 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	id := c.sends(d, contact, "hello")
 	own := "/messages/" + string(id)
-	c.says(own, "The message is accepted.", "Accepted", "Waits to be sent", "Not yet", "Given up, unless sent before", `hx-get="`+own+`"`, "&#34;networkId&#34;", string(id))
+	c.says(
+		own, "The message was accepted.", "Accepted", "The device sends its messages one at a time", "Not yet", "Expires",
+		`hx-get="`+own+`"`, "&#34;networkId&#34;", string(id),
+	)
 	if ok, err := s.db.Outbox.MarkSending(t.Context(), id); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	c.says(own, "Is being sent")
+	c.says(own, "The message was handed to the network")
 	s.ends(id, postern.Sent, "")
-	c.says(own, "The network took it.", "Delivered")
-	c.saysNot(own, "Given up")
+	c.says(own, "The network accepted the message.", "Delivered")
+	c.saysNot(own, "Expires")
 	for code, text := range map[postern.FailureCode]string{
-		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never wrote to it", postern.NetworkRejected: "refused it", postern.EncryptionFailed: "encrypted",
-		postern.DeviceLoggedOut: "link was removed", postern.Unconfirmed: "may have arrived", "SOMETHING_NEW": "SOMETHING_NEW",
+		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never written to it",
+		postern.NetworkRejected: "refused the message", postern.EncryptionFailed: "encrypted",
+		postern.DeviceLoggedOut: "was logged out before", postern.Unconfirmed: "may have been delivered",
+		"SOMETHING_NEW": "SOMETHING_NEW",
 	} {
 		id := c.sends(d, contact, "hello")
 		s.ends(id, postern.Failed, code)
@@ -317,9 +349,9 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	}
 	expired := c.sends(d, contact, "hello")
 	s.ends(expired, postern.Expired, "")
-	c.says("/messages/"+string(expired), "Its time was over")
+	c.says("/messages/"+string(expired), "expired before it could be sent")
 	in := s.comes(d, contact, "Ada", "hi")
-	c.says("/messages/"+string(in.ID), "Sent by the contact", "Recorded here", "Ada")
+	c.says("/messages/"+string(in.ID), "Sent by the contact", "Recorded", "Ada")
 }
 
 func TestTextsOfContactsStayText(t *testing.T) {
@@ -328,7 +360,10 @@ func TestTextsOfContactsStayText(t *testing.T) {
 	c := s.setUp()
 	d := s.connected(s.workspace(), "<script>alert(0)</script>")
 	m := s.comes(d, contact, "<script>alert(1)</script>", "</bdi><script>alert(2)</script>")
-	for _, path := range []string{"/messages", "/messages/chats", "/messages/chats/" + string(d.ID) + "/" + contact, "/messages/" + string(m.ID), "/messages/new", "/messages?q=%3Cscript%3Ealert(3)"} {
+	for _, path := range []string{
+		"/messages", "/messages/chats", "/messages/chats/" + string(d.ID) + "/" + contact, "/messages/" + string(m.ID),
+		"/messages/new", "/messages?q=%3Cscript%3Ealert(3)",
+	} {
 		if p := c.get(path); strings.Contains(p.body, "<script>alert") || p.status >= 500 {
 			t.Errorf("%s holds the script of a contact (%d)", path, p.status)
 		}
@@ -348,22 +383,32 @@ func TestMessagesOfOthersAreNotThere(t *testing.T) {
 	d := s.connected(ws.ID, "theirs")
 	m := s.comes(d, contact, "Ada", "a secret of theirs")
 	for _, path := range []string{
-		"/messages/" + string(m.ID), "/messages/msg_none", "/messages?device=" + string(d.ID), "/messages.csv?device=" + string(d.ID), "/messages/chats?device=" + string(d.ID),
+		"/messages/" + string(m.ID), "/messages/msg_none", "/messages?device=" + string(d.ID),
+		"/messages.csv?device=" + string(d.ID), "/messages/chats?device=" + string(d.ID),
 		"/messages/chats/" + string(d.ID) + "/" + contact, "/messages/chats/dev_none/" + contact,
 	} {
 		if p := c.want(c.get(path), http.StatusNotFound, ""); strings.Contains(p.body, "a secret") {
 			t.Errorf("%s shows it", path)
 		}
 	}
-	if p := c.get("/messages?q=" + string(m.ID)); p.status != http.StatusUnprocessableEntity || strings.Contains(p.body, "a secret") {
+	if p := c.get("/messages?q=" + string(m.ID)); p.status != http.StatusUnprocessableEntity ||
+		strings.Contains(p.body, "a secret") {
 		t.Errorf("its id is answered %d", p.status)
 	}
-	for _, path := range []string{"/messages", "/messages?q=" + url.QueryEscape(contact), "/messages.csv", "/messages/chats", "/messages/chats/" + string(mine.ID) + "/" + contact} {
+	for _, path := range []string{
+		"/messages", "/messages?q=" + url.QueryEscape(contact), "/messages.csv", "/messages/chats",
+		"/messages/chats/" + string(mine.ID) + "/" + contact,
+	} {
 		c.saysNot(path, "a secret")
 	}
 	key := c.form("/messages/new")
-	c.want(c.post("/messages", url.Values{"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"}}), http.StatusNotFound, "")
-	c.want(c.post("/messages/chats/"+string(d.ID)+"/"+contact, url.Values{"key": {key}, "body": {"x"}}), http.StatusNotFound, "")
+	c.want(
+		c.post("/messages", url.Values{"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"x"}}),
+		http.StatusNotFound, "",
+	)
+	c.want(
+		c.post("/messages/chats/"+string(d.ID)+"/"+contact, url.Values{"key": {key}, "body": {"x"}}), http.StatusNotFound, "",
+	)
 }
 
 func TestViewerReadsMessagesAndSendsNone(t *testing.T) {
@@ -420,7 +465,8 @@ func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
 		s.comes(d, "+15559990000", body, body)
 	}
 	p := c.want(c.get("/messages.csv"), http.StatusOK, "")
-	if kind, as := p.header.Get("Content-Type"), p.header.Get("Content-Disposition"); !strings.HasPrefix(kind, "text/csv;") || !strings.HasPrefix(as, "attachment; filename=") || p.header.Get("X-Row-Limit") != "100000" {
+	if kind, as := p.header.Get("Content-Type"), p.header.Get("Content-Disposition"); !strings.HasPrefix(kind, "text/csv;") ||
+		!strings.HasPrefix(as, "attachment; filename=") || p.header.Get("X-Row-Limit") != "100000" {
 		t.Errorf("the file comes as %s, %s", kind, as)
 	}
 	list := readCSV(t, p)
@@ -495,7 +541,8 @@ func TestExportHoldsNoFormulas(t *testing.T) {
 	for cell, want := range map[string]string{
 		"": "", "hello": "hello", "a = b; c - d": "a = b; c - d", "https://example.com/?a=b": "https://example.com/?a=b",
 		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": " '=1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
-		";=cmd|' /C calc'!A0;": ";'=cmd|' /C calc'!A0;", "hi\n-cmd|' /C calc'!A0;": "hi\n'-cmd|' /C calc'!A0;", "a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1",
+		";=cmd|' /C calc'!A0;": ";'=cmd|' /C calc'!A0;", "hi\n-cmd|' /C calc'!A0;": "hi\n'-cmd|' /C calc'!A0;",
+		"a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1",
 	} {
 		if got := harmless(cell); got != want {
 			t.Errorf("%q is written as %q, want %q", cell, got, want)
@@ -514,7 +561,8 @@ func TestExportHasAnEnd(t *testing.T) {
 	if err := f.write([]postern.Message{{ID: "msg_2"}, {ID: "msg_3"}}); err != nil || !f.full {
 		t.Errorf("full: %t, %v", f.full, err)
 	}
-	if got := w.b.String(); !strings.Contains(got, "msg_2") || strings.Contains(got, "msg_3") || !strings.Contains(got, "Narrow the search") {
+	if got := w.b.String(); !strings.Contains(got, "msg_2") || strings.Contains(got, "msg_3") ||
+		!strings.Contains(got, "Narrow the search") {
 		t.Errorf("written: %s", got)
 	}
 }

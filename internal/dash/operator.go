@@ -1,59 +1,29 @@
 package dash
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/people"
 	"postern/internal/postern"
 )
 
-// Server is what the process knows of itself.
+// Server holds figures of the process.
 type Server struct {
 	Version    string
 	Started    time.Time
-	Memory     int64 // bytes that are resident
+	Memory     int64 // resident set size in bytes
 	Goroutines int
 }
 
-// operatorRoutes are the pages of those who run the server.
-func (d *dash) operatorRoutes() {
-	d.operator("GET /operator", d.system)
-	d.operator("GET /operator/workspaces", d.allWorkspaces)
-	d.operator("GET /operator/workspaces/new", d.newWorkspace)
-	d.operator("POST /operator/workspaces", d.createWorkspace)
-	d.operator("GET /operator/workspaces/{id}", d.oneWorkspace)
-	d.operator("POST /operator/workspaces/{id}/plan", d.changePlan)
-	d.operator("POST /operator/workspaces/{id}/limits", d.changeLimits)
-	d.operator("GET /operator/people", d.accounts)
-	d.operator("GET /operator/people/{id}/password", d.askPasswordLink)
-	d.operator("POST /operator/people/{id}/password", d.passwordLink)
-}
-
-// operator serves a page to operators, whatever their workspace is. To all others
-// there is no such page.
-func (d *dash) operator(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
-	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
-		if err != nil {
-			return err
-		}
-		v, err := d.visit(r, user)
-		if err != nil && !errors.Is(err, errNoWorkspace) && !errors.Is(err, people.ErrUnknownPlan) {
-			return err
-		}
-		v.actor, v.caller.Member.UserID, v.caller.Member.Email, v.caller.Member.Operator = actor, user, actor.Member.Email, true
-		d.saw(r.Context(), pattern, v.caller.Member)
-		return serve(w, r, v)
-	})
-}
-
-// system is how the whole server is doing.
-func (d *dash) system(w http.ResponseWriter, r *http.Request, v visit) error {
+// show shows the status of the whole server.
+func (d operator) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	s, err := d.g.Statistics.System(r.Context(), v.actor)
 	if err != nil {
 		return err
@@ -65,27 +35,29 @@ func (d *dash) system(w http.ResponseWriter, r *http.Request, v visit) error {
 		}
 	}
 	view.Charts = []page.Chart{messagesChart(s.Messages, lastHours()), attemptsChart(s.Attempts, lastHours())}
-	return d.show(w, r, http.StatusOK, page.Operator(d.frame(r, v, "Operator", "/operator"), view))
+	return d.write(w, r, http.StatusOK, page.Operator(d.frame(r, v, "Operator", "/operator"), view))
 }
 
 func queueTiles(s gateway.System) []page.Tile {
-	queued := page.Tile{Label: "Messages to send", Value: num(s.Queued), Note: num(s.Sending) + " of them are with the network"}
+	queued := page.Tile{Label: "Messages to send", Value: num(s.Queued), Note: num(s.Sending) + " being sent"}
 	if s.Queued == 0 {
-		queued.Note = "none waits"
+		queued.Note = "none queued"
 	}
 	if s.Queued >= gateway.MessagesCounted {
 		queued.Value += " or more"
 	}
-	oldest := page.Tile{Label: "Oldest due delivery", Value: "–", Note: "none is due"}
+	oldest := page.Tile{Label: "Oldest due delivery", Value: "–", Note: "none due"}
 	if s.OldestDue != 0 {
-		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "since it should have been sent"
+		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "overdue"
 	}
-	waiting := page.Tile{Label: "Deliveries that wait", Value: num(s.Waiting), Note: num(s.Due) + " due, of active webhooks"}
+	waiting := page.Tile{
+		Label: "Pending deliveries", Value: num(s.Waiting), Note: num(s.Due) + " due, active webhooks only",
+	}
 	if s.Waiting >= gateway.DeliveriesCounted {
 		waiting.Value += " or more"
 	}
 	if s.Due >= gateway.DeliveriesCounted {
-		waiting.Note = num(s.Due) + " or more due, of active webhooks"
+		waiting.Note = num(s.Due) + " or more due, active webhooks only"
 	}
 	var dead int64
 	for _, h := range s.Attempts {
@@ -95,22 +67,27 @@ func queueTiles(s gateway.System) []page.Tile {
 		queued,
 		waiting,
 		oldest,
-		{Label: "Deliveries given up", Value: num(dead), Note: "in the last 24 hours"},
+		{Label: "Exhausted deliveries", Value: num(dead), Note: "in the last 24 hours"},
 	}
 }
 
-func (d *dash) serverTiles(s gateway.System) []page.Tile {
-	list := []page.Tile{{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)}, {Label: "Nodes", Value: "1", Note: "one server works on a database"}}
+func (d operator) serverTiles(s gateway.System) []page.Tile {
+	list := []page.Tile{
+		{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)},
+		{Label: "Nodes", Value: "1", Note: "one server per database"},
+	}
 	if d.server == nil {
 		return list
 	}
 	me := d.server()
-	return append([]page.Tile{{Label: "Version", Value: me.Version}, {Label: "Up for", Value: ageWords(s.Now.Std().Sub(me.Started))}}, append(list,
-		page.Tile{Label: "Memory", Value: bytesWords(me.Memory), Note: "resident"},
+	return append([]page.Tile{
+		{Label: "Version", Value: me.Version}, {Label: "Uptime", Value: ageWords(s.Now.Std().Sub(me.Started))},
+	}, append(list,
+		page.Tile{Label: "Memory", Value: bytesWords(me.Memory), Note: "resident set"},
 		page.Tile{Label: "Goroutines", Value: number(me.Goroutines)})...)
 }
 
-// ageWords says roughly how long something took: its two largest units.
+// ageWords formats a duration with its two largest units.
 func ageWords(t time.Duration) string {
 	s := int64(max(t, 0).Seconds())
 	switch {
@@ -124,7 +101,7 @@ func ageWords(t time.Duration) string {
 	return fmt.Sprintf("%s %d h", many(s/(24*3600), "day", "days"), s%(24*3600)/3600)
 }
 
-// bytesWords writes a size with a unit that leaves it at least one.
+// bytesWords formats a size with the largest unit in which it is at least one.
 func bytesWords(n int64) string {
 	size, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
@@ -135,4 +112,73 @@ func bytesWords(n int64) string {
 		return many(n, "byte", "bytes")
 	}
 	return fmt.Sprintf("%.1f %s", size, units[i])
+}
+
+func userIn(r *http.Request) postern.UserID { return postern.UserID(r.PathValue("id")) }
+
+// users lists the users of the server.
+func (d operator) users(w http.ResponseWriter, r *http.Request, v visit) error {
+	search := r.FormValue("q")
+	list, err := d.p.Operators.Users(r.Context(), v.actor, search, paging.Page{Cursor: r.FormValue("after")})
+	if err != nil {
+		return err
+	}
+	view := page.AccountsView{Search: search}
+	for _, u := range list.Data {
+		view.Accounts = append(view.Accounts, page.UserAccount{
+			ID: string(u.ID), Email: u.Email, Operator: u.Operator, Password: u.Chosen, Second: u.Second,
+			SignedIn: timeOf(u.SignedIn), Workspaces: belongsWords(u), You: u.ID == v.user(),
+		})
+	}
+	if list.Next != "" {
+		view.More = "/operator/people?" + url.Values{"q": {search}, "after": {list.Next}}.Encode()
+	}
+	return d.write(w, r, http.StatusOK, page.Accounts(d.frame(r, v, "Users", "/operator"), view))
+}
+
+func belongsWords(u people.Person) string {
+	words := strings.Join(u.Names, ", ")
+	switch more := u.Workspaces - len(u.Names); {
+	case u.Workspaces == 0:
+		return "None"
+	case more > 0:
+		words += ", and " + number(more) + " more"
+	}
+	return words
+}
+
+func (d operator) askPasswordLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showPasswordLink(w, r, v, http.StatusOK, "")
+}
+
+func (d operator) showPasswordLink(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
+	u, factors, err := d.p.Operators.User(r.Context(), v.actor, userIn(r))
+	if err != nil {
+		return err
+	}
+	view := page.NewPasswordView{
+		ID: string(userIn(r)), Email: u.Email, Second: factors.Any(), Password: page.Field{Error: wrong},
+	}
+	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Reset your password", "/operator"), view))
+}
+
+// createPasswordLink creates a link with which a user can set a new password, and shows it
+// once.
+func (d operator) createPasswordLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	u, token, err := d.p.PasswordLinks.ResetByPassword(
+		r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"),
+	)
+	if wrong, ok := faults(err); ok {
+		return d.showPasswordLink(w, r, v, http.StatusUnprocessableEntity, wrong["password"])
+	}
+	if err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(
+		r, v, "Password link created", "/operator",
+	), page.LinkShownView{
+		Title: "Password link created", Email: u.Email, Link: d.joinLink(token), Back: "/operator/people",
+		Text: "Copy the link and send it only to this person. The first person to use it gets into the account. The link " +
+			"works once, expires in 72 hours, and is shown only now.",
+	}))
 }

@@ -19,11 +19,11 @@ import (
 // are there.
 func (s *site) operatorPages() (list [][2]string) {
 	s.t.Helper()
-	text, err := os.ReadFile("operator.go")
+	text, err := os.ReadFile("routes.go")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`d\.operator\("(GET|POST) ([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`d\.operatorPage\("(GET|POST) ([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
 		id := string(s.workspace())
 		if strings.Contains(m[2], "people") {
 			id = string(s.member(email))
@@ -39,14 +39,18 @@ func (s *site) operatorPages() (list [][2]string) {
 // operates makes the first user an operator, or takes that back.
 func (s *site) operates(is bool) {
 	s.t.Helper()
-	if _, err := s.p.Operators.Set(s.t.Context(), access.Operator(), people.OperatorChange{Email: email, Remove: !is}); err != nil {
+	if _, err := s.p.Operators.Set(
+		s.t.Context(), access.Operator(), people.OperatorChange{Email: email, Remove: !is},
+	); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 // valid is a form that each route of operators would take.
 func valid() url.Values {
-	return url.Values{"name": {"mine"}, "plan": {"enterprise"}, "devices": {"1000"}, "password": {password}, "owner": {"eve@example.com"}}
+	return url.Values{
+		"name": {"mine"}, "plan": {"enterprise"}, "devices": {"1000"}, "password": {password}, "owner": {"eve@example.com"},
+	}
 }
 
 // To everybody but operators the pages of operators are like pages that are not there.
@@ -104,7 +108,9 @@ func TestOperatorSeesTheServer(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	c.sends(d, "+15551234567", "a text that is nobody's business")
 	c.sends(d, "+15551234567", "another")
-	p := c.says("/operator", "SQLite 3.", "Messages to send", ">2<", "Connected", "Deliveries that wait", `hx-get="/operator"`)
+	p := c.says(
+		"/operator", "SQLite 3.", "Messages to send", ">2<", "Connected", "Pending deliveries", `hx-get="/operator"`,
+	)
 	if strings.Contains(p.body, "nobody&#39;s business") || strings.Contains(p.body, "Goroutines") {
 		t.Error("it shows a text, or figures that nobody gave it")
 	}
@@ -121,11 +127,14 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	first, second := s.connected(ws.ID, "The first"), s.connected(ws.ID, "The second")
 	path := "/operator/workspaces/" + string(ws.ID)
 	c.says("/operator/workspaces?q=TEN", "tenant", "Growth", "2 of 5")
-	c.says(path, "tenant", "The first", "The second", "Nobody belongs to it.", `value="growth" checked`)
+	c.says(path, "tenant", "The first", "The second", "No members.", `value="growth" checked`)
 
 	small := url.Values{"plan": {"free"}}
 	p := c.want(c.post(path+"/plan", small), http.StatusOK, "")
-	c.sees(p, "1 device is paused", "Its API keys are refused", "The second", `name="confirm" value="1 true"`, `name="plan" value="free"`)
+	c.sees(
+		p, "1 device will be paused", "API keys will be refused", "The second", `name="confirm" value="1 true"`,
+		`name="plan" value="free"`,
+	)
 	if strings.Contains(p.body, "The first") || s.plan(ws.ID) != "growth" {
 		t.Error("it names a device that stays, or did not wait for the answer")
 	}
@@ -133,7 +142,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	c.want(c.post(path+"/plan", small), http.StatusOK, "")
 	small.Set("confirm", "1 true")
 	c.want(c.post(path+"/plan", small), http.StatusSeeOther, path)
-	c.says(path, "The plan is Free now.", "Changed the plan", email, "Paused", "plan-limit")
+	c.says(path, "The plan is now Free.", "Changed the plan", email, "Paused", "plan-limit")
 	if s.status(first) != postern.Connected || s.status(second) != postern.Paused || s.plan(ws.ID) != "free" {
 		t.Errorf("the devices are %s and %s", s.status(first), s.status(second))
 	}
@@ -141,11 +150,13 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	if s.status(second) != postern.Connecting {
 		t.Errorf("with a larger plan the device is %s", s.status(second))
 	}
-	if p := c.post(path+"/plan", url.Values{"plan": {"of-yesterday"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="plan-error"`) {
+	if p := c.post(path+"/plan", url.Values{"plan": {"of-yesterday"}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `id="plan-error"`) {
 		t.Errorf("a plan that is none is answered %d", p.status)
 	}
 	acts, err := s.p.Audit.List(t.Context(), access.Operator(), ws.ID, people.ActQuery{Kind: "workspace"})
-	if err != nil || len(acts.Data) != 3 || acts.Data[0].Email != email || acts.Data[0].Address != "192.0.2.1" || acts.Data[0].Name != "pro" || acts.Data[2].UserID != "" {
+	if err != nil || len(acts.Data) != 3 || acts.Data[0].Email != email || acts.Data[0].Address != "192.0.2.1" ||
+		acts.Data[0].Name != "pro" || acts.Data[2].UserID != "" {
 		t.Errorf("written down are %+v, %v", acts.Data, err)
 	}
 }
@@ -181,19 +192,32 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 		}
 		return ws.Limits
 	}
-	c.want(c.post(path+"/limits", url.Values{"messages": {"1,234"}, "eventDays": {" 7 "}, "devices": {"3"}}), http.StatusSeeOther, path)
+	c.want(
+		c.post(path+"/limits", url.Values{"messages": {"1,234"}, "eventDays": {" 7 "}, "devices": {"3"}}),
+		http.StatusSeeOther, path,
+	)
 	if l := limits(); *l.Messages != 1234 || *l.EventDays != 7 || *l.Devices != 3 || l.MessageDays != nil {
 		t.Errorf("the figures are %+v", l)
 	}
-	c.says(path, `value="1234"`, "0 of 1,234", "1 of 3", "messages 1234, devices 3, days of events 7, days of messages reset")
-	for name, form := range map[string]url.Values{"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}}, "messageDays": {"messageDays": {"99999999999999999999"}}} {
+	c.says(
+		path, `value="1234"`, "0 of 1,234", "1 of 3",
+		"messages 1234, devices 3, days of events 7, days of messages reset",
+	)
+	for name, form := range map[string]url.Values{
+		"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}},
+		"messageDays": {"messageDays": {"99999999999999999999"}},
+	} {
 		p := c.post(path+"/limits", form)
-		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="`+name+`-error"`) || !strings.Contains(p.body, `value="`+form.Get(name)+`"`) {
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="`+name+`-error"`) ||
+			!strings.Contains(p.body, `value="`+form.Get(name)+`"`) {
 			t.Errorf("%v is answered %d", form, p.status)
 		}
 	}
 	p := c.want(c.post(path+"/limits", url.Values{"devices": {"0"}, "messages": {"5"}}), http.StatusOK, "")
-	c.sees(p, "1 device is paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`, `name="confirm" value="1 false"`)
+	c.sees(
+		p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`,
+		`name="confirm" value="1 false"`,
+	)
 	c.want(c.post(path+"/limits", url.Values{}), http.StatusSeeOther, path)
 	if l := limits(); l != (postern.Limits{}) {
 		t.Errorf("after all are given back the figures are %+v", l)
@@ -207,7 +231,8 @@ func TestOperatorMakesAWorkspaceForSomebody(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	form := url.Values{"name": {"tenant"}, "plan": {"pro"}, "owner": {"not an address"}}
-	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="owner-error"`) {
+	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `id="owner-error"`) {
 		t.Errorf("an address that is none is answered %d", p.status)
 	}
 	if list, err := s.g.Workspaces.List(t.Context(), access.Operator()); err != nil || len(list) != 1 {
@@ -239,7 +264,8 @@ func TestOperatorMakesAPasswordLinkWithTheOwnPassword(t *testing.T) {
 	c.saysNot("/operator/people?q=bob", ">"+email+"</bdi>\n<span")
 	path := "/operator/people/" + string(s.member(guest)) + "/password"
 	c.says(path, guest, "Your password")
-	if p := c.post(path, url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity || strings.Contains(p.body, "/join/") {
+	if p := c.post(path, url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity ||
+		strings.Contains(p.body, "/join/") {
 		t.Errorf("a wrong password is answered %d", p.status)
 	}
 	p := c.want(c.post(path, url.Values{"password": {password}}), http.StatusCreated, "")
@@ -250,7 +276,8 @@ func TestOperatorMakesAPasswordLinkWithTheOwnPassword(t *testing.T) {
 	c.want(c.get("/operator/people/usr_none/password"), http.StatusNotFound, "")
 	c.want(c.post("/operator/people/usr_none/password", url.Values{"password": {password}}), http.StatusNotFound, "")
 	acts, err := s.p.Audit.List(t.Context(), access.Operator(), "", people.ActQuery{Email: email, Kind: "user"})
-	if err != nil || len(acts.Data) != 1 || acts.Data[0].Act != "user.password-reset" || acts.Data[0].Subject != string(s.member(guest)) {
+	if err != nil || len(acts.Data) != 1 || acts.Data[0].Act != "user.password-reset" ||
+		acts.Data[0].Subject != string(s.member(guest)) {
 		t.Errorf("written down are %+v, %v", acts.Data, err)
 	}
 }
@@ -260,7 +287,9 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for _, ws := range s.belongs(51) {
-		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws.ID, people.NewUser{Email: ws.Name[5:] + "@example.com", Role: postern.Viewer}); err != nil {
+		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws.ID, people.NewUser{
+			Email: ws.Name[5:] + "@example.com", Role: postern.Viewer,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -279,7 +308,7 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 				t.Errorf("the cursor %s of %s is answered %d", after, path, p.status)
 			}
 		}
-		c.says(path+"?q=%00%25%5C_", "There is no such")
+		c.says(path+"?q=%00%25%5C_", "found.")
 	}
 	c.says("/operator/people?q="+email, "team 000, team 001, and 49 more")
 	one := "/operator/workspaces/" + string(s.workspace())
@@ -292,12 +321,17 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 
 func TestSizesAndAgesAreWrittenWithTheirUnits(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 1536: "1.5 KiB", 3 << 30: "3.0 GiB", 5 << 50: "5120.0 TiB"} {
+	for n, want := range map[int64]string{
+		0: "0 bytes", 1: "1 byte", 1536: "1.5 KiB", 3 << 30: "3.0 GiB", 5 << 50: "5120.0 TiB",
+	} {
 		if got := bytesWords(n); got != want {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}
 	}
-	for d, want := range map[time.Duration]string{-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 3*time.Hour + time.Minute: "3 h 1 min", 49 * time.Hour: "2 days 1 h"} {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 3*time.Hour + time.Minute: "3 h 1 min",
+		49 * time.Hour: "2 days 1 h",
+	} {
 		if got := ageWords(d); got != want {
 			t.Errorf("%s is written %s, want %s", d, got, want)
 		}

@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,16 +11,8 @@ import (
 	"postern/internal/postern"
 )
 
-// overviewRoutes are those of what is used, and of what happened.
-func (d *dash) overviewRoutes() {
-	d.member("GET /{$}", d.overview, postern.UsageRead, postern.DevicesRead)
-	d.member("GET /usage", d.usage, postern.UsageRead)
-	d.eventRoutes()
-}
-
-// overview is the first page: what to do next, what is used of the plan, and what
-// happened lately.
-func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
+// show shows the first page: the next steps, the plan usage, and recent activity.
+func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
 		return err
@@ -37,14 +30,14 @@ func (d *dash) overview(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view.Tiles = append([]page.Tile{
 		{Label: "Messages sent this month", Value: number(usage.Messages.Used), Note: "of " + number(usage.Messages.Limit)},
-		{Label: "Devices linked", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
+		{Label: "Linked devices", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
 	}, view.Tiles...)
-	return d.show(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
+	return d.write(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
 }
 
-// steps lead into a new workspace: those who may not see its keys may take none of
-// them. One that the plan does not allow leads nowhere.
-func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
+// steps are the first steps in a new workspace. Members who may not see keys cannot take any of
+// them. A step that the role or plan does not allow has no link.
+func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
 	hasKey, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace())
 	if postern.ReasonOf(err) == postern.MissingScope {
 		return nil, nil
@@ -63,17 +56,30 @@ func (d *dash) steps(r *http.Request, v visit, usage gateway.Usage, hooks gatewa
 		return ""
 	}
 	return []page.Step{
-		{Title: "Add a device and link a phone", Text: "The page shows a code for the phone to scan. In the sandbox a simulated phone scans it.", Href: lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0},
+		{
+			Title: "Add a device and link a phone",
+			Text:  "The device page shows a code to scan with the phone. In the sandbox, a simulated phone scans it.",
+			Href:  lead(v.may(postern.DevicesWrite), "/devices/new"), Done: usage.Devices.Used > 0,
+		},
 		{Title: "Create an API key", Text: "Your backend sends it with every request.", Href: "/keys/new", Done: hasKey},
-		{Title: "Send a message", Text: "Write one here, or let your backend do it with POST /v1/messages.", Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent},
-		{Title: "Add a webhook", Text: "What happens is posted to your backend, signed.", Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"), Done: hooks.Used > 0},
+		{
+			Title: "Send a message", Text: "Write one here, or send it from your backend with POST /v1/messages.",
+			Href: lead(v.may(postern.MessagesWrite, postern.DevicesRead), "/messages/new"), Done: sent,
+		},
+		{
+			Title: "Add a webhook", Text: "Postern posts signed events to your backend.",
+			Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"),
+			Done: hooks.Used > 0,
+		},
 	}, nil
 }
 
-// figures adds the charts of what the caller may see, and a tile of each rate.
-func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error {
+// figures adds the charts that the caller may see, and a tile for each rate.
+func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) error {
 	p, spans := lastHours(), gateway.LastDay()
-	view.Spans, view.Span = []page.Choice{{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"}}, "/"
+	view.Spans, view.Span = []page.Choice{
+		{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"},
+	}, "/"
 	if r.FormValue("span") == "month" {
 		p, spans, view.Span = lastDays(), gateway.LastMonth(), "/?span=month"
 	}
@@ -86,7 +92,9 @@ func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error 
 		for _, m := range list {
 			sent, delivered = sent+m.Sent, delivered+m.Delivered
 		}
-		view.Tiles = append(view.Tiles, page.Tile{Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words})
+		view.Tiles = append(view.Tiles, page.Tile{
+			Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words,
+		})
 		view.Charts = append(view.Charts, messagesChart(list, p), deliveredChart(list, p))
 	}
 	if v.may(postern.WebhooksRead) {
@@ -98,45 +106,46 @@ func (d *dash) figures(r *http.Request, v visit, view *page.OverviewView) error 
 		for _, h := range list {
 			good, bad = good+h.Succeeded, bad+h.Failed
 		}
-		view.Tiles = append(view.Tiles, page.Tile{Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words})
+		view.Tiles = append(view.Tiles, page.Tile{
+			Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words,
+		})
 		view.Charts = append(view.Charts, attemptsChart(list, p), latencyChart(list, p))
 	}
 	return nil
 }
 
-// hooksUsed says how many webhooks there are; those who may not see any are not
-// told.
-func (d *dash) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
+// hooksUsed returns the number of webhooks; zero for members who may not see them.
+func (d overview) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 	if !v.may(postern.WebhooksRead) {
 		return gateway.Used{}, nil
 	}
 	return d.g.Statistics.Endpoints(r.Context(), v.caller)
 }
 
-// metersOf are what is used of the plan.
+// metersOf returns the plan usage.
 func metersOf(v visit, u gateway.Usage, hooks gateway.Used) []page.Meter {
-	list := []page.Meter{meter("Messages this month", u.Messages), meter("Devices linked", u.Devices)}
+	list := []page.Meter{meter("Messages this month", u.Messages), meter("Linked devices", u.Devices)}
 	if v.may(postern.WebhooksRead) && v.caller.Plan.API {
 		list = append(list, meter("Webhooks", hooks))
 	}
 	return list
 }
 
-// nearly is the part of a limit, in per cent, from which on it is pointed out.
+// nearly is the percentage of a limit from which a meter warns.
 const nearly = 90
 
 func meter(label string, u gateway.Used) page.Meter {
 	m := page.Meter{Label: label, Words: number(u.Used) + " of " + number(u.Limit), Used: u.Used, Limit: u.Limit}
 	switch {
 	case u.Used >= u.Limit:
-		m.Note = "All of it is used."
+		m.Note = "Limit reached."
 	case u.Used*100 >= u.Limit*nearly:
-		m.Note = "Nearly all of it is used."
+		m.Note = "Almost at the limit."
 	}
 	return m
 }
 
-// number writes a number with its thousands apart: 1,000,000.
+// number formats a number with thousands separators: 1,000,000.
 func number(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -145,8 +154,8 @@ func number(n int) string {
 	return s
 }
 
-// usage is what the plan allows, what is used of it, and what happens at its end.
-func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
+// usage shows the plan, its usage, and what happens at each limit.
+func (d overview) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
 		return err
@@ -155,35 +164,40 @@ func (d *dash) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	kept, err := d.g.Statistics.Retention(r.Context(), v.caller, d.kept)
+	kept, err := d.g.Statistics.Retention(r.Context(), v.caller, d.retention)
 	if err != nil {
 		return err
 	}
 	p := v.caller.Plan
 	view := page.UsageView{
-		Plan: word(p.Name), Meters: metersOf(v, usage, hooks), Month: usage.ResetsAt.Std().AddDate(0, -1, 0).Format("January 2006"), Ends: usage.ResetsAt.Std(),
+		Plan: word(p.Name), Meters: metersOf(v, usage, hooks),
+		Month: usage.ResetsAt.Std().AddDate(0, -1, 0).Format("January 2006"), Ends: usage.ResetsAt.Std(),
 		Limits: limitsOf(p, kept), Outcome: outcomes(p),
 	}
-	return d.show(w, r, http.StatusOK, page.Usage(d.frame(r, v, "Plan and usage", "/"), view))
+	return d.write(w, r, http.StatusOK, page.Usage(d.frame(r, v, "Plan and usage", "/"), view))
 }
 
 func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 	list := []page.Tile{
-		{Label: "Devices linked at a time", Value: number(p.Devices)},
-		{Label: "Messages sent in a month", Value: number(p.Messages), Note: "UTC calendar months"},
-		{Label: "REST API and webhooks", Value: "Not in this plan"},
+		{Label: "Linked devices", Value: number(p.Devices)},
+		{Label: "Messages per month", Value: number(p.Messages), Note: "UTC calendar months"},
+		{Label: "REST API and webhooks", Value: "Not included"},
 	}
 	if p.API {
-		list[2].Value = "Yes"
+		list[2].Value = "Included"
 		list = append(list,
-			page.Tile{Label: "Requests a minute", Value: number(p.RequestsPerMinute), Note: "of each key, and of the workspace"},
+			page.Tile{Label: "Requests per minute", Value: number(p.RequestsPerMinute), Note: "per key and for the workspace"},
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
-			page.Tile{Label: "First attempts of deliveries a minute", Value: number(p.FirstAttempts)})
+			page.Tile{Label: "First delivery attempts per minute", Value: number(p.FirstAttempts)})
 	}
-	return append(list, page.Tile{Label: "Messages are kept", Value: timeWords(kept.Messages)}, page.Tile{Label: "Events are kept", Value: timeWords(kept.Events)}, page.Tile{Label: "The audit log is kept", Value: timeWords(kept.Audit)})
+	return append(
+		list, page.Tile{Label: "Message retention", Value: timeWords(kept.Messages)},
+		page.Tile{Label: "Event retention", Value: timeWords(kept.Events)},
+		page.Tile{Label: "Audit log retention", Value: timeWords(kept.Audit)},
+	)
 }
 
-// timeWords writes a time as days, or as what it is when it is not whole days.
+// timeWords formats whole days as days, and any other duration as it is.
 func timeWords(t time.Duration) string {
 	const day = 24 * time.Hour
 	if t%day != 0 {
@@ -192,19 +206,184 @@ func timeWords(t time.Duration) string {
 	return many(int64(t/day), "day", "days")
 }
 
-// outcomes says what happens at each limit.
+// outcomes describes what happens at each limit.
 func outcomes(p postern.Plan) []page.Tile {
 	list := []page.Tile{
-		{Label: "Messages", Value: "A message more is refused (403, quota-exhausted) until the month ends. What comes in is still received, and events and webhooks go on. A message that provably never left is not counted."},
-		{Label: "Devices", Value: "An attempt to link another phone is refused (403, device-limit) until a device is unlinked or deleted. A smaller plan pauses the devices that were linked last; they keep their link."},
+		{
+			Label: "Messages",
+			Value: "New messages are refused (403, quota-exhausted) until the month ends. Inbound messages, events, and " +
+				"webhooks continue. Messages that provably were never sent are not counted.",
+		},
+		{
+			Label: "Devices",
+			Value: "Linking another phone is refused (403, device-limit) until you unlink or delete a device. A smaller plan " +
+				"pauses the most recently linked devices. They stay linked.",
+		},
 	}
 	if p.API {
 		list = append(list,
-			page.Tile{Label: "Requests", Value: "A request more is refused (429, rate-limited) with the time after which to try again."},
-			page.Tile{Label: "Webhooks", Value: "Another webhook is refused (403, endpoint-limit) until one is deleted."},
-			page.Tile{Label: "Deliveries", Value: "First attempts beyond the number wait for the next minute. Nothing is lost."})
+			page.Tile{
+				Label: "Requests", Value: "Further requests are refused (429, rate-limited). The response says when to try again.",
+			},
+			page.Tile{Label: "Webhooks", Value: "Adding a webhook is refused (403, endpoint-limit) until you delete one."},
+			page.Tile{Label: "Deliveries", Value: "First attempts beyond the limit wait for the next minute. Nothing is lost."})
 	} else {
-		list = append(list, page.Tile{Label: "REST API and webhooks", Value: "Requests are refused, and webhooks are paused. With a plan that has them they catch up, up to 72 hours back."})
+		list = append(list, page.Tile{
+			Label: "REST API and webhooks",
+			Value: "Requests are refused and webhooks are paused. On a plan with the API, webhooks catch up on events from " +
+				"the last 72 hours.",
+		})
 	}
-	return append(list, page.Tile{Label: "What is kept", Value: "Messages and events that are older are removed. What is still to be sent or delivered stays until it is."})
+	return append(list, page.Tile{
+		Label: "Retention",
+		Value: "Older messages and events are deleted. Anything still to be sent or delivered is kept until it is.",
+	})
+}
+
+// period is the time range of the charts.
+type period struct {
+	words string // "the last 24 hours"
+	days  bool
+}
+
+func lastHours() period { return period{"the last 24 hours", false} }
+func lastDays() period  { return period{"the last 30 days", true} }
+
+// attemptsChart shows the results of delivery attempts.
+func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
+	c := page.Chart{
+		ID: "attempts", Title: "Webhook deliveries", Colours: "outcome", Days: p.days,
+		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Rate", "Mean (ms)"},
+	}
+	var good, bad int64
+	for _, h := range hours {
+		good, bad = good+h.Succeeded, bad+h.Failed
+		c.Spans = append(
+			c.Spans,
+			span(
+				h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed), rate(h.Succeeded, h.Succeeded+h.Failed),
+				orNone(h.MeanMs, h.Succeeded+h.Failed),
+			),
+		)
+	}
+	c.Gist = "Nothing was sent in " + p.words + "."
+	if good+bad > 0 {
+		c.Gist = fmt.Sprintf(
+			"In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"), num(bad),
+			rate(good, good+bad),
+		)
+	}
+	return c
+}
+
+// latencyChart shows how long receivers took to respond.
+func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
+	c := page.Chart{
+		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"},
+		Columns: []string{"Attempts", "Mean (ms)", "Slowest (ms)"},
+		Note:    "The time from the start of an attempt to its response or timeout. Percentiles are not recorded.",
+	}
+	var total, n, slowest int64
+	for _, h := range hours {
+		all := h.Succeeded + h.Failed
+		total, n, slowest = total+h.MeanMs*all, n+all, max(slowest, h.MaxMs)
+		c.Spans = append(c.Spans, span(h.Hour, []int64{h.MeanMs}, num(all), orNone(h.MeanMs, all), orNone(h.MaxMs, all)))
+	}
+	c.Gist = "Nothing was sent in " + p.words + "."
+	if n > 0 {
+		c.Gist = fmt.Sprintf(
+			"In %s, an attempt took %s ms on average. The slowest took %s ms.", p.words, num(total/n), num(slowest),
+		)
+	}
+	return c
+}
+
+// messagesChart shows messages sent and received.
+func messagesChart(list []postern.MessageSpan, p period) page.Chart {
+	c := page.Chart{
+		ID: "messages", Title: "Messages", Colours: "traffic", Days: p.days,
+		Parts: []string{"Sent", "Received"}, Columns: []string{"Sent", "Received", "Failed"},
+		Note: "Messages are counted at the time they were accepted or received. Failed messages include expired ones.",
+	}
+	var sum postern.MessageSpan
+	for _, m := range list {
+		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
+		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received), num(m.Failed)))
+	}
+	c.Gist = fmt.Sprintf(
+		"In %s, %s sent, %s received, and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed),
+	)
+	return c
+}
+
+// deliveredChart shows the share of sent messages that were delivered.
+func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
+	c := page.Chart{
+		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"},
+		Columns: []string{"Sent", "Delivered", "Rate"},
+		Note:    "The share of sent messages that reached the recipient's phone.",
+	}
+	var sent, delivered int64
+	for _, m := range list {
+		sent, delivered = sent+m.Sent, delivered+m.Delivered
+		c.Spans = append(
+			c.Spans,
+			span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered), rate(m.Delivered, m.Sent)),
+		)
+	}
+	c.Gist = "Nothing was sent in " + p.words + "."
+	if sent > 0 {
+		c.Gist = fmt.Sprintf(
+			"In %s, %s of %s reached the recipient (%s).", p.words, num(delivered), many(sent, "sent message", "sent messages"),
+			rate(delivered, sent),
+		)
+	}
+	return c
+}
+
+func span(at postern.Time, parts []int64, cells ...string) page.Span {
+	s := page.Span{At: at.Std(), Cells: cells}
+	for _, n := range parts {
+		s.Parts = append(s.Parts, int(n))
+	}
+	return s
+}
+
+func num(n int64) string { return number(int(n)) }
+
+// many formats a number with its noun.
+func many(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return num(n) + " " + more
+}
+
+func wereMany(n int64) string {
+	if n == 1 {
+		return "1 message was"
+	}
+	return num(n) + " messages were"
+}
+
+// rate is a share in percent, cut to a tenth, so that only a complete share is 100%. Without a
+// whole it is a dash.
+func rate(part, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	tenths := part * 1000 / of
+	s := strconv.FormatInt(tenths/10, 10)
+	if tenths%10 != 0 {
+		s += "." + strconv.FormatInt(tenths%10, 10)
+	}
+	return s + "%"
+}
+
+// orNone formats n, or a dash if of is zero.
+func orNone(n, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	return num(n)
 }

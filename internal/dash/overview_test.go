@@ -19,7 +19,10 @@ import (
 // linked makes a device of a workspace that is connected.
 func (s *site) linked(ws postern.WorkspaceID, name string) postern.Device {
 	s.t.Helper()
-	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected, Desired: postern.WantConnect, Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now())}
+	d := postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: name, Mode: "live", Status: postern.Connected,
+		Desired: postern.WantConnect, Metadata: map[string]string{}, CreatedAt: postern.TimeOf(time.Now()),
+	}
 	if err := s.db.Devices.Create(s.t.Context(), d, nil); err != nil {
 		s.t.Fatal(err)
 	}
@@ -31,17 +34,25 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 	s.t.Helper()
 	now := postern.TimeOf(time.Now())
 	m := postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
-		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
+		Content: postern.Text("hello"), ChatID: "+15551234567", To: "+15551234567",
+		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{},
+		CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
-	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(now), Quota: 100}); err != nil {
+	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{
+		Message: m, Month: store.MonthOf(now), Quota: 100,
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 	var err error
 	if status == postern.Failed {
-		err = s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed}})
+		err = s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{
+			MessageID: m.ID, Status: status, At: now, Failure: postern.Failure{Code: postern.Unconfirmed},
+		})
 	} else {
-		err = s.db.Messages.RecordReceipts(s.t.Context(), []store.Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now}})
+		err = s.db.Messages.RecordReceipts(s.t.Context(), []store.Receipt{
+			{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now},
+		})
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -53,7 +64,8 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 func (s *site) received(d postern.Device, body string) {
 	s.t.Helper()
 	m := postern.Message{
-		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567", Body: body,
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Content: postern.Text(body),
+		ChatID: "+15551234567", From: "+15551234567",
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {
@@ -83,7 +95,7 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/", "0 messages were sent", "nothing was sent", "0 of 1")
+	c.says("/", "0 messages were sent", "Nothing was sent in", "0 of 1")
 	d := s.linked(s.workspace(), "Support")
 	e, _ := c.addWebhook(hookURL)
 	s.activate(e)
@@ -95,15 +107,21 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	s.attempted(e, 503, "status", "no")
 	s.attempted(e, 200, "", "ok")
 	s.attempted(e, 200, "", "ok")
-	other, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+	other, err := s.g.Workspaces.Create(
+		t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.received(s.linked(other.ID, "Theirs"), "not yours")
-	for path, words := range map[string]string{"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours"} {
-		p := c.says(path, "In "+words+" 3 messages were sent, 2 received and 1 failed.", "In "+words+" 2 of 3 messages sent arrived: 66.6%.",
-			"In "+words+" 2 attempts succeeded and 1 failed: 66.6%.", "an attempt took 42 ms in the mean, and the slowest 42 ms", "4 of ", "<bdi>66.6%</bdi>")
-		for id, want := range map[string]string{"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]"} {
+	for path, words := range map[string]string{
+		"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours",
+	} {
+		p := c.says(path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.", "In "+words+", 2 of 3 sent messages reached the recipient (66.6%).",
+			"In "+words+", 2 attempts succeeded and 1 failed (66.6% success rate).", "an attempt took 42 ms on average. The slowest took 42 ms", "4 of ", "<bdi>66.6%</bdi>")
+		for id, want := range map[string]string{
+			"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]",
+		} {
 			if got := fmt.Sprint(cells(t, p.body, id)); got != want && time.Now().Minute() > 0 {
 				t.Errorf("%s: the last row of %s is %s, want %s", path, id, got, want)
 			}
@@ -128,8 +146,10 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 		key  postern.Key
 		want postern.Reason
 	}{
-		"no scope":     {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
-		"some devices": {postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed},
+		"no scope": {postern.Key{Scopes: []postern.Scope{postern.UsageRead}}, postern.MissingScope},
+		"some devices": {
+			postern.Key{Scopes: postern.Scopes(), Devices: []postern.DeviceID{"dev_1"}}, postern.ResourceNotAllowed,
+		},
 	} {
 		tt.key.WorkspaceID = s.workspace()
 		caller := access.Caller{Key: tt.key, Plan: postern.Plan{API: true}}
@@ -142,14 +162,19 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 			}
 		}
 	}
-	v := visit{caller: access.Caller{Plan: postern.Plan{API: true}, Key: postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}}}}
-	d := &dash{g: s.g}
+	v := visit{
+		caller: access.Caller{
+			Plan: postern.Plan{API: true},
+			Key:  postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}},
+		},
+	}
+	o := overview{&core{g: s.g}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var view pages.OverviewView
-	if err := d.figures(r, v, &view); err != nil || len(view.Charts)+len(view.Tiles) != 0 {
+	if err := o.figures(r, v, &view); err != nil || len(view.Charts)+len(view.Tiles) != 0 {
 		t.Errorf("without the scopes there are %d charts and %d tiles (%v)", len(view.Charts), len(view.Tiles), err)
 	}
 }
@@ -159,20 +184,25 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	seven, hundred := 7, 4
-	if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), s.workspace(), postern.Limits{EventDays: &seven, Messages: &hundred}); err != nil {
+	if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), s.workspace(), postern.Limits{
+		EventDays: &seven, Messages: &hundred,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	month := time.Now().UTC()
-	c.says("/usage", "7 days", "90 days", "0 of 4", "quota-exhausted", month.Format("January 2006"), time.Date(month.Year(), month.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format("2 Jan 2006, 15:04 UTC"))
+	c.says(
+		"/usage", "7 days", "90 days", "0 of 4", "quota-exhausted", month.Format("January 2006"),
+		time.Date(month.Year(), month.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format("2 Jan 2006, 15:04 UTC"),
+	)
 	d := s.linked(s.workspace(), "Support")
 	for range 4 {
 		s.sent(d, postern.Sent)
 	}
-	c.says("/usage", "4 of 4", "All of it is used.", `value="4"`)
+	c.says("/usage", "4 of 4", "Limit reached.", `value="4"`)
 	if err := s.g.Workspaces.SetPlan(t.Context(), access.Operator(), s.workspace(), "free"); err != nil {
 		t.Fatal(err)
 	}
-	if p := c.says("/usage", "Free", "Not in this plan"); strings.Contains(p.body, "Requests a minute") {
+	if p := c.says("/usage", "Free", "Not included"); strings.Contains(p.body, "Requests per minute") {
 		t.Error("a plan without an API has a number of requests")
 	}
 }

@@ -1,34 +1,23 @@
 package dash
 
 import (
+	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 
 	"postern/internal/dash/page"
+	"postern/internal/paging"
 	"postern/internal/people"
 	"postern/internal/postern"
 )
 
-// entries is the navigation of a member: keys are for developers, people for admins.
-func entries(m postern.Member) []page.Entry {
-	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool {
-		switch e.Path {
-		case "/keys":
-			return !m.Role.Covers(postern.Developer)
-		case "/people":
-			return !m.Role.Covers(postern.Admin)
-		case "/operator":
-			return !m.Operator
-		}
-		return false
-	})
+func (d members) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAs(w, r, v, http.StatusOK, page.PeopleView{Role: string(postern.Viewer)})
 }
 
-func (d *dash) people(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showPeople(w, r, v, http.StatusOK, page.PeopleView{Role: string(postern.Viewer)})
-}
-
-func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
+func (d members) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PeopleView) error {
 	members, err := d.p.Members.List(r.Context(), v.actor, v.workspace())
 	if err != nil {
 		return err
@@ -40,23 +29,27 @@ func (d *dash) showPeople(w http.ResponseWriter, r *http.Request, v visit, statu
 	mine := v.caller.Member.Role
 	for _, m := range members {
 		view.Members = append(view.Members, page.Person{
-			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role), Joined: m.JoinedAt.Std(), You: m.UserID == v.user(), Change: mine.Invites(m.Role),
+			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role), Joined: m.JoinedAt.Std(),
+			You: m.UserID == v.user(), Change: mine.Invites(m.Role),
 		})
 	}
 	for _, i := range invitations {
 		view.Invitations = append(view.Invitations, page.Invited{
-			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(), Change: mine.Invites(i.Role),
+			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(),
+			Change: mine.Invites(i.Role),
 		})
 	}
 	view.Roles, view.Mail = roleChoices(mine), d.mail != nil
-	return d.show(w, r, status, page.People(d.frame(r, v, "People", "/people"), view))
+	return d.write(w, r, status, page.People(d.frame(r, v, "People", "/people"), view))
 }
 
-// roleChoices are the roles that a member may give.
+// roleChoices lists the roles that a member may assign.
 func roleChoices(mine postern.Role) (list []page.Choice) {
 	about := map[postern.Role]string{
-		postern.Owner: "everything, and makes owners", postern.Admin: "also invites and removes people",
-		postern.Developer: "also changes things, and makes API keys", postern.Viewer: "sees devices, messages and webhooks, and changes nothing",
+		postern.Owner:     "full access, including managing owners",
+		postern.Admin:     "everything a developer can do, and manages members",
+		postern.Developer: "sends messages, changes devices and webhooks, and creates API keys",
+		postern.Viewer:    "sees devices, messages, and webhooks, but cannot change them",
 	}
 	for _, role := range postern.Roles() {
 		if mine.Invites(role) {
@@ -66,58 +59,104 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 	return list
 }
 
-func (d *dash) invite(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := people.NewInvitation{Email: r.PostFormValue("email"), Role: postern.Role(r.PostFormValue("role")), ByMail: d.mail != nil}
-	i, token, err := d.p.Invitations.Create(r.Context(), v.actor, v.workspace(), in)
-	if err == nil && in.ByMail {
-		err = d.mailInvitation(r, v, i, token)
-	}
+func (d members) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
+	id := postern.UserID(r.PathValue("id"))
+	err := d.p.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
+	return d.changed(w, r, v, id, err, "The role was changed.")
+}
+
+func (d members) remove(w http.ResponseWriter, r *http.Request, v visit) error {
+	id := postern.UserID(r.PathValue("id"))
+	err := d.p.Members.Remove(r.Context(), v.actor, v.workspace(), id)
+	return d.changed(w, r, v, id, err, "The member was removed.")
+}
+
+// changed redirects after a member was changed. Members who changed their own role may no
+// longer see the page People.
+func (d members) changed(
+	w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string,
+) error {
 	if wrong, ok := faults(err); ok {
-		return d.showPeople(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
-			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"], Problem: "Nobody was invited.",
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
+			Role: string(postern.Viewer), Problem: wrong["role"],
 		})
 	}
 	if err != nil {
 		return err
 	}
-	if in.ByMail {
-		return d.done(w, r, "The invitation is on its way to "+i.Email+".", "/people")
+	if id == v.user() {
+		return d.done(w, r, "Your membership was changed.", "/")
 	}
-	return d.show(w, r, http.StatusCreated, page.InvitationShown(d.frame(r, v, "The invitation is made", "/people"), page.InvitationShownView{
-		Email: i.Email, Role: word(string(i.Role)), Link: d.joinLink(token), Expires: i.ExpiresAt.Std(),
-	}))
+	return d.done(w, r, notice, "/people")
 }
 
-func (d *dash) revokeInvitation(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.p.Invitations.Revoke(r.Context(), v.actor, v.workspace(), postern.InvitationID(r.PathValue("id"))); err != nil {
-		return err
+// audit shows the audit log; an unknown kind selects all.
+func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
+	view := page.AuditView{Who: page.Field{Value: r.FormValue("who")}}
+	for _, kind := range people.ActKinds() {
+		view.Kinds = append(view.Kinds, page.Choice{Value: kind, Label: kindWords(kind)})
 	}
-	return d.done(w, r, "The invitation is revoked. Its link lets nobody in.", "/people")
-}
-
-func (d *dash) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
-	id := postern.UserID(r.PathValue("id"))
-	err := d.p.Members.ChangeRole(r.Context(), v.actor, v.workspace(), id, postern.Role(r.PostFormValue("role")))
-	return d.changed(w, r, v, id, err, "The role is changed.")
-}
-
-func (d *dash) removeMember(w http.ResponseWriter, r *http.Request, v visit) error {
-	id := postern.UserID(r.PathValue("id"))
-	err := d.p.Members.Remove(r.Context(), v.actor, v.workspace(), id)
-	return d.changed(w, r, v, id, err, "They do not belong to this workspace any longer.")
-}
-
-// changed follows a change of a member. Who has changed the own role may not be
-// allowed to see the people any more.
-func (d *dash) changed(w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string) error {
-	if wrong, ok := faults(err); ok {
-		return d.showPeople(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{Role: string(postern.Viewer), Problem: wrong["role"]})
+	if kind := r.FormValue("kind"); slices.Contains(people.ActKinds(), kind) {
+		view.Kind = kind
 	}
+	q := people.ActQuery{Page: paging.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value, Kind: view.Kind}
+	list, err := d.p.Audit.List(r.Context(), v.actor, v.workspace(), q)
 	if err != nil {
 		return err
 	}
-	if id == v.user() {
-		return d.done(w, r, "Your place in the workspace is changed.", "/")
+	for _, a := range list.Data {
+		view.Acts = append(view.Acts, actOf(a))
 	}
-	return d.done(w, r, notice, "/people")
+	if list.Next != "" {
+		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind}, "after": {list.Next}}.Encode()
+	}
+	return d.write(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
+}
+
+func actOf(a people.Act) page.Act {
+	who := cmp.Or(a.Email, string(a.UserID), "The operator")
+	return page.Act{
+		At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address,
+	}
+}
+
+func kindWords(kind string) string {
+	return map[string]string{
+		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members",
+		"invitation": "Invitations", "user": "Users", "workspace": "Workspace",
+	}[kind]
+}
+
+// actWords describes an act. An act without its own description is spelled out:
+// "webhook.paused" becomes "Webhook paused".
+func actWords(act string) string {
+	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
+		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
+		"user.set-up": "Set up the server", "user.created": "Added a user",
+		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
+		"member.removed": "Removed a member",
+		"device.created": "Added a device", "device.deleted": "Deleted a device", "device.unlinked": "Unlinked a device",
+		"device.paused": "Paused a device", "device.resumed": "Resumed a device",
+		"device.link-opened": "Started to link a phone", "device.link-shared": "Shared a link page",
+		"device.link-canceled": "Canceled linking a phone",
+		"webhook.tested":       "Sent a test event to a webhook", "webhook.delivery-retried": "Retried a delivery",
+		"webhook.replay-stopped": "Stopped a replay",
+		"message.exported":       "Exported messages",
+		"webhook.created":        "Added a webhook", "webhook.changed": "Changed a webhook", "webhook.deleted": "Deleted a webhook",
+		"webhook.verified-again": "Verified a webhook again",
+		"webhook.paused":         "Paused a webhook", "webhook.resumed": "Resumed a webhook",
+		"webhook.replayed":        "Replayed events to a webhook",
+		"webhook.secret-revealed": "Revealed the secret of a webhook",
+		"webhook.secret-rotated":  "Rotated the secret of a webhook",
+		"message.sent":            "Sent a message from the dashboard",
+		"workspace.created":       "Created the workspace", "workspace.plan-changed": "Changed the plan",
+		"workspace.limits-changed": "Changed the plan overrides",
+	}[act]
+	if ok {
+		return words
+	}
+	if role, ok := strings.CutPrefix(act, "member.made-"); ok {
+		return "Changed the role to " + role
+	}
+	return word(strings.NewReplacer(".", " ", "-", " ").Replace(act))
 }

@@ -64,12 +64,13 @@ func TestFromAnInvitationToAMember(t *testing.T) {
 	}
 	bob := s.browser()
 	bob.sees(bob.want(bob.get(link), http.StatusOK, ""), "acme", guest, "Viewer")
-	if p := bob.post(link, url.Values{"password": {"short"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "password") {
+	if p := bob.post(link, url.Values{"password": {"short"}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "password") {
 		t.Errorf("a short password: %d", p.status)
 	}
 	bob = s.joins(link)
 	p = bob.want(bob.get("/"), http.StatusOK, "")
-	bob.sees(p, "acme", "you belong to this workspace now")
+	bob.sees(p, "acme", "You are now a member of this workspace")
 	if strings.Contains(p.body, `href="/people"`) {
 		t.Error("a viewer is shown the way to the people")
 	}
@@ -77,15 +78,20 @@ func TestFromAnInvitationToAMember(t *testing.T) {
 		bob.want(bob.get(path), http.StatusForbidden, "")
 	}
 	id := "/people/" + string(s.member(guest))
-	for _, path := range []string{id + "/role", id + "/remove", "/people/invitations", "/people/invitations/inv_1/revoke"} {
+	for _, path := range []string{
+		id + "/role", id + "/remove", "/people/invitations", "/people/invitations/inv_1/revoke",
+	} {
 		bob.want(bob.post(path, url.Values{"role": {"owner"}, "email": {"eve@example.com"}}), http.StatusForbidden, "")
 	}
 	ada.want(ada.post(id+"/role", url.Values{"role": {"developer"}}), http.StatusSeeOther, "/people")
 	bob.want(bob.get("/keys"), http.StatusOK, "")
 	ada.want(ada.post(id+"/remove", nil), http.StatusSeeOther, "/people")
-	bob.sees(bob.want(bob.get("/devices"), http.StatusForbidden, ""), "You belong to no workspace any more")
+	bob.sees(bob.want(bob.get("/devices"), http.StatusForbidden, ""), "You are no longer a member of any workspace")
 	bob.want(bob.get("/devices"), http.StatusSeeOther, "/signin?next=%2Fdevices")
-	ada.sees(ada.want(ada.get("/people/audit"), http.StatusOK, ""), "Invited", guest+" as viewer", "Joined", "Changed the role to developer", "Removed from the workspace", email, "192.0.2.1")
+	ada.sees(
+		ada.want(ada.get("/people/audit"), http.StatusOK, ""), "Invited", guest+" as viewer", "Joined",
+		"Changed the role to developer", "Removed a member", email, "192.0.2.1",
+	)
 }
 
 // T17: every link that is over, or another's, is refused, and no form gives a role.
@@ -100,7 +106,10 @@ func TestT17LinksLetInWhomTheyAreFor(t *testing.T) {
 		}
 	}
 	bob := s.browser()
-	bob.want(bob.post(link, url.Values{"password": {password}, "role": {"owner"}, "email": {"eve@example.com"}}), http.StatusSeeOther, "/")
+	bob.want(
+		bob.post(link, url.Values{"password": {password}, "role": {"owner"}, "email": {"eve@example.com"}}),
+		http.StatusSeeOther, "/",
+	)
 	bob.want(bob.get("/keys"), http.StatusForbidden, "")
 	for _, c := range []*client{bob, s.browser()} {
 		c.want(c.get(link), http.StatusNotFound, "")
@@ -146,7 +155,8 @@ func TestT17TwentyBrowsersWithOneLink(t *testing.T) {
 		t.Errorf("answers by status: %v", by)
 	}
 	for status := range by {
-		if status != http.StatusSeeOther && status != http.StatusNotFound && status != http.StatusForbidden && status != http.StatusOK {
+		if status != http.StatusSeeOther && status != http.StatusNotFound && status != http.StatusForbidden &&
+			status != http.StatusOK {
 			t.Errorf("answers by status: %v", by)
 		}
 	}
@@ -186,11 +196,16 @@ func TestPeopleAreChangedFromThisSiteByThoseWhoAreSignedIn(t *testing.T) {
 	ada, nobody := s.setUp(), s.browser()
 	link := ada.invites(guest, postern.Viewer)
 	id := "/people/" + string(s.member(email))
-	for _, path := range []string{"/people/invitations", "/people/invitations/inv_1/revoke", id + "/role", id + "/remove"} {
+	for _, path := range []string{
+		"/people/invitations", "/people/invitations/inv_1/revoke", id + "/role", id + "/remove",
+	} {
 		nobody.want(nobody.post(path, nil), http.StatusSeeOther, "/signin")
 		ada.want(ada.do(http.MethodPost, path, nil, "Origin", "https://evil.example"), http.StatusForbidden, "")
 	}
-	nobody.want(nobody.do(http.MethodPost, link, url.Values{"password": {password}}, "Origin", "https://evil.example"), http.StatusForbidden, "")
+	nobody.want(
+		nobody.do(http.MethodPost, link, url.Values{"password": {password}}, "Origin", "https://evil.example"),
+		http.StatusForbidden, "",
+	)
 	for _, path := range []string{"/people", "/people/audit"} {
 		nobody.want(nobody.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
@@ -214,7 +229,10 @@ func TestNewPasswordByTheOperatorsLink(t *testing.T) {
 
 func TestActsAreSaidInWords(t *testing.T) {
 	t.Parallel()
-	for act, want := range map[string]string{"key.created": "Created an API key", "member.made-owner": "Changed the role to owner", "webhook.set-up": "Webhook set up", "": ""} {
+	for act, want := range map[string]string{
+		"key.created": "Created an API key", "member.made-owner": "Changed the role to owner",
+		"webhook.set-up": "Webhook set up", "": "",
+	} {
 		if got := actWords(act); got != want {
 			t.Errorf("%q is %q, want %q", act, got, want)
 		}

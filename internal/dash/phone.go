@@ -10,12 +10,12 @@ import (
 	"postern/internal/postern"
 )
 
-// phone is the simulated phone of a device.
-func (d *dash) phone(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showPhone(w, r, v, http.StatusOK, page.PhoneView{From: page.Field{Value: "+15551234567"}})
+// show shows the simulated phone of a device.
+func (d phones) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAs(w, r, v, http.StatusOK, page.PhoneView{From: page.Field{Value: "+15551234567"}})
 }
 
-func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PhoneView) error {
+func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.PhoneView) error {
 	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
 	if err != nil {
 		return err
@@ -28,81 +28,88 @@ func (d *dash) showPhone(w http.ResponseWriter, r *http.Request, v visit, status
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
 		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: m.Body, At: m.At.Std()})
 	}
-	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{Page: paging.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound})
+	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
+		Page: paging.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound,
+	})
 	if err != nil {
 		return err
 	}
 	for _, m := range sent.Data {
-		view.Sent = append(view.Sent, page.SentMessage{ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status)})
+		view.Sent = append(view.Sent, page.SentMessage{
+			ID: string(m.ID), To: string(m.To), Body: m.Content.Text, Status: string(m.Status),
+		})
 	}
 	for _, kind := range gateway.SandboxFaults() {
 		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
 	}
-	return d.show(w, r, status, page.Phone(d.frame(r, v, "The simulated phone", "/devices"), view))
+	return d.write(w, r, status, page.Phone(d.frame(r, v, "Simulated phone", "/devices"), view))
 }
 
 const (
-	phoneMessages = 50 // that the phone shows
+	phoneMessages = 50 // shown by the phone
 	sentMessages  = 10
 )
 
-func (d *dash) phoneScans(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, err := d.g.SandboxPhones.Scan(r.Context(), v.caller, deviceIn(r), "", "")
-	return d.after(w, r, err, "")
+	return devices{d.core}.back(w, r, err, "")
 }
 
-func (d *dash) contactWrites(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
 	from, body := r.PostFormValue("from"), r.PostFormValue("body")
-	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
+	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, postern.Text(body))
 	if wrong, ok := faults(err); ok {
-		return d.showPhone(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
-			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]}, Problem: "Nothing was sent.",
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
+			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]},
+			Problem: "The message was not sent.",
 		})
 	}
-	return d.toPhone(w, r, err, "The contact has written to the device.")
+	return d.back(w, r, err, "The contact's message was sent.")
 }
 
-func (d *dash) toPhone(w http.ResponseWriter, r *http.Request, err error, notice string) error {
+func (d phones) back(w http.ResponseWriter, r *http.Request, err error, notice string) error {
 	if err != nil {
 		return err
 	}
 	return d.done(w, r, notice, pathOf(deviceIn(r))+"/phone")
 }
 
-func (d *dash) messageArrives(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.confirms(w, r, v, postern.Delivered, "The message has arrived at the contact's phone.")
+func (d phones) deliver(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.confirm(w, r, v, postern.Delivered, "The message was delivered to the contact.")
 }
 
-func (d *dash) contactReads(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.confirms(w, r, v, postern.Read, "The contact has read the message.")
+func (d phones) read(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.confirm(w, r, v, postern.Read, "The contact read the message.")
 }
 
-// confirms lets the recipient of a message confirm it.
-func (d *dash) confirms(w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string) error {
+// confirm simulates a receipt for a message.
+func (d phones) confirm(
+	w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string,
+) error {
 	err := d.g.SandboxPhones.Receipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), status)
-	return d.toPhone(w, r, err, said)
+	return d.back(w, r, err, said)
 }
 
-func (d *dash) phoneFails(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d phones) fault(w http.ResponseWriter, r *http.Request, v visit) error {
 	err := d.g.SandboxPhones.Fault(r.Context(), v.caller, deviceIn(r), r.PostFormValue("kind"))
-	return d.toPhone(w, r, err, "It went wrong. The device shows what follows.")
+	return d.back(w, r, err, "The problem was simulated. The device page shows its effect.")
 }
 
 func faultWords(kind string) string {
 	return map[string]string{
-		"drop": "Cut the connection", "silence": "Let the network fall silent", "conflict": "Open it elsewhere",
+		"drop": "Drop the connection", "silence": "Stop responding", "conflict": "Open the session elsewhere",
 		"restrict": "Restrict the account", "logout": "Log out on the phone", "ban": "Ban the account",
 	}[kind]
 }
 
-func (d *dash) phoneLeaves(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d phones) offline(w http.ResponseWriter, r *http.Request, v visit) error {
 	seconds, err := strconv.Atoi(r.PostFormValue("seconds"))
 	if err != nil {
-		return postern.Invalid("/seconds", "choose one of the times")
+		return postern.Invalid("/seconds", "choose one of the listed times")
 	}
-	said := "The device is offline. What is sent to it waits."
+	said := "The device is offline. Messages sent to it wait."
 	if seconds == 0 {
-		said = "The device may come back: its next try succeeds."
+		said = "The device can reconnect. Its next attempt succeeds."
 	}
-	return d.toPhone(w, r, d.g.SandboxPhones.Offline(r.Context(), v.caller, deviceIn(r), seconds), said)
+	return d.back(w, r, d.g.SandboxPhones.Offline(r.Context(), v.caller, deviceIn(r), seconds), said)
 }

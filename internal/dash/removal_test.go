@@ -17,13 +17,16 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	c.says(path, `href="`+path+`/delete"`)
 	c.says(path+"/delete", "Delete “Support”?", "all messages", `autocomplete="current-password"`)
 	p := c.post(path+"/delete", url.Values{"password": {"not this one"}})
-	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="password-error"`) || !strings.Contains(p.body, "This password is not correct.") {
+	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="password-error"`) ||
+		!strings.Contains(p.body, "This password is not correct.") {
 		t.Errorf("a wrong password: status %d", p.status)
 	}
 	c.want(c.get(path), http.StatusOK, "")
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
-	c.says("/devices", "The device is deleted.")
-	for _, gone := range []answer{c.get(path), c.get(path + "/delete"), c.post(path+"/delete", url.Values{"password": {password}})} {
+	c.says("/devices", "The device was deleted.")
+	for _, gone := range []answer{
+		c.get(path), c.get(path + "/delete"), c.post(path+"/delete", url.Values{"password": {password}}),
+	} {
 		c.want(gone, http.StatusNotFound, "")
 	}
 	c.says("/people/audit", "Deleted a device", "Support", email)

@@ -76,7 +76,8 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 			t.Errorf("with the password alone %s is answered %d to %s", path, p.status, p.header.Get("Location"))
 		}
 	}
-	b.want(b.post("/signin/second", url.Values{"code": {phone.code(0)}}), http.StatusUnprocessableEntity, "") // used at the confirmation
+	// used at the confirmation
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(0)}}), http.StatusUnprocessableEntity, "")
 	before := b.token()
 	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
 	if b.token() == before {
@@ -87,7 +88,10 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 	again := s.browser()
 	again.want(again.post("/signin", right), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
 	again.want(again.post("/signin/second", url.Values{"code": {phone.code(1)}}), http.StatusUnprocessableEntity, "")
-	again.want(again.post("/signin/second", url.Values{"code": {strings.ToUpper(recovery[3])}, "next": {"//evil.example"}}), http.StatusSeeOther, "/")
+	again.want(
+		again.post("/signin/second", url.Values{"code": {strings.ToUpper(recovery[3])}, "next": {"//evil.example"}}),
+		http.StatusSeeOther, "/",
+	)
 	third := s.browser()
 	third.want(third.post("/signin", right), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
 	third.want(third.post("/signin/second", url.Values{"code": {recovery[3]}}), http.StatusUnprocessableEntity, "")
@@ -110,8 +114,14 @@ func TestSecondStepOfAnOldPasswordLeadsNowhere(t *testing.T) {
 	c := s.setUp()
 	phone, _ := c.withApp()
 	b := s.browser()
-	b.want(b.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/signin/second?next=%2F")
-	c.want(c.post("/account/password", url.Values{"current": {password}, "password": {"five plain words are here"}}), http.StatusSeeOther, "/account")
+	b.want(
+		b.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther,
+		"/signin/second?next=%2F",
+	)
+	c.want(
+		c.post("/account/password", url.Values{"current": {password}, "password": {"five plain words are here"}}),
+		http.StatusSeeOther, "/account",
+	)
 	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}}), http.StatusUnauthorized, "")
 	b.want(b.get("/account"), http.StatusSeeOther, "/signin?next=%2Faccount")
 }
@@ -122,12 +132,16 @@ func TestSecondStepIsNotGuessed(t *testing.T) {
 	s := newSite(t)
 	phone, _ := s.setUp().withApp()
 	c := s.browser()
-	c.want(c.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/signin/second?next=%2F")
+	c.want(
+		c.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther,
+		"/signin/second?next=%2F",
+	)
 	limited := false
 	for range 40 {
 		limited = limited || c.post("/signin/second", url.Values{"code": {"123456"}}).status == http.StatusTooManyRequests
 	}
-	if p := c.post("/signin/second", url.Values{"code": {phone.code(1)}}); !limited || p.status != http.StatusTooManyRequests {
+	if p := c.post("/signin/second", url.Values{"code": {phone.code(1)}}); !limited ||
+		p.status != http.StatusTooManyRequests {
 		t.Errorf("after forty guesses the right code is answered %d", p.status)
 	}
 }
@@ -154,7 +168,8 @@ func TestResetKeepsTheSecondStep(t *testing.T) {
 		for _, a := range acts.Data {
 			told[a.Act] = true
 		}
-		if err != nil || told["user.password-reset-alone"] != alone || told["user.second-step-removed"] != alone || told["user.password-reset"] == alone {
+		if err != nil || told["user.password-reset-alone"] != alone || told["user.second-step-removed"] != alone ||
+			told["user.password-reset"] == alone {
 			t.Errorf("alone %v: written down are %v, %v", alone, told, err)
 		}
 	}
@@ -165,7 +180,9 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for _, path := range []string{"/app", "/app/confirm", "/app/remove", "/passkeys", "/passkeys/x/remove", "/recovery"} {
-		c.want(c.post("/account/second"+path, url.Values{"code": {"1"}, "name": {"x"}}), http.StatusSeeOther, "/account/second")
+		c.want(
+			c.post("/account/second"+path, url.Values{"code": {"1"}, "name": {"x"}}), http.StatusSeeOther, "/account/second",
+		)
 	}
 	c.want(c.post("/account/second", url.Values{"password": {"not this one"}}), http.StatusUnprocessableEntity, "")
 	phone, recovery := c.withApp()
@@ -174,10 +191,12 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 	if strings.Contains(p.body, recovery[0]) || p.status != http.StatusCreated {
 		t.Errorf("new recovery codes: %d", p.status)
 	}
-	c.want(c.post("/account/second/passkeys", url.Values{"name": {"Laptop"}, "passkey": {"{}"}}), http.StatusNotFound, "") // an IP address has none
+	// an IP address has none
+	c.want(c.post("/account/second/passkeys", url.Values{"name": {"Laptop"}, "passkey": {"{}"}}), http.StatusNotFound, "")
 	c.want(c.post("/account/second/passkeys/x/remove", nil), http.StatusNotFound, "")
 	c.want(c.post("/account/second/app/remove", nil), http.StatusSeeOther, "/account/second")
-	if p := c.get("/account/second"); strings.Contains(p.body, phone.secret) || strings.Contains(p.body, "Recovery codes") {
+	if p := c.get("/account/second"); strings.Contains(p.body, phone.secret) ||
+		strings.Contains(p.body, "Recovery codes") {
 		t.Error("without a factor there are recovery codes")
 	}
 	s.signIn()

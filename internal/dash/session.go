@@ -3,53 +3,59 @@ package dash
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/dash/page"
 	"postern/internal/people"
 	"postern/internal/postern"
 
 	"github.com/alexedwards/scs/v2"
 )
 
-// What a session holds.
+// The values of a login session.
 const (
 	keyUser      = "user"
 	keyEpoch     = "epoch"     // of the user, when the password was checked
-	keyWorkspace = "workspace" // that is shown
+	keyWorkspace = "workspace" // the current one
 	keyBrowser   = "browser"   // the User-Agent at the sign-in
 	keyAddress   = "address"
 	keySeen      = "seen" // RFC 3339
 	keyNotice    = "notice"
 
-	keyPending  = "pending"  // the user whose password was right, until the second step
-	keySince    = "since"    // when it was; RFC 3339
-	keySure     = "sure"     // when the password was entered again; RFC 3339
-	keyCeremony = "ceremony" // what was asked of a passkey
+	keyPending  = "pending"  // the user who entered the right password, until the second step
+	keySince    = "since"    // when the password was entered; RFC 3339
+	keySure     = "sure"     // when the password was last confirmed; RFC 3339
+	keyCeremony = "ceremony" // the state of a passkey ceremony
 	keyErrand   = "errand"   // why the browser was sent to the provider
 )
 
-// newSessions keeps sessions in the database. A browser has a random token, of
-// which only the hash is kept.
+// newSessions stores login sessions in the database. A browser holds a random token; the
+// database has only its hash.
 func newSessions(opts Options) *scs.SessionManager {
 	m := scs.New()
 	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.People}, codec{}, true
 	m.IdleTimeout, m.Lifetime = idleTime, sessionTime
-	m.Cookie.Name, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Secure = "postern", true, http.SameSiteLaxMode, opts.Secure
+	m.Cookie.Name, m.Cookie.HttpOnly = "postern", true
+	m.Cookie.SameSite, m.Cookie.Secure = http.SameSiteLaxMode, opts.Secure
 	if opts.Secure {
 		m.Cookie.Name = "__Host-postern" // no other host can set it (RFC 6265bis, 4.1.3.2)
 	}
 	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
 		opts.Log.ErrorContext(r.Context(), "a session cannot be read or written", "error", err)
-		http.Error(w, "the sign-in cannot be looked up now; try again", http.StatusServiceUnavailable)
+		http.Error(w, "your session cannot be checked right now; try again", http.StatusServiceUnavailable)
 	}
 	return m
 }
 
-// codec writes a session as JSON, so that the store can tell whose it is.
+// codec encodes a login session as JSON, from which the store reads the user.
 type codec struct{}
 
 type session struct {
@@ -83,23 +89,23 @@ func decode(b []byte) (s session, err error) {
 	return s, err
 }
 
-// sessionStore keeps sessions through package people.
+// sessionStore stores login sessions through package people.
 type sessionStore struct{ p *people.People }
 
-// known is the session as the database has it, if it goes on. scs writes a session
-// with every request: one that was ended while the request was under way must not
-// begin anew, and one that stays as it is need not be written.
+// known is the login session as the database has it. scs writes the session with every request,
+// but a session that ended during the request must not be restored, and an unchanged one need
+// not be written.
 type known struct {
 	people.SignIn
-	poll bool // the page asked, not the person: it does not prolong the session
+	poll bool // a request of the page itself: it does not prolong the session
 }
 
 type knownKey struct{}
 
-// rewriting is how much later a session must end to be written for it alone.
+// rewriting is how much the expiry must change for a session to be written for that alone.
 const rewriting = time.Minute
 
-// remembering gives each request a place for the session it comes with.
+// remembering adds a place for the request's login session to its context.
 func remembering(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k := &known{poll: r.Method == http.MethodGet && r.Header.Get("HX-Request") != ""}
@@ -115,7 +121,7 @@ func knownIn(ctx context.Context) *known {
 	return k
 }
 
-// keeps tells whether the database has the session well enough.
+// keeps reports whether the session in the database is recent enough.
 func (k *known) keeps(s people.SignIn) bool {
 	return bytes.Equal(k.Data, s.Data) && (k.poll || s.ExpiresAt < k.ExpiresAt.Add(rewriting))
 }
@@ -146,8 +152,11 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 	if err != nil {
 		return err
 	}
-	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
-	in := people.SignIn{TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b, ExpiresAt: postern.TimeOf(expiry)}
+	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before the sign-in
+	in := people.SignIn{
+		TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b,
+		ExpiresAt: postern.TimeOf(expiry),
+	}
 	k := knownIn(ctx)
 	switch {
 	case k.TokenHash != token:
@@ -161,4 +170,116 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 		k.SignIn = in
 	}
 	return err
+}
+
+// enter signs the browser in with a new token, so that a token planted before is worthless.
+func (d *core) enter(r *http.Request, u postern.User) error {
+	return d.begin(r, map[string]string{
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r),
+		keySeen: now(),
+	})
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// within reports whether a time written by now is within the limit.
+func within(text string, limit time.Duration) bool {
+	at, err := time.Parse(time.RFC3339, text)
+	return err == nil && time.Since(at) < limit
+}
+
+// begin starts a login session with a new token and only these values.
+func (d *core) begin(r *http.Request, values map[string]string) error {
+	ctx := r.Context()
+	if err := errors.Join(d.sessions.Clear(ctx), d.sessions.RenewToken(ctx)); err != nil {
+		return err
+	}
+	for name, value := range values {
+		d.sessions.Put(ctx, name, value)
+	}
+	if _, _, err := d.sessions.Commit(ctx); err != nil { // commit now, so that an error can be shown
+		return errors.Join(err, d.sessions.Destroy(ctx))
+	}
+	return nil
+}
+
+const (
+	secondTime = 10 * time.Minute // from the password to the second step
+	sureTime   = 10 * time.Minute // for which a confirmed password counts
+)
+
+func (d *core) isSure(r *http.Request) bool {
+	return within(d.sessions.GetString(r.Context(), keySure), sureTime)
+}
+
+// pass signs in a user who entered the right password, through the second step if there is one.
+func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+	factors, err := d.p.SecondFactors.Asked(r.Context(), access.Pending{ID: u.ID, Address: d.address(r)})
+	if err != nil {
+		return err
+	}
+	if !factors.Any() {
+		return d.in(w, r, u, next)
+	}
+	pending := map[string]string{keyPending: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keySince: now()}
+	if err := d.begin(r, pending); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/signin/second?next="+url.QueryEscape(next))
+}
+
+// in signs in a user who has passed all steps.
+func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+	if err := d.enter(r, u); err != nil {
+		return err
+	}
+	if err := d.p.Users.SignedIn(r.Context(), d.self(r, u.ID)); err != nil {
+		return err
+	}
+	return seeOther(w, r, next)
+}
+
+// ask begins a passkey ceremony and stores its state in the login session.
+func (d *core) ask(r *http.Request, who access.Pending) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginUsePasskey(r.Context(), who)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askNew is ask for a new passkey.
+func (d *core) askNew(r *http.Request, v visit) (options string, err error) {
+	c, err := d.p.SecondFactors.BeginAddPasskey(r.Context(), v.self)
+	if err != nil {
+		return "", err
+	}
+	d.sessions.Put(r.Context(), keyCeremony, string(c.State))
+	return string(c.Options), nil
+}
+
+// askAgain shows the page that asks for the password again.
+func (d *core) askAgain(w http.ResponseWriter, r *http.Request, v visit, status int, view page.SureView) (err error) {
+	if view.Again, err = d.again(r, v, view.Next); err != nil {
+		return err
+	}
+	return d.write(w, r, status, page.Sure(d.frame(r, v, "Confirm that it is you", "/account"), view))
+}
+
+// tokenHash is the key of this browser's login session in the store, computed as scs does.
+func (d *core) tokenHash(r *http.Request) string {
+	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// again returns how the user confirms their identity: by password, or by signing in again.
+func (d *core) again(r *http.Request, v visit, next string) (page.Again, error) {
+	has, err := d.p.Users.HasPassword(r.Context(), v.self)
+	if err != nil || has {
+		return page.Again{}, err
+	}
+	return page.Again{
+		None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next),
+	}, nil
 }

@@ -11,34 +11,23 @@ import (
 	"postern/internal/oidc"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/problem"
 )
 
-const errandTime = 10 * time.Minute // from here to the provider and back
+const errandTime = 10 * time.Minute // to the provider and back
 
-// SignOnPath is where the provider sends browsers back to.
+// SignOnPath is the path to which the provider redirects browsers.
 const SignOnPath = "/signin/oidc/callback"
 
-func (d *dash) signOnRoutes() {
-	if d.signOn != nil {
-		d.open("GET /signin/oidc", d.beginSignOn)
-		d.open("GET "+SignOnPath, d.endSignOn)
-		d.open("GET /join/{token}/oidc", d.beginJoin)
-		d.member("GET /account/again", d.beginAgain)
-		d.sureFrom("/account/identities", "GET /account/identities/connect", d.beginConnect)
-	}
-	d.member("GET /account/identities", d.identities)
-	d.sureFrom("/account/identities", "POST /account/identities/disconnect", d.disconnect)
-}
-
-// signOnName is what people call the provider; "" when there is none.
-func (d *dash) signOnName() string {
+// signOnName is the display name of the provider; "" if there is none.
+func (d *core) signOnName() string {
 	if d.signOn == nil {
 		return ""
 	}
 	return d.signOn.Name()
 }
 
-// What a browser is sent to the provider for.
+// The reasons to send a browser to the provider.
 const (
 	toEnter   = "enter"
 	toJoin    = "join"
@@ -46,16 +35,16 @@ const (
 	toBeSure  = "sure"
 )
 
-// errand is why a browser is at the provider. It stays in the session, so that
-// nobody else's answer can be given to this browser.
+// errand is the reason why a browser is at the provider. It stays in the login session, so that
+// a response for another browser is refused.
 type errand struct {
 	Ask   oidc.Ask `json:"ask"`
 	For   string   `json:"for"`
-	Next  string   `json:"next"`  // where the person wants to go
+	Next  string   `json:"next"`  // where the user wants to go
 	Token string   `json:"token"` // of the invitation
 }
 
-// back is where the person goes on when nothing comes of it.
+// back is where the user continues if the sign-in fails.
 func (e errand) back() string {
 	switch e.For {
 	case toJoin:
@@ -68,9 +57,9 @@ func (e errand) back() string {
 	return "/signin?next=" + url.QueryEscape(local(e.Next))
 }
 
-// send sends a browser to the provider. It comes by a link: a form must not lead to
-// another site (see page.Policy), and a link changes nothing but the session.
-func (d *dash) send(w http.ResponseWriter, r *http.Request, e errand) error {
+// send redirects a browser to the provider. The request is a link, because a form must not lead
+// to another site (see page.Policy); it changes only the login session.
+func (d signOns) send(w http.ResponseWriter, r *http.Request, e errand) error {
 	to, ask, err := d.signOn.Begin(r.Context(), e.For == toBeSure)
 	if err != nil {
 		return d.refuse(w, r, e, err)
@@ -81,22 +70,21 @@ func (d *dash) send(w http.ResponseWriter, r *http.Request, e errand) error {
 		return err
 	}
 	d.sessions.Put(r.Context(), keyErrand, string(text))
-	if d.sessions.GetString(r.Context(), keyUser) == "" { // a browser that never comes back is forgotten
+	if d.sessions.GetString(r.Context(), keyUser) == "" { // forget a browser that never comes back
 		d.sessions.SetDeadline(r.Context(), time.Now().Add(errandTime))
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 
-// fromHere tells whether a link on a page of ours was followed: other sites must not
-// begin what connects somebody with something. Browsers that do not say it are older
-// than 2023.
+// fromHere reports whether the request comes from a link on our own pages: other sites must not
+// start connecting an account. Browsers that do not send the header are older than 2023.
 func fromHere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "" || site == "same-origin" || site == "none"
 }
 
-func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
+func (d signOns) beginSignIn(w http.ResponseWriter, r *http.Request) error {
 	next := local(r.FormValue("next"))
 	if d.sessions.GetString(r.Context(), keyUser) != "" {
 		return seeOther(w, r, next)
@@ -107,7 +95,7 @@ func (d *dash) beginSignOn(w http.ResponseWriter, r *http.Request) error {
 	return d.send(w, r, errand{For: toEnter, Next: next})
 }
 
-func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
+func (d signOns) beginJoin(w http.ResponseWriter, r *http.Request) error {
 	e := errand{For: toJoin, Token: r.PathValue("token")}
 	l, err := d.p.Invitations.Get(r.Context(), e.Token)
 	if err != nil {
@@ -122,33 +110,33 @@ func (d *dash) beginJoin(w http.ResponseWriter, r *http.Request) error {
 	return d.send(w, r, e)
 }
 
-func (d *dash) beginConnect(w http.ResponseWriter, r *http.Request, _ visit) error {
+func (d signOns) beginConnect(w http.ResponseWriter, r *http.Request, _ visit) error {
 	return d.sendFromHere(w, r, errand{For: toConnect})
 }
 
-func (d *dash) beginAgain(w http.ResponseWriter, r *http.Request, _ visit) error {
+func (d signOns) beginAgain(w http.ResponseWriter, r *http.Request, _ visit) error {
 	return d.sendFromHere(w, r, errand{For: toBeSure, Next: local(r.FormValue("next"))})
 }
 
-func (d *dash) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) error {
+func (d signOns) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) error {
 	if !fromHere(r) {
 		return seeOther(w, r, e.back())
 	}
 	return d.send(w, r, e)
 }
 
-// takeErrand finds what this browser was sent for, once.
-func (d *dash) takeErrand(r *http.Request) (e errand, ok bool) {
+// takeErrand returns and removes the errand of this browser.
+func (d signOns) takeErrand(r *http.Request) (e errand, ok bool) {
 	text := d.sessions.GetString(r.Context(), keyErrand)
 	if json.Unmarshal([]byte(text), &e) != nil || !e.Ask.Answers(r.URL.Query()) {
-		return errand{}, false // an answer that somebody made up takes nothing away
+		return errand{}, false // a forged response must not remove the errand
 	}
 	d.sessions.Remove(r.Context(), keyErrand)
 	return e, time.Since(e.Ask.At) < errandTime
 }
 
-// endSignOn takes what a browser brings back from the provider.
-func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
+// end handles the provider's response.
+func (d signOns) end(w http.ResponseWriter, r *http.Request) error {
 	e, ok := d.takeErrand(r)
 	if !ok {
 		return d.refuse(w, r, errand{}, errNoErrand)
@@ -159,16 +147,18 @@ func (d *dash) endSignOn(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = d.finish(w, r, e, people.Identity(found))
 	if own, ok := errors.AsType[*postern.Error](err); ok {
-		status, title := problemOf(own.Reason)
-		return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: title, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back"}))
+		k := problem.Of(own.Reason)
+		return d.write(w, r, k.Status, page.Problem(page.ProblemView{
+			Status: k.Status, Title: k.Page, Text: word(own.Error()) + ".", Home: e.back(), Go: "Back",
+		}))
 	}
 	return err
 }
 
 var errNoErrand = errors.New("an answer that this browser does not wait for")
 
-// finish does what the browser was sent for.
-func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i people.Identity) error {
+// finish completes the errand.
+func (d signOns) finish(w http.ResponseWriter, r *http.Request, e errand, i people.Identity) error {
 	user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 	switch {
 	case e.For == toJoin:
@@ -187,7 +177,7 @@ func (d *dash) finish(w http.ResponseWriter, r *http.Request, e errand, i people
 	return d.beSure(w, r, user, e.Next, i)
 }
 
-func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i people.Identity) error {
+func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i people.Identity) error {
 	u, ws, err := d.p.Invitations.JoinByIdentity(r.Context(), token, d.address(r), i)
 	if err != nil {
 		return err
@@ -195,19 +185,21 @@ func (d *dash) joinBy(w http.ResponseWriter, r *http.Request, token string, i pe
 	if err := d.enter(r, u); err != nil {
 		return err
 	}
-	return d.joined(w, r, ws)
+	return invitations{d.core}.joined(w, r, ws)
 }
 
-func (d *dash) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
+func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
 	self := d.self(r, user)
-	self.Sure = true // when the browser was sent to the provider: see beginConnect
+	self.Sure = true // it was checked when the browser was sent to the provider: see beginConnect
 	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
-	return d.done(w, r, "Your account is connected. "+word(d.signOnName())+" signs you in from now on.", "/account/identities")
+	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".", "/account/identities")
 }
 
-func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i people.Identity) error {
+func (d signOns) beSure(
+	w http.ResponseWriter, r *http.Request, user postern.UserID, next string, i people.Identity,
+) error {
 	if err := d.p.Identities.Reenter(r.Context(), d.self(r, user), i); err != nil {
 		return err
 	}
@@ -215,35 +207,40 @@ func (d *dash) beSure(w http.ResponseWriter, r *http.Request, user postern.UserI
 	return seeOther(w, r, next)
 }
 
-// refuse says why the provider's answer is none, with a way back.
-func (d *dash) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
-	if !errors.Is(err, errNoErrand) { // which anybody can make up
+// refuse shows why the sign-in failed, with a link back.
+func (d signOns) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
+	if !errors.Is(err, errNoErrand) { // which anybody can forge
 		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
 	}
-	status, text := d.signOnProblem(err)
-	return d.show(w, r, status, page.Problem(page.ProblemView{Status: status, Title: "That did not work", Text: text, Home: e.back(), Go: "Back"}))
+	status, text := d.problem(err)
+	return d.write(
+		w, r, status,
+		page.Problem(page.ProblemView{Status: status, Title: "Sign-in failed", Text: text, Home: e.back(), Go: "Back"}),
+	)
 }
 
-// signOnProblem says what is wrong with the provider's answer.
-func (d *dash) signOnProblem(err error) (status int, text string) {
+// problem describes what is wrong with the provider's response.
+func (d signOns) problem(err error) (status int, text string) {
 	name := word(d.signOnName())
 	switch {
 	case errors.Is(err, errNoErrand):
-		return http.StatusBadRequest, "This was not begun in this browser, was used already, or took too long. Begin again."
+		return http.StatusBadRequest, "This sign-in was not started in this browser, was already used, or took too long. " +
+			"Start again."
 	case errors.Is(err, oidc.ErrDown):
-		return http.StatusServiceUnavailable, name + " cannot be reached now. Try again in a minute."
+		return http.StatusServiceUnavailable, name + " cannot be reached right now. Try again in a minute."
 	case errors.Is(err, oidc.ErrDenied):
-		return http.StatusForbidden, name + " did not let you in."
+		return http.StatusForbidden, name + " refused the sign-in."
 	case errors.Is(err, oidc.ErrStale):
-		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, and try again."
+		return http.StatusForbidden, name + " did not ask you to sign in again. Sign out there, then try again."
 	}
-	return http.StatusBadRequest, "What " + d.signOnName() + " answered cannot be trusted. Try again; the reason is in the server's log."
+	return http.StatusBadRequest, "The response from " + d.signOnName() +
+		" could not be verified. Try again. The reason is in the server's log."
 }
 
-// short is the beginning of what others wrote.
+// short cuts text of others for the log.
 func short(text string) string { return text[:min(len(text), 300)] }
 
-func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d signOns) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if !d.isSure(r) {
 		return d.askAgain(w, r, v, http.StatusOK, page.SureView{Next: "/account/identities"})
 	}
@@ -257,23 +254,18 @@ func (d *dash) identities(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	view := page.IdentitiesView{SignOn: d.signOnName(), Keep: !has}
 	for _, i := range list {
-		view.Identities = append(view.Identities, page.Identity{Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std()})
+		view.Identities = append(view.Identities, page.Identity{
+			Issuer: i.Issuer, Subject: i.Subject, Created: i.CreatedAt.Std(),
+		})
 	}
-	return d.show(w, r, http.StatusOK, page.Identities(d.frame(r, v, "Single sign-on", "/account"), view))
+	return d.write(w, r, http.StatusOK, page.Identities(d.frame(r, v, "Single sign-on", "/account"), view))
 }
 
-func (d *dash) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
-	if err := d.p.Identities.Disconnect(r.Context(), v.self, r.PostFormValue("issuer"), r.PostFormValue("subject")); err != nil {
+func (d signOns) disconnect(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.p.Identities.Disconnect(
+		r.Context(), v.self, r.PostFormValue("issuer"), r.PostFormValue("subject"),
+	); err != nil {
 		return err
 	}
-	return d.done(w, r, "It is disconnected. All other browsers are signed out.", "/account/identities")
-}
-
-// again is how a person shows again who it is, before the next page.
-func (d *dash) again(r *http.Request, v visit, next string) (page.Again, error) {
-	has, err := d.p.Users.HasPassword(r.Context(), v.self)
-	if err != nil || has {
-		return page.Again{}, err
-	}
-	return page.Again{None: true, Sure: v.caller.Sure, Name: d.signOnName(), Href: "/account/again?next=" + url.QueryEscape(next)}, nil
+	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")
 }

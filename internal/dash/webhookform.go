@@ -12,51 +12,55 @@ import (
 	"postern/internal/postern"
 )
 
-func (d *dash) newWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showWebhookForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
+func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
 }
 
-// showWebhookForm shows the form with some devices chosen.
-func (d *dash) showWebhookForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID) error {
+// showForm shows the form with the chosen devices.
+func (d webhooks) showForm(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID,
+) error {
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
 	}
 	for _, id := range chosen {
 		if names[id] == "" {
-			names[id] = string(id) // there are more than are named here
+			names[id] = string(id) // not among the devices that were listed
 		}
 	}
 	for _, c := range choices(names, "") {
-		view.Devices = append(view.Devices, page.DeviceChoice{ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value))})
+		view.Devices = append(view.Devices, page.DeviceChoice{
+			ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value)),
+		})
 	}
 	title := "New webhook"
 	if view.ID != "" {
-		title = "Change a webhook"
+		title = "Edit webhook"
 	}
-	return d.show(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
+	return d.write(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
 }
 
-// hookForm is what the form of a webhook asks for. A form without an event asks for
-// none, and not for all.
+// hookForm reads the form of a webhook. A form without events means no events, not all of them.
 func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	in = gateway.NewEndpoint{
 		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"), Ordered: r.PostFormValue("ordered") != "",
-		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r), Signatures: []string{postern.SignatureHMAC},
+		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r),
+		Signatures: []string{postern.SignatureHMAC},
 	}
 	if r.PostFormValue("v1a") != "" {
 		in.Signatures = append(in.Signatures, postern.SignatureEd25519)
 	}
 	if n := r.PostFormValue("inFlight"); n != "" {
 		if in.MaxInFlight, err = strconv.Atoi(n); err != nil || in.MaxInFlight < 1 {
-			return in, postern.Invalid("/maxInFlight", "write a number from 1 to 64")
+			return in, postern.Invalid("/maxInFlight", "enter a number from 1 to 64")
 		}
 	}
 	in.Headers, err = headersIn(r.PostFormValue("headers"))
 	return in, err
 }
 
-// devicesIn are the devices that a form has chosen; nil is all.
+// devicesIn returns the devices chosen in a form; nil means all.
 func devicesIn(r *http.Request) (list []postern.DeviceID) {
 	for _, id := range r.PostForm["device"] {
 		list = append(list, postern.DeviceID(id))
@@ -64,7 +68,7 @@ func devicesIn(r *http.Request) (list []postern.DeviceID) {
 	return list
 }
 
-// headersIn reads a header from each line that is not empty.
+// headersIn reads one header from each non-empty line.
 func headersIn(text string) (map[string]string, error) {
 	headers := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -73,7 +77,7 @@ func headersIn(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if _, twice := headers[name]; twice || !ok {
-			return nil, postern.Invalid("/headers", "write each header once, on a line of its own, such as X-Tenant: acme")
+			return nil, postern.Invalid("/headers", "enter each header once, on its own line, for example X-Tenant: acme")
 		}
 		headers[name] = strings.TrimSpace(value)
 	}
@@ -87,12 +91,13 @@ func headerLines(headers map[string]string) (text string) {
 	return text
 }
 
-// changeTo is what makes an endpoint what a form asks for. The same address has
-// nothing to verify, and the same signatures keep their keys.
+// changeTo returns the change from an endpoint to a form. An unchanged URL needs no
+// verification, and unchanged signatures keep their keys.
 func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChange {
 	in := gateway.EndpointChange{
-		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events, DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
-		Headers: form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
+		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events,
+		DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
+		Headers:   form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
 	}
 	if form.DeviceIDs != nil {
 		in.DeviceIDs.Value = &form.DeviceIDs
@@ -106,7 +111,7 @@ func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChan
 	return in
 }
 
-// refusedWebhook is the form again, when what was refused is in it.
+// refusedWebhook returns the form again if its fields were refused.
 func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFormView, ok bool) {
 	wrong, is := faults(err)
 	if !is && postern.ReasonOf(err) != postern.EndpointLimit {
@@ -115,9 +120,11 @@ func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFo
 	view = page.WebhookFormView{
 		URL:         page.Field{Value: r.PostFormValue("url"), Error: wrong["url"]},
 		Description: page.Field{Value: r.PostFormValue("description"), Error: wrong["description"]},
-		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"], Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
+		Events:      eventChoices(r.PostForm["event"]), EventsError: wrong["events"],
+		Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
 		Headers:  page.Field{Value: r.PostFormValue("headers"), Error: wrong["headers"]},
-		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]}, V1a: r.PostFormValue("v1a") != "",
+		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]},
+		V1a:      r.PostFormValue("v1a") != "",
 	}
 	if !is {
 		view.Problem = word(err.Error()) + "."

@@ -32,12 +32,15 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	made, _ := c.addWebhook(hookURL)
 	own := "/webhooks/" + string(made.ID)
 	form := url.Values{
-		"url": {hookURL}, "event": {"*"}, "device": {device}, "headers": {"X-Tenant: acme\r\n\r\n Authorization:Bearer a:b \r\n"}, "inFlight": {"3"}, "v1a": {"on"}, "ordered": {"on"},
+		"url": {hookURL}, "event": {"*"}, "device": {device},
+		"headers": {"X-Tenant: acme\r\n\r\n Authorization:Bearer a:b \r\n"}, "inFlight": {"3"}, "v1a": {"on"},
+		"ordered": {"on"},
 	}
 	c.want(c.post(own, form), http.StatusSeeOther, own)
 	e := c.hook(made.ID)
 	headers := map[string]string{"X-Tenant": "acme", "Authorization": "Bearer a:b"}
-	if len(e.DeviceIDs) != 1 || string(e.DeviceIDs[0]) != device || !maps.Equal(e.Headers, headers) || e.MaxInFlight != 3 || !e.Ordered || e.PublicKey == "" {
+	if len(e.DeviceIDs) != 1 || string(e.DeviceIDs[0]) != device || !maps.Equal(e.Headers, headers) ||
+		e.MaxInFlight != 3 || !e.Ordered || e.PublicKey == "" {
 		t.Errorf("the endpoint is %+v", e)
 	}
 	p := c.says(own, device, "Authorization, X-Tenant", "whpk_")
@@ -53,7 +56,8 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	form.Set("headers", "")
 	form.Set("inFlight", "")
 	c.want(c.post(own, form), http.StatusSeeOther, own)
-	if now := c.hook(made.ID); now.DeviceIDs != nil || len(now.Headers) != 0 || now.MaxInFlight != 3 || now.PublicKey != e.PublicKey || now.PendingURL != "" {
+	if now := c.hook(made.ID); now.DeviceIDs != nil || len(now.Headers) != 0 || now.MaxInFlight != 3 ||
+		now.PublicKey != e.PublicKey || now.PendingURL != "" {
 		t.Errorf("with nothing chosen the endpoint is %+v", now)
 	}
 	delete(form, "v1a")
@@ -76,8 +80,8 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		{"headers", eleven, "Add at most 10 headers"},
 		{"headers", "Webhook-Id: mine", "cannot be replaced"},
 		{"headers", "content-type: text/plain", "cannot be replaced"},
-		{"headers", "no colon", "on a line of its own"},
-		{"headers", "X-A: 1\nX-A: 2", "on a line of its own"},
+		{"headers", "no colon", "on its own line"},
+		{"headers", "X-A: 1\nX-A: 2", "on its own line"},
 		{"headers", "X-A: 1\nx-a: 2", "given twice"},
 		{"headers", "X A: 1", "letters, digits and hyphens"},
 		{"headers", ": empty", "letters, digits and hyphens"},
@@ -91,12 +95,18 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 	} {
 		form := url.Values{"url": {hookURL}, "event": {"*"}, tt.field: {tt.value}}
 		p := c.post("/webhooks", form)
-		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.says) || !strings.Contains(p.body, `href="#`+tt.field+`"`) || !strings.Contains(p.body, "<details class=\"space-y-6\" open") {
-			t.Errorf("%s %q is answered %d, without %q: %s", tt.field, tt.value, p.status, tt.says, regexp.MustCompile(`(?s)<div role="alert".*?</div>`).FindString(p.body))
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.says) ||
+			!strings.Contains(p.body, `href="#`+tt.field+`"`) || !strings.Contains(p.body, "<details class=\"space-y-6\" open") {
+			t.Errorf(
+				"%s %q is answered %d, without %q: %s", tt.field, tt.value, p.status, tt.says,
+				regexp.MustCompile(`(?s)<div role="alert".*?</div>`).FindString(p.body),
+			)
 		}
 	}
-	c.want(c.post("/webhooks", url.Values{"url": {hookURL}, "event": {"*"}, "device": {"dev_none"}}), http.StatusNotFound, "")
-	c.says("/webhooks", "No webhook yet")
+	c.want(
+		c.post("/webhooks", url.Values{"url": {hookURL}, "event": {"*"}, "device": {"dev_none"}}), http.StatusNotFound, "",
+	)
+	c.says("/webhooks", "No webhooks yet")
 }
 
 func TestReplaysAreListedPageByPage(t *testing.T) {
@@ -106,14 +116,14 @@ func TestReplaysAreListedPageByPage(t *testing.T) {
 	e, _ := c.addWebhook(hookURL)
 	s.activate(e)
 	own := "/webhooks/" + string(e.ID)
-	c.says(own+"/replays", "No replay here", own+`/replay"`)
+	c.says(own+"/replays", "No replays", own+`/replay"`)
 	for range 51 {
 		at := c.post(own+"/replay", url.Values{"type": {"message.*"}}).header.Get("Location")
 		c.want(c.post(at+"/stop", nil), http.StatusSeeOther, at)
 	}
 	last := c.post(own+"/replay", url.Values{"failed": {"on"}}).header.Get("Location")
 	c.says(own, own+"/replays")
-	c.says(own+"/replays", last, "Running", "only what failed", "Stopped", "message.*")
+	c.says(own+"/replays", last, "Running", "failed events only", "Stopped", "message.*")
 	seen, pages := map[string]bool{}, 0
 	for path := own + "/replays"; path != "" && pages < 5; pages++ {
 		p := c.says(path)

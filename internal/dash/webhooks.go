@@ -2,12 +2,16 @@ package dash
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"postern/internal/access"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/paging"
@@ -15,58 +19,19 @@ import (
 )
 
 const (
-	hooksShown = 20                 // on a page: each is asked for its hours
-	healthTime = 24 * time.Hour     // that the health of an endpoint is about
-	lastTime   = 7 * 24 * time.Hour // that a last success or failure is looked for in
+	hooksShown = 20                 // per page: each needs a query for its hours
+	healthTime = 24 * time.Hour     // the range of an endpoint's health
+	lastTime   = 7 * 24 * time.Hour // the range for the last success and failure
 )
 
-// webhookRoutes ask for the scopes that the API asks for (api/scopes.go).
-func (d *dash) webhookRoutes() {
-	const read, write = postern.WebhooksRead, postern.WebhooksWrite
-	d.member("GET /webhooks", d.webhooks, read)
-	d.member("GET /webhooks/new", d.newWebhook, write, postern.MessagesRead, postern.EventsRead)
-	d.member("POST /webhooks", d.createWebhook, write, postern.MessagesRead, postern.EventsRead)
-	d.hook("GET /webhooks/{id}", d.webhook, read)
-	d.hook("POST /webhooks/{id}", d.changeWebhook, write)
-	d.hook("GET /webhooks/{id}/edit", d.editWebhook, write)
-	d.hook("POST /webhooks/{id}/verify", d.verifyWebhook, write)
-	d.hook("POST /webhooks/{id}/test", d.testWebhook, write)
-	d.hook("POST /webhooks/{id}/pause", d.pauseWebhook, write)
-	d.hook("POST /webhooks/{id}/resume", d.resumeWebhook, write)
-	d.hook("POST /webhooks/{id}/rotate", d.rotateSecret, write)
-	d.hook("GET /webhooks/{id}/secret", d.askSecret, write)
-	d.hook("POST /webhooks/{id}/secret", d.revealSecret, write)
-	d.hook("POST /webhooks/{id}/delete", d.deleteWebhook, write)
-	d.hook("GET /webhooks/{id}/deliveries", d.deliveries, read)
-	d.hook("GET /webhooks/{id}/deliveries/{delivery}", d.delivery, read) // its body needs more: gateway.Delivery
-	d.hook("POST /webhooks/{id}/deliveries/{delivery}/retry", d.retryDelivery, write)
-	d.hook("GET /webhooks/{id}/replays", d.replays, read)
-	d.hook("GET /webhooks/{id}/replay", d.newReplay, write, postern.MessagesRead, postern.EventsRead)
-	d.hook("POST /webhooks/{id}/replay", d.createReplay, write, postern.MessagesRead, postern.EventsRead)
-	d.hook("GET /webhooks/{id}/replays/{replay}", d.replay, read)
-	d.hook("POST /webhooks/{id}/replays/{replay}/stop", d.stopReplay, write)
-}
-
-// hook serves a page of one endpoint. A member may see all that the workspace has,
-// so that what must not be used is another workspace's: it is not there.
-func (d *dash) hook(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope) {
-	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
-		err := serve(w, r, v)
-		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
-			return postern.Errorf(postern.NotFound, "there is no such webhook, or what was asked of it is gone")
-		}
-		return err
-	}, scopes...)
-}
-
-func (d *dash) webhooks(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, err := d.g.Webhooks.List(r.Context(), v.caller, paging.Page{Cursor: r.FormValue("after"), Limit: hooksShown})
 	if err != nil {
 		return err
 	}
 	view := page.WebhooksView{Change: v.may(postern.WebhooksWrite)}
 	for _, e := range list.Data {
-		one, err := d.webhookOf(r, v, e)
+		one, err := d.summary(r, v, e)
 		if err != nil {
 			return err
 		}
@@ -75,15 +40,14 @@ func (d *dash) webhooks(w http.ResponseWriter, r *http.Request, v visit) error {
 	if list.Next != "" {
 		view.More = "/webhooks?after=" + url.QueryEscape(list.Next)
 	}
-	return d.show(w, r, http.StatusOK, page.Webhooks(d.frame(r, v, "Webhooks", "/webhooks"), view))
+	return d.write(w, r, http.StatusOK, page.Webhooks(d.frame(r, v, "Webhooks", "/webhooks"), view))
 }
 
-// may tells whether what needs the scopes is offered.
-func (v visit) may(scopes ...postern.Scope) bool { return v.caller.Permit(scopes...) == nil }
-
-// webhookOf is an endpoint with how it is doing.
-func (d *dash) webhookOf(r *http.Request, v visit, e postern.Endpoint) (page.Webhook, error) {
-	one := page.Webhook{ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events}
+// summary returns an endpoint with its recent health.
+func (d webhooks) summary(r *http.Request, v visit, e postern.Endpoint) (page.Webhook, error) {
+	one := page.Webhook{
+		ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
+	}
 	now := time.Now()
 	hours, err := d.g.Webhooks.Hours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-lastTime)), 0)
 	if err != nil {
@@ -105,19 +69,27 @@ func (d *dash) webhookOf(r *http.Request, v visit, e postern.Endpoint) (page.Web
 	return one, nil
 }
 
-// eventChoices are all patterns, some of them chosen.
+// eventChoices lists all patterns and marks the chosen ones.
 func eventChoices(chosen []string) (list []page.EventChoice) {
 	about := map[string]string{
-		"*": "Everything but webhook.disabled.", "message.*": "All about messages.", "device.*": "All about devices.",
-		string(postern.MessageReceived): "A contact wrote.", string(postern.MessageEcho): "The account wrote from its phone or elsewhere.",
-		string(postern.MessageUndecryptable): "A message came that could not be read.", string(postern.MessageSent): "The network took a message.",
-		string(postern.MessageDelivered): "A message arrived at the phone.", string(postern.MessageRead): "The recipient has read a message.",
-		string(postern.MessageFailed): "A message was not sent.", string(postern.MessageExpired): "A message was given up.",
-		string(postern.DeviceLinked): "A phone scanned the code.", string(postern.DeviceConnected): "The session is live.",
-		string(postern.DeviceDisconnected): "The session was lost; it is tried again.", string(postern.DeviceRestricted): "The network restricts the account.",
-		string(postern.DeviceLoggedOutEv): "The link was removed.", string(postern.DeviceBanned): "The network has banned the account.",
-		string(postern.DeviceConflict): "The session was opened elsewhere.", string(postern.DeviceUnlinked): "Somebody unlinked the device.",
-		string(postern.DevicePaused): "The device was paused.", string(postern.WebhookDisabled): "A webhook was given up.",
+		"*": "All events except webhook.disabled.", "message.*": "All message events.", "device.*": "All device events.",
+		string(postern.MessageReceived):      "A message from a contact was received.",
+		string(postern.MessageEcho):          "A message was sent from the account's phone or another linked device.",
+		string(postern.MessageUndecryptable): "A received message could not be decrypted.",
+		string(postern.MessageSent):          "The network accepted a message.",
+		string(postern.MessageDelivered):     "A message was delivered to the recipient's phone.",
+		string(postern.MessageRead):          "The recipient read a message.",
+		string(postern.MessageFailed):        "A message could not be sent.",
+		string(postern.MessageExpired):       "A message expired before it was sent.",
+		string(postern.DeviceLinked):         "A phone was linked.", string(postern.DeviceConnected): "A device connected.",
+		string(postern.DeviceDisconnected): "A device lost its connection and is reconnecting.",
+		string(postern.DeviceRestricted):   "The network restricted an account.",
+		string(postern.DeviceLoggedOutEv):  "A device was logged out by the network or on the phone.",
+		string(postern.DeviceBanned):       "The network banned an account.",
+		string(postern.DeviceConflict):     "A device's session was opened elsewhere.",
+		string(postern.DeviceUnlinked):     "A device was unlinked in Postern.",
+		string(postern.DevicePaused):       "A device was paused.",
+		string(postern.WebhookDisabled):    "A webhook was disabled automatically.",
 	}
 	for _, p := range eventPatterns() {
 		list = append(list, page.EventChoice{Pattern: p, Text: about[p], Chosen: slices.Contains(chosen, p)})
@@ -125,8 +97,8 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 	return list
 }
 
-// eventPatterns are all that an endpoint may ask for: everything, then each family
-// of more than one before its kinds.
+// eventPatterns lists all patterns that an endpoint can subscribe to: everything, then each
+// family with more than one type, followed by its types.
 func eventPatterns() []string {
 	list, of := []string{"*"}, map[string]int{}
 	for _, t := range postern.EventTypes() {
@@ -146,7 +118,7 @@ func family(t postern.EventType) string {
 	return name + ".*"
 }
 
-func (d *dash) createWebhook(w http.ResponseWriter, r *http.Request, v visit) error {
+func (d webhooks) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	in, err := hookForm(r)
 	var made gateway.Created[gateway.EndpointWithSecret]
 	if err == nil {
@@ -154,14 +126,199 @@ func (d *dash) createWebhook(w http.ResponseWriter, r *http.Request, v visit) er
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.Problem = cmp.Or(view.Problem, "The webhook was not added.")
-		return d.showWebhookForm(w, r, v, status, view, devicesIn(r))
+		return d.showForm(w, r, v, status, view, devicesIn(r))
 	}
 	if err != nil {
 		return err
 	}
-	return d.showSecret(w, r, v, http.StatusCreated, page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret, Made: true})
+	return d.showSecret(w, r, v, http.StatusCreated, page.WebhookSecretView{
+		ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret, Made: true,
+	})
 }
 
-func (d *dash) showSecret(w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookSecretView) error {
-	return d.show(w, r, status, page.WebhookSecret(d.frame(r, v, "Signing secret", "/webhooks"), view))
+func (d webhooks) showSecret(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookSecretView,
+) error {
+	return d.write(w, r, status, page.WebhookSecret(d.frame(r, v, "Signing secret", "/webhooks"), view))
+}
+
+// handshakeTries is the number of attempts of a handshake: at 0 s, 10 s, 1 min and 10 min.
+const handshakeTries = 4
+
+func hookID(r *http.Request) postern.EndpointID { return postern.EndpointID(r.PathValue("id")) }
+
+func hookPath(id postern.EndpointID) string { return "/webhooks/" + string(id) }
+
+func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	hours, err := d.g.Webhooks.Hours(r.Context(), v.caller, e.ID, postern.TimeOf(now.Add(-healthTime)), 0)
+	if err != nil {
+		return err
+	}
+	view := page.WebhookView{
+		Webhook: page.Webhook{
+			ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
+		},
+		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered,
+		Headers:  slices.Sorted(maps.Keys(e.Headers)),
+		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
+		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
+		Change: v.may(postern.WebhooksWrite), InFlight: e.MaxInFlight, Key: string(e.PublicKey),
+	}
+	// DueAt is zero if no attempt is scheduled.
+	view.Asked = e.DueAt != 0 && (e.Status == postern.EndpointPending || e.PendingURL != "")
+	if view.Asked && e.Attempts > 0 {
+		view.NextTry = e.DueAt.Std()
+	}
+	for _, id := range e.DeviceIDs {
+		view.Devices = append(view.Devices, string(id))
+	}
+	return d.write(w, r, http.StatusOK, page.WebhookPage(d.frame(r, v, "Webhook", "/webhooks"), view))
+}
+
+// lastDay returns the last 24 hours, including hours without attempts.
+func lastDay(hours []postern.EndpointHour, now time.Time) (list []postern.EndpointHour) {
+	for at := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour); !at.After(now); at = at.Add(time.Hour) {
+		h := postern.EndpointHour{Hour: postern.TimeOf(at)}
+		for _, one := range hours {
+			if one.Hour == h.Hour {
+				h = one
+			}
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+func (d webhooks) edit(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{
+		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description},
+		Events: eventChoices(e.Events), Ordered: e.Ordered,
+		Headers: page.Field{Value: headerLines(e.Headers)}, InFlight: page.Field{Value: strconv.Itoa(e.MaxInFlight)},
+		V1a: slices.Contains(e.Signatures, postern.SignatureEd25519),
+	}, e.DeviceIDs)
+}
+
+// wantedURL is the URL of the endpoint, or the one it is moving to.
+func wantedURL(e postern.Endpoint) string { return cmp.Or(string(e.PendingURL), e.URL) }
+
+func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	form, err := hookForm(r)
+	in := changeTo(form, e)
+	if err == nil && form.URL == "" {
+		err = postern.Invalid("/url", "enter the URL")
+	}
+	if err == nil {
+		_, err = d.g.Webhooks.Change(r.Context(), v.caller, e.ID, in)
+	}
+	if status, view, ok := refusedWebhook(r, err); ok {
+		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "The webhook was not changed.")
+		return d.showForm(w, r, v, status, view, devicesIn(r))
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, "The webhook was changed.", hookPath(e.ID))
+}
+
+// command runs one operation on an endpoint and shows the endpoint.
+func (d webhooks) command(
+	w http.ResponseWriter, r *http.Request, v visit,
+	do func(context.Context, access.Caller, postern.EndpointID) (postern.Endpoint, error), said string,
+) error {
+	e, err := do(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, said, hookPath(e.ID))
+}
+
+func (d webhooks) verify(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.command(w, r, v, d.g.Webhooks.Verify, "A new challenge is being sent.")
+}
+
+func (d webhooks) pause(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.command(
+		w, r, v, d.g.Webhooks.Pause,
+		"The webhook is paused. When you resume it, it receives the events it missed in the last 72 hours.",
+	)
+}
+
+func (d webhooks) resume(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.command(
+		w, r, v, d.g.Webhooks.Resume, "A challenge is being sent. After that, the webhook receives the events it missed.",
+	)
+}
+
+func (d webhooks) test(w http.ResponseWriter, r *http.Request, v visit) error {
+	made, err := d.g.Webhooks.Test(r.Context(), v.caller, hookID(r), nil)
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, "A test event is being sent.", deliveryPath(made.Value))
+}
+
+func (d webhooks) rotateSecret(w http.ResponseWriter, r *http.Request, v visit) error {
+	overlap, err := duration("/overlap", r.PostFormValue("overlap"))
+	if err != nil {
+		return err
+	}
+	made, err := d.g.Webhooks.RotateSecret(r.Context(), v.caller, hookID(r), gateway.NewSecret{Overlap: &overlap}, nil)
+	if err != nil {
+		return err
+	}
+	view := page.WebhookSecretView{ID: string(made.Value.ID), URL: made.Value.URL, Secret: made.Value.Secret}
+	if overlap > 0 {
+		view.Old = time.Now().Add(overlap)
+	}
+	return d.showSecret(w, r, v, http.StatusCreated, view)
+}
+
+func (d webhooks) askSecret(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return err
+	}
+	return d.askSecretAs(w, r, v, http.StatusOK, page.WebhookRevealView{ID: string(e.ID)})
+}
+
+func (d webhooks) askSecretAs(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookRevealView,
+) (err error) {
+	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
+		return err
+	}
+	return d.write(w, r, status, page.WebhookReveal(d.frame(r, v, "Signing secret", "/webhooks"), view))
+}
+
+func (d webhooks) revealSecret(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Webhooks.RevealSecret(r.Context(), v.caller, hookID(r), r.PostFormValue("password"))
+	if wrong, ok := faults(err); ok {
+		return d.askSecretAs(w, r, v, http.StatusUnprocessableEntity, page.WebhookRevealView{
+			ID: r.PathValue("id"), Password: page.Field{Error: wrong["password"]},
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return d.showSecret(w, r, v, http.StatusOK, page.WebhookSecretView{ID: string(e.ID), URL: e.URL, Secret: e.Secret})
+}
+
+func (d webhooks) delete(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := d.g.Webhooks.Delete(r.Context(), v.caller, hookID(r)); err != nil {
+		return err
+	}
+	return d.done(w, r, "The webhook was deleted.", "/webhooks")
 }

@@ -29,7 +29,9 @@ const hookURL = "https://hooks.example.com/postern"
 func (c *client) addWebhook(address string) (e postern.Endpoint, secret string) {
 	c.t.Helper()
 	p := c.want(c.post("/webhooks", url.Values{"url": {address}, "event": {"*"}}), http.StatusCreated, "")
-	if secret = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`).FindString(strings.ReplaceAll(p.body, "&#43;", "+")); secret == "" {
+	if secret = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`).FindString(strings.ReplaceAll(
+		p.body, "&#43;", "+",
+	)); secret == "" {
 		c.t.Fatalf("no secret in %s", p.body)
 	}
 	list, err := c.db.Endpoints.List(c.t.Context(), c.workspace(), store.Page{Limit: 1})
@@ -63,7 +65,8 @@ func (s *site) attempted(e postern.Endpoint, status int, reason, text string) po
 	}
 	d := due[0]
 	o := store.Attempt{
-		DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, URL: e.URL, Number: d.Attempts + 1, At: at, Ended: at + 42, HTTPStatus: status, Reason: reason, Answer: text,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, URL: e.URL, Number: d.Attempts + 1, At: at, Ended: at + 42,
+		HTTPStatus: status, Reason: reason, Answer: text,
 		Status: postern.DeliverySucceeded,
 	}
 	if reason != "" {
@@ -97,33 +100,42 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.says("/webhooks", "No webhook yet")
-	c.says("/webhooks/new", "message.received", "Everything but")
-	if p := c.post("/webhooks", url.Values{"url": {"http://x"}, "event": {"message.*"}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "The URL needs https.") {
+	c.says("/webhooks", "No webhooks yet")
+	c.says("/webhooks/new", "message.received", "All events except")
+	if p := c.post("/webhooks", url.Values{
+		"url": {"http://x"}, "event": {"message.*"},
+	}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "The URL needs https.") {
 		t.Errorf("status %d", p.status)
 	}
-	if p := c.post("/webhooks", url.Values{"url": {hookURL}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `value="`+hookURL) {
+	if p := c.post("/webhooks", url.Values{"url": {hookURL}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, `value="`+hookURL) {
 		t.Errorf("without an event: status %d", p.status)
 	}
 	e, _ := c.addWebhook(hookURL)
 	own := "/webhooks/" + string(e.ID)
-	c.says("/webhooks", hookURL, "Pending", "Nothing sent today")
-	c.says(own, "A challenge is being sent", `hx-get="`+own+`"`)
-	c.want(c.post(own+"/test", nil), http.StatusUnprocessableEntity, "")
+	c.says("/webhooks", hookURL, "Pending", "No attempts")
+	c.says(own, "Postern is sending a challenge", `hx-get="`+own+`"`)
+	c.want(c.post(own+"/test", nil), http.StatusConflict, "")
 	s.activate(e)
 	p := c.post(own+"/test", nil)
 	delivery := s.attempted(e, 503, "status", `</bdi><script>alert(1)</script>`)
 	c.want(p, http.StatusSeeOther, own+"/deliveries/"+string(delivery))
-	p = c.says(own+"/deliveries/"+string(delivery), "webhook.test", "answered 503", "another status than 2xx", "Exhausted", "&lt;script&gt;", "&#34;eventId&#34;")
+	p = c.says(
+		own+"/deliveries/"+string(delivery), "webhook.test", "HTTP 503", "a status other than 2xx", "Exhausted",
+		"&lt;script&gt;", "&#34;eventId&#34;",
+	)
 	if strings.Contains(p.body, "<script>alert") {
 		t.Error("the answer of a receiver is part of the page")
 	}
 	c.says(own, "1 failed")
-	c.says("/webhooks", "All 1 attempt failed")
-	c.says(own+"/deliveries?status=exhausted&type=webhook.test", "Answered 503")
-	c.says(own+"/deliveries?status=succeeded", "No delivery here")
-	c.want(c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther, own+"/deliveries/"+string(delivery))
-	c.says(own+"/deliveries/"+string(delivery), "Pending", "It is tried again")
+	c.says("/webhooks", "1 attempt, all failed")
+	c.says(own+"/deliveries?status=exhausted&type=webhook.test", "HTTP 503")
+	c.says(own+"/deliveries?status=succeeded", "No deliveries")
+	c.want(
+		c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther, own+"/deliveries/"+string(delivery),
+	)
+	c.says(own+"/deliveries/"+string(delivery), "Pending", "The delivery is being retried")
 }
 
 func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
@@ -134,20 +146,27 @@ func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
 	own := "/webhooks/" + string(e.ID)
 	s.activate(e)
 	c.says(own+"/edit", hookURL)
-	c.want(c.post(own, url.Values{"url": {hookURL}, "event": {"message.*"}, "description": {"orders"}, "ordered": {"on"}}), http.StatusSeeOther, own)
-	c.says(own, "orders", "message.*", "The webhook is changed", "Send a test event")
+	c.want(
+		c.post(own, url.Values{"url": {hookURL}, "event": {"message.*"}, "description": {"orders"}, "ordered": {"on"}}),
+		http.StatusSeeOther, own,
+	)
+	c.says(own, "orders", "message.*", "The webhook was changed", "Send a test event")
 	c.want(c.post(own, url.Values{"url": {hookURL + "/2"}, "event": {"message.*"}}), http.StatusSeeOther, own)
-	c.says(own, "once that has answered", hookURL+"/2")
-	for _, wrong := range []url.Values{{"url": {""}, "event": {"*"}}, {"url": {hookURL}}, {"url": {"ftp://x"}, "event": {"*"}}, {"url": {hookURL}, "event": {"<b>"}}} {
-		if p := c.post(own, wrong); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Nothing was changed.") {
+	c.says(own, "after it answers", hookURL+"/2")
+	for _, wrong := range []url.Values{
+		{"url": {""}, "event": {"*"}}, {"url": {hookURL}}, {"url": {"ftp://x"}, "event": {"*"}},
+		{"url": {hookURL}, "event": {"<b>"}},
+	} {
+		if p := c.post(own, wrong); p.status != http.StatusUnprocessableEntity ||
+			!strings.Contains(p.body, "The webhook was not changed.") {
 			t.Errorf("%v is answered %d", wrong, p.status)
 		}
 	}
 	c.want(c.post(own+"/pause", nil), http.StatusSeeOther, own)
-	c.says(own, "It is paused.", "Resume")
-	c.want(c.post(own+"/verify", nil), http.StatusUnprocessableEntity, "")
+	c.says(own, "The webhook is paused.", "Resume")
+	c.want(c.post(own+"/verify", nil), http.StatusConflict, "")
 	c.want(c.post(own+"/resume", nil), http.StatusSeeOther, own)
-	c.says(own, "A challenge is being sent")
+	c.says(own, "Postern is sending a challenge")
 	c.want(c.post(own+"/verify", nil), http.StatusSeeOther, own)
 	c.want(c.post(own+"/delete", nil), http.StatusSeeOther, "/webhooks")
 	c.want(c.get(own), http.StatusNotFound, "")
@@ -165,14 +184,16 @@ func TestSecretIsRevealedToThoseWhoKnowTheirPassword(t *testing.T) {
 			t.Errorf("%s shows the secret", path)
 		}
 	}
-	if p := c.post(own+"/secret", url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity || shows(p) || !strings.Contains(p.body, "password is not correct") {
+	if p := c.post(own+"/secret", url.Values{"password": {"not this one"}}); p.status != http.StatusUnprocessableEntity ||
+		shows(p) || !strings.Contains(p.body, "password is not correct") {
 		t.Errorf("a wrong password is answered %d", p.status)
 	}
 	if p := c.post(own+"/secret", url.Values{"password": {password}}); p.status != http.StatusOK || !shows(p) {
 		t.Errorf("the password is answered %d; it shows the secret: %v", p.status, shows(p))
 	}
 	p := c.post(own+"/rotate", url.Values{"overlap": {"1h"}})
-	if p.status != http.StatusCreated || shows(p) || !strings.Contains(p.body, "whsec_") || !strings.Contains(p.body, "the old secret too until") {
+	if p.status != http.StatusCreated || shows(p) || !strings.Contains(p.body, "whsec_") ||
+		!strings.Contains(p.body, "the old secret until") {
 		t.Errorf("rotation is answered %d", p.status)
 	}
 	c.want(c.post(own+"/rotate", url.Values{"overlap": {"-1h"}}), http.StatusUnprocessableEntity, "")
@@ -184,13 +205,15 @@ func TestReplayIsFollowedAndStopped(t *testing.T) {
 	c := s.setUp()
 	e, _ := c.addWebhook(hookURL)
 	own := "/webhooks/" + string(e.ID)
-	if p := c.post(own+"/replay", nil); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "The endpoint is pending") {
+	if p := c.post(own+"/replay", nil); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "The endpoint is pending") {
 		t.Errorf("a replay to a pending endpoint is answered %d", p.status)
 	}
 	s.activate(e)
-	c.says(own+"/replay", "Start the replay")
+	c.says(own+"/replay", "Start replay")
 	for field, wrong := range map[string]string{"since": "yesterday", "until": "2026-13-01T00:00", "type": "nothing.*"} {
-		if p := c.post(own+"/replay", url.Values{field: {wrong}}); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "was not started") {
+		if p := c.post(own+"/replay", url.Values{field: {wrong}}); p.status != http.StatusUnprocessableEntity ||
+			!strings.Contains(p.body, "was not started") {
 			t.Errorf("%s %s is answered %d", field, wrong, p.status)
 		}
 	}
@@ -199,7 +222,7 @@ func TestReplayIsFollowedAndStopped(t *testing.T) {
 	if p.status != http.StatusSeeOther || !strings.HasPrefix(at, own+"/replays/rpl_") {
 		t.Fatalf("answered %d to %s", p.status, at)
 	}
-	c.says(at, "Running", "message.*", "Stop the replay", `hx-get="`+at+`"`)
+	c.says(at, "Running", "message.*", "Stop replay", `hx-get="`+at+`"`)
 	c.want(c.post(at+"/stop", nil), http.StatusSeeOther, at)
 	c.says(at, "Stopped")
 }
@@ -267,14 +290,18 @@ func TestViewerLooksAtWebhooksAndChangesNothing(t *testing.T) {
 	s.as(postern.Viewer)
 	for _, path := range []string{"/webhooks", own, own + "/deliveries", at, replay, own + "/replays"} {
 		p := c.says(path)
-		if strings.Contains(p.body, secret) || strings.Contains(p.body, `action="/webhooks`) && strings.Contains(p.body, `method="post" action="/webhooks`) {
+		if strings.Contains(p.body, secret) || strings.Contains(p.body, `action="/webhooks`) &&
+			strings.Contains(p.body, `method="post" action="/webhooks`) {
 			t.Errorf("%s offers a change to a viewer", path)
 		}
 	}
 	for _, path := range []string{"/webhooks/new", own + "/edit", own + "/secret", own + "/replay"} {
 		c.want(c.get(path), http.StatusForbidden, "")
 	}
-	for _, path := range []string{"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret", own + "/delete", own + "/replay", at + "/retry", replay + "/stop"} {
+	for _, path := range []string{
+		"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret",
+		own + "/delete", own + "/replay", at + "/retry", replay + "/stop",
+	} {
 		c.want(c.post(path, url.Values{"url": {hookURL}, "event": {"*"}, "password": {password}}), http.StatusForbidden, "")
 	}
 	s.as("")
@@ -293,10 +320,16 @@ func TestT14WebhooksAreChangedFromTheirOwnPagesOnly(t *testing.T) {
 	at := c.post(own+"/test", nil).header.Get("Location")
 	form := url.Values{"url": {"https://evil.example"}, "event": {"*"}, "password": {password}, "overlap": {"0s"}}
 	stranger := s.browser()
-	for _, path := range []string{"/webhooks", "/webhooks/new", own, own + "/edit", own + "/secret", own + "/deliveries", at, own + "/replay", own + "/replays", own + "/replays/rpl_1"} {
+	for _, path := range []string{
+		"/webhooks", "/webhooks/new", own, own + "/edit", own + "/secret", own + "/deliveries", at, own + "/replay",
+		own + "/replays", own + "/replays/rpl_1",
+	} {
 		stranger.want(stranger.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
-	for _, path := range []string{"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret", own + "/delete", own + "/replay", at + "/retry", own + "/replays/rpl_1/stop"} {
+	for _, path := range []string{
+		"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret",
+		own + "/delete", own + "/replay", at + "/retry", own + "/replays/rpl_1/stop",
+	} {
 		stranger.want(stranger.post(path, form), http.StatusSeeOther, "/signin")
 		if p := c.do(http.MethodPost, path, form, "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
 			t.Errorf("POST %s from another site is answered %d", path, p.status)
@@ -330,9 +363,11 @@ func TestDeliveriesAreReadPageByPage(t *testing.T) {
 	if len(seen) != 51 || pages != 2 {
 		t.Errorf("%d deliveries on %d pages, want 51 on 2", len(seen), pages)
 	}
-	for _, wrong := range []string{"?after=x", "?type=nothing.*"} {
-		if p := c.get(own + "/deliveries" + wrong); p.status != http.StatusUnprocessableEntity {
-			t.Errorf("%s is answered %d", wrong, p.status)
+	for wrong, want := range map[string]int{
+		"?after=x": http.StatusBadRequest, "?type=nothing.*": http.StatusUnprocessableEntity,
+	} {
+		if p := c.get(own + "/deliveries" + wrong); p.status != want {
+			t.Errorf("%s is answered %d, want %d", wrong, p.status, want)
 		}
 	}
 }

@@ -18,11 +18,15 @@ import (
 func (s *site) belongs(n int) (list []postern.Workspace) {
 	s.t.Helper()
 	for i := range n {
-		ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: fmt.Sprintf("team %03d", i), Plan: "growth"})
+		ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{
+			Name: fmt.Sprintf("team %03d", i), Plan: "growth",
+		})
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if _, _, err := s.p.Users.Create(s.t.Context(), access.Operator(), ws.ID, people.NewUser{Email: email, Role: postern.Owner, Existing: true}); err != nil {
+		if _, _, err := s.p.Users.Create(s.t.Context(), access.Operator(), ws.ID, people.NewUser{
+			Email: email, Role: postern.Owner, Existing: true,
+		}); err != nil {
 			s.t.Fatal(err)
 		}
 		list = append(list, ws)
@@ -39,7 +43,7 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/", "/devices?after=x", "/keys"} {
-		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace cannot be shown", "acme", "team 000", "Sign out")
+		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace is unavailable", "acme", "team 000", "Sign out")
 	}
 	c.want(c.post("/devices", url.Values{"name": {"Support"}}), http.StatusForbidden, "")
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
@@ -99,7 +103,7 @@ func TestFormOfATabThatIsElsewhereDoesNothing(t *testing.T) {
 	}
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
 	key := url.Values{"name": {"ci"}, "scope": {"devices:read"}, "at": {at[1]}}
-	if p := c.want(c.post("/keys", key), http.StatusConflict, ""); !strings.Contains(p.body, "Nothing was done") {
+	if p := c.want(c.post("/keys", key), http.StatusConflict, ""); !strings.Contains(p.body, "Nothing was changed") {
 		t.Error("the page does not say that nothing was done")
 	}
 	key.Set("at", string(other.ID))

@@ -154,6 +154,39 @@ func (t *Tx) Which(s *Statement, rows [][]any, more ...any) (changed []bool, err
 	return changed, nil
 }
 
+// Inserted runs an INSERT that skips rows which conflict, and tells for each of the rows
+// whether it was inserted. The first column is a unique string, which the statement returns
+// with PostgreSQL: it ends in "[RETURNING …]". SQLite's RETURNING would double the cost of
+// the statement.
+func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
+	inserted = make([]bool, len(rows))
+	if len(rows) == 0 {
+		return inserted, nil
+	}
+	if !t.Postgres() {
+		for i, row := range rows {
+			n, err := t.Changed(s.forRow(), row...)
+			if inserted[i] = n > 0; err != nil {
+				return inserted, err
+			}
+		}
+		return inserted, nil
+	}
+	types, args := s.arrays(rows)
+	keys := args[0].([]string) //nolint:errcheck,forcetypeassert // a programmer's mistake; run recovers
+	places := make(map[string]int, len(rows))
+	for i, key := range keys {
+		places[key] = i
+	}
+	err = t.Rows(s.forRows(types), args, func(r *sql.Rows) error {
+		var key string
+		err := r.Scan(&key)
+		inserted[places[key]] = true
+		return err
+	})
+	return inserted, err
+}
+
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil

@@ -144,12 +144,10 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 			t.Errorf("endpoints = %+v, %v", list, err)
 		}
 		for what, err := range map[string]error{
-			"another device": second(g.Devices.Get(ctx, one, ids[1])),
-			"a send from another device": second(g.Messages.Send(ctx, one,
-				NewMessage{DeviceID: ids[1], To: "+15551234567", Body: "x"}, nil)),
-			"a new device": second(g.Devices.Create(ctx, one, NewDevice{Name: "x"}, nil)),
-			"an endpoint beyond": second(g.Webhooks.Create(ctx, one,
-				NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
+			"another device":             second(g.Devices.Get(ctx, one, ids[1])),
+			"a send from another device": second(g.Messages.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Content: postern.Text("x")}, nil)),
+			"a new device":               second(g.Devices.Create(ctx, one, NewDevice{Name: "x"}, nil)),
+			"an endpoint beyond":         second(g.Webhooks.Create(ctx, one, NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
 			"an endpoint of all":         second(g.Webhooks.Get(ctx, one, everything.Value.ID)),
 			"messages of another device": second(g.Messages.List(ctx, one, MessageQuery{DeviceID: ids[1]})),
 			"linking another device":     second(g.Links.Open(ctx, one, ids[1], NewLink{}, nil)),

@@ -6,10 +6,9 @@ import (
 
 // The limits of the contract that this package checks.
 const (
-	maxText            = 65_536 // bytes in the text of a message
-	maxMetadata        = 50     // entries
-	maxMetadataBytes   = 500    // in a name or a value
-	maxDescription     = 500    // bytes
+	maxMetadata        = 50  // members
+	maxMetadataBytes   = 500 // of a name or a value
+	maxDescription     = 500 // bytes
 	maxEndpointHeaders = 10
 	maxHeaderValue     = 1024 // bytes
 	maxEventPatterns   = 50

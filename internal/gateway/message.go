@@ -17,7 +17,7 @@ import (
 type NewMessage struct {
 	DeviceID         postern.DeviceID
 	To               string
-	Body             string
+	Content          postern.Content
 	Metadata         map[string]string
 	ExpiresIn        time.Duration // 0 means one day; at most 7 days
 	WhenDisconnected string        // "fail" or "queue"; "" means fail
@@ -61,23 +61,21 @@ func (g Messages) build(d postern.Device, in NewMessage, chat, to string) poster
 		expiry = defaultExpiry
 	}
 	return postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
-		Type:   postern.TypeText,
-		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(to), Body: in.Body, Status: postern.Queued,
-		NetworkID: postern.NewNetworkID(),
-		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Content: in.Content,
+		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(to), Status: postern.Queued, NetworkID: postern.NewNetworkID(),
+		Source: postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
 	}
 }
 
 func checkMessage(in NewMessage) (chat, to string, err error) {
 	chat, to, ok := parseRecipient(in.To)
+	if !ok {
+		return "", "", postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
+	}
+	if err := in.Content.Check(); err != nil {
+		return "", "", err
+	}
 	switch {
-	case !ok:
-		err = postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
-	case in.Body == "":
-		err = postern.Invalid("/body", "a text message needs a body")
-	case len(in.Body) > maxText:
-		err = tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
 		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
 	default:

@@ -21,9 +21,8 @@ type Sandbox interface {
 	Scan(ctx context.Context, qr, number string) error
 	// EnterCode lets the owner of a number enter a pairing code on the phone.
 	EnterCode(ctx context.Context, code, number string) error
-	// Inbound lets a contact write to the account and returns the network id of the
-	// message.
-	Inbound(ctx context.Context, account, from, body string) (networkID string, err error)
+	// Inbound lets a contact write to the account and returns the network id.
+	Inbound(ctx context.Context, account, from string, content postern.Content) (networkID string, err error)
 	// Receipt lets the recipient of a message confirm it.
 	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
 	// Fault makes the vendor misbehave towards the account.
@@ -36,8 +35,8 @@ type Sandbox interface {
 type PhoneMessage struct {
 	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
 	From string       `json:"from" example:"+15550001111"`
-	To   string       `json:"to" example:"+15551234567"`
-	Type string       `json:"type" example:"text"`
+	To   string       `json:"to"   example:"+15551234567"`
+	Type postern.Kind `json:"type" example:"text"`
 	Body string       `json:"body" example:"Hello"`
 	At   postern.Time `json:"at" example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 }
@@ -174,7 +173,7 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 // Inbound lets a contact write to the device's account. It returns the network id of the
 // message.
 func (g SandboxPhones) Inbound(
-	ctx context.Context, c access.Caller, id postern.DeviceID, from, body string,
+	ctx context.Context, c access.Caller, id postern.DeviceID, from string, content postern.Content,
 ) (networkID string, err error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return networkID, err
@@ -184,15 +183,13 @@ func (g SandboxPhones) Inbound(
 		return "", err
 	}
 	number, ok := postern.ParsePhone(from)
-	switch {
-	case !ok:
+	if !ok {
 		return "", postern.Invalid("/from", "write a phone number as + and 7 to 15 digits")
-	case body == "":
-		return "", postern.Invalid("/body", "a text message needs a body")
-	case len(body) > maxText:
-		return "", tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	}
-	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, body)
+	if err := content.Check(); err != nil {
+		return "", err
+	}
+	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, content)
 }
 
 // Receipt lets the recipient of an outbound message confirm it.

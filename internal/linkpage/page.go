@@ -16,7 +16,8 @@ import (
 //go:embed assets/page.html
 var source string
 
-var templates = template.Must(template.New("page").Parse(source)) //nolint:gochecknoglobals // parsed once, never changed
+// parsed once, never changed
+var templates = template.Must(template.New("page").Parse(source)) //nolint:gochecknoglobals
 
 // page is what a template shows.
 type page struct {
@@ -27,14 +28,14 @@ type page struct {
 	Method    string
 	Button    bool
 	Live      bool          // the script keeps it up to date
-	Again     bool          // load it once more: the cookie was kept back
+	Again     bool          // reload once: the browser withheld the cookie
 	Refresh   bool          // a browser without scripts loads it again
-	Done      bool          // it will not change any more
+	Done      bool          // it is final
 	Good      bool          // it is done, and the phone is linked
 	Number    string        // last digits of the phone that a code is entered on
 	Code      string        // to enter
 	Picture   template.HTML // to scan
-	Seen      string        // a name for what is shown
+	Seen      string        // identifies the shown content
 	Part      template.HTML // what the script replaces
 }
 
@@ -50,7 +51,7 @@ func pageOf(token string, v gateway.PageView) page {
 	return p
 }
 
-// showLink says what an attempt is at.
+// showLink describes the state of an attempt.
 func (p *page) showLink(l postern.Link) {
 	switch l.Status {
 	case postern.LinkPending:
@@ -59,18 +60,21 @@ func (p *page) showLink(l postern.Link) {
 			p.draw(string(l.QR))
 		}
 	case postern.LinkPasskey:
-		p.Title, p.Text = "Your account asks for a passkey", "This page cannot ask you for it. Turn the passkey off in the settings of your account, on the phone, and ask "+p.Workspace+" for a new page."
+		p.Title, p.Text = "Your account requires a passkey", "This page cannot confirm a passkey. Turn off the passkey in "+
+			"your account's settings on the phone, then ask "+p.Workspace+" for a new link."
 	case postern.LinkLinked:
-		p.Title, p.Text, p.Done, p.Good = "Your phone is linked", "It is linked to "+p.Workspace+" now. You can close this page.", true, true
+		p.Title, p.Done, p.Good = "Your phone is linked", true, true
+		p.Text = "It is now linked to " + p.Workspace + ". You can close this page."
 	case postern.LinkExpired:
-		p.Title, p.Text, p.Done = "The time is over", "No phone was linked. Ask "+p.Workspace+" for a new page.", true
+		p.Title, p.Text, p.Done = "This page has expired", "No phone was linked. Ask "+p.Workspace+" for a new link.", true
 	case postern.LinkFailed:
-		p.Title, p.Text, p.Done = "The phone was not linked", why(string(l.Reason))+" Ask "+p.Workspace+" for a new page.", true
+		p.Title, p.Done = "The phone was not linked", true
+		p.Text = why(string(l.Reason)) + " Ask " + p.Workspace + " for a new link."
 	}
 	p.Refresh = !p.Done
 }
 
-// draw leaves the picture out when there cannot be one: the page says to wait.
+// draw adds the QR code; without one, the page says to wait.
 func (p *page) draw(code string) {
 	svg, err := qrcode.SVG(code)
 	if err == nil {
@@ -78,26 +82,27 @@ func (p *page) draw(code string) {
 	}
 }
 
-// why says an attempt's reason to the person with the phone.
+// why explains a failed attempt to the person with the phone.
 func why(reason string) string {
 	switch reason {
 	case "other-number", "unexpected-number":
-		return "It has another number than the one that is expected."
+		return "The phone has a different number than expected."
 	case "wrong-code":
-		return "The code that was entered is not the one that was shown."
+		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
-		return "The number is not known to the network."
+		return "The network does not know this number."
 	case "number-taken":
-		return "Its number is linked by somebody else."
+		return "This number is already linked elsewhere."
 	case "passkey-required":
-		return "Your account asks for a passkey, and this page cannot ask you for it. Turn it off in the settings of your account, on the phone."
+		return "Your account requires a passkey, which this page cannot confirm. Turn off the passkey in your account's " +
+			"settings on the phone."
 	case "canceled", "deleted", "unlinked", "plan-limit":
-		return "The attempt was ended by those who began it."
+		return "The linking was canceled by the person who started it."
 	}
-	return "Something went wrong on the way."
+	return "Something went wrong."
 }
 
-// render makes the part that the script replaces, and its name.
+// render renders the part that the script replaces, and hashes it.
 func (p *page) render() {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, "part", p); err != nil {
@@ -113,7 +118,7 @@ func write(w http.ResponseWriter, status int, p page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = templates.ExecuteTemplate(w, "page", p) // the reader is gone
+	_ = templates.ExecuteTemplate(w, "page", p) // the browser may be gone
 }
 
 func writePart(w http.ResponseWriter, p page) {
@@ -122,5 +127,5 @@ func writePart(w http.ResponseWriter, p page) {
 	if p.Done {
 		w.Header().Set("Page-Done", "1")
 	}
-	_, _ = w.Write([]byte(p.Part)) // the reader is gone
+	_, _ = w.Write([]byte(p.Part)) // the browser may be gone
 }

@@ -16,7 +16,9 @@ import (
 )
 
 func address(scheme, addr, rest string) seal.Secret {
-	return seal.Secret(scheme + "://" + url.UserPassword(mailtest.User, mailtest.Password).String() + "@" + addr + "?from=postern@example.com" + rest)
+	return seal.Secret(scheme + "://" + url.UserPassword(
+		mailtest.User, mailtest.Password,
+	).String() + "@" + addr + "?from=postern@example.com" + rest)
 }
 
 func server(t *testing.T, at seal.Secret, roots *x509.CertPool) *mail.Server {
@@ -30,21 +32,29 @@ func server(t *testing.T, at seal.Secret, roots *x509.CertPool) *mail.Server {
 }
 
 func hello() mail.Message {
-	return mail.Message{To: "ada@example.com", Subject: "Grüße", Text: "one\n.\n..two = three\n" + strings.Repeat("long ", 300) + "\nhttps://example.com/join/x?a=b\n"}
+	return mail.Message{
+		To: "ada@example.com", Subject: "Grüße",
+		Text: "one\n.\n..two = three\n" + strings.Repeat("long ", 300) + "\nhttps://example.com/join/x?a=b\n",
+	}
 }
 
 func TestMailArrivesAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for scheme, start := range map[string]func(testing.TB) *mailtest.Server{"smtp": mailtest.New, "smtps": mailtest.NewTLS} {
+	for scheme, start := range map[string]func(testing.TB) *mailtest.Server{
+		"smtp": mailtest.New, "smtps": mailtest.NewTLS,
+	} {
 		at := start(t)
 		if err := server(t, address(scheme, at.Addr, ""), at.Roots).Send(t.Context(), hello()); err != nil {
 			t.Fatal(scheme, err)
 		}
 		m := at.Next(t)
-		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" || m.To != "ada@example.com" || m.Client != "[127.0.0.1]" || !m.Encrypted || !m.SignedIn {
+		if m.Subject != hello().Subject || m.Text != hello().Text || m.From != "postern@example.com" ||
+			m.To != "ada@example.com" || m.Client != "[127.0.0.1]" || !m.Encrypted || !m.SignedIn {
 			t.Errorf("by %s came %+v", scheme, m)
 		}
-		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` || m.Header.Get("Auto-Submitted") != "auto-generated" || !strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
+		if from := m.Header.Get("From"); from != `"Postern" <postern@example.com>` ||
+			m.Header.Get("Auto-Submitted") != "auto-generated" ||
+			!strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
 			t.Errorf("by %s with the headers %v", scheme, m.Header)
 		}
 		if at, err := m.Header.Date(); err != nil || time.Since(at).Abs() > time.Minute {
@@ -79,9 +89,12 @@ func TestNothingGetsIntoTheHeaders(t *testing.T) {
 
 func TestServerIsKnownByItsCertificate(t *testing.T) {
 	t.Parallel()
-	for scheme, start := range map[string]func(testing.TB) *mailtest.Server{"smtp": mailtest.New, "smtps": mailtest.NewTLS} {
+	for scheme, start := range map[string]func(testing.TB) *mailtest.Server{
+		"smtp": mailtest.New, "smtps": mailtest.NewTLS,
+	} {
 		at := start(t)
-		if err := server(t, address(scheme, at.Addr, ""), x509.NewCertPool()).Send(t.Context(), hello()); err == nil || len(at.Mails()) != 0 {
+		if err := server(t, address(scheme, at.Addr, ""), x509.NewCertPool()).Send(t.Context(), hello()); err == nil ||
+			len(at.Mails()) != 0 {
 			t.Errorf("%s to a stranger: %v", scheme, err)
 		}
 	}
@@ -118,7 +131,8 @@ func TestLinksDoNotGoInPlainText(t *testing.T) {
 	at.OfferNoTLS()
 	_, port, _ := net.SplitHostPort(at.Addr)
 	elsewhere := "smtp://0.0.0.0:" + port + "?from=a@example.com" // this machine by an address that does not say so
-	if err := server(t, seal.Secret(elsewhere), nil).Send(t.Context(), hello()); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
+	if err := server(t, seal.Secret(elsewhere), nil).Send(t.Context(), hello()); err == nil ||
+		!strings.Contains(err.Error(), "STARTTLS") {
 		t.Errorf("to another machine: %v", err)
 	}
 	if err := server(t, seal.Secret(elsewhere+"&tls=off"), nil).Send(t.Context(), hello()); err != nil {
@@ -180,7 +194,9 @@ func TestSilentServerIsNotWaitedForLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if err := server(t, seal.Secret("smtp://"+l.Addr().String()+"?from=a@example.com"), nil).Send(ctx, hello()); err == nil {
+	if err := server(
+		t, seal.Secret("smtp://"+l.Addr().String()+"?from=a@example.com"), nil,
+	).Send(ctx, hello()); err == nil {
 		t.Error("a server that says nothing has taken a mail")
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -191,7 +207,8 @@ func TestSilentServerIsNotWaitedForLong(t *testing.T) {
 func TestAddressesOfServers(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{
-		"smtp://mail.example.com?from=a@example.com", "smtps://u:p%40ss@mail.example.com:4650/?from=a@example.com", "smtp://10.0.0.1:25?from=a@example.com&tls=off",
+		"smtp://mail.example.com?from=a@example.com", "smtps://u:p%40ss@mail.example.com:4650/?from=a@example.com",
+		"smtp://10.0.0.1:25?from=a@example.com&tls=off",
 		"smtp://mail.example.com?from=Acme+%3Ca@example.com%3E",
 	} {
 		if _, err := mail.New(seal.Secret(good)); err != nil {
@@ -199,8 +216,10 @@ func TestAddressesOfServers(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", "mail.example.com:587", "http://mail.example.com?from=a@example.com", "smtp://?from=a@example.com", "smtp://mail.example.com", "smtp://mail.example.com?from=nobody",
-		"smtp://mail.example.com/path?from=a@example.com", "smtp://canary:canary@mail.example.com?from=a@example.com&tls=off", "smtps://mail.example.com?from=a@example.com&tls=off", "smtp://canary:can ary@[::1?from=a@example.com",
+		"", "mail.example.com:587", "http://mail.example.com?from=a@example.com", "smtp://?from=a@example.com",
+		"smtp://mail.example.com", "smtp://mail.example.com?from=nobody",
+		"smtp://mail.example.com/path?from=a@example.com", "smtp://canary:canary@mail.example.com?from=a@example.com&tls=off",
+		"smtps://mail.example.com?from=a@example.com&tls=off", "smtp://canary:can ary@[::1?from=a@example.com",
 	} {
 		if _, err := mail.New(seal.Secret(bad)); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", bad, err)

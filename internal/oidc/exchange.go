@@ -2,53 +2,40 @@ package oidc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 )
 
-// exchange gives a code to the provider and gets the token (RFC 6749, 4.1.3).
+// exchange gives the code to the provider and returns the ID token that it gets.
 func (p *Provider) exchange(ctx context.Context, s *site, code, verifier string) (token string, err error) {
-	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {p.opts.Redirect}, "code_verifier": {verifier}}
-	if s.inForm {
-		form.Set("client_id", p.opts.ClientID)
-		form.Set("client_secret", p.opts.ClientSecret.Reveal())
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.token, strings.NewReader(form.Encode()))
+	answer, err := s.flow.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(verifier))
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrDown, err)
+		return "", exchangeError(err)
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	if !s.inForm { // each part is escaped first (RFC 6749, 2.3.1)
-		req.SetBasicAuth(url.QueryEscape(p.opts.ClientID), url.QueryEscape(p.opts.ClientSecret.Reveal()))
+	if token, _ = answer.Extra("id_token").(string); token == "" {
+		return "", errors.New("the provider answers the code without an ID token")
 	}
-	res, err := p.client.Do(req)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrDown, err)
-	}
-	defer res.Body.Close()
-	return readToken(res)
+	return token, nil
 }
 
-// readToken reads the answer to a code. What it says beside the kind of a refusal
-// stays out of the log: it could be a secret.
-func readToken(res *http.Response) (string, error) {
-	var says struct {
-		Token string `json:"id_token"`
-		Error string `json:"error"`
+// exchangeError tells a provider that does not work from one that refuses. The
+// texts of the library quote what the provider answered, which could be a secret
+// and must not be logged: only the status and the error code are kept.
+func exchangeError(err error) error {
+	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		status := refusal.Response.StatusCode
+		if status >= http.StatusInternalServerError {
+			return fmt.Errorf("%w: it answers the code with status %d", ErrDown, status)
+		}
+		return fmt.Errorf("the provider answers the code with status %d, error %.100q", status, refusal.ErrorCode)
 	}
-	err := json.NewDecoder(res.Body).Decode(&says)
-	switch {
-	case res.StatusCode >= http.StatusInternalServerError:
-		return "", fmt.Errorf("%w: the code is answered %d", ErrDown, res.StatusCode)
-	case res.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("the code is answered %d %.100q", res.StatusCode, says.Error)
-	case err != nil || says.Token == "":
-		return "", errors.New("the code is answered without a token")
+	if unreached, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%w: %w", ErrDown, unreached)
 	}
-	return says.Token, nil
+	return errors.New("the provider answers the code with something that cannot be read")
 }

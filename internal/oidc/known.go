@@ -9,21 +9,22 @@ import (
 )
 
 const (
-	knownTime = 24 * time.Hour   // that what a provider says about itself counts
-	downTime  = 10 * time.Second // that a provider that did not answer is left alone
+	knownTime = 24 * time.Hour   // how long the configuration of a provider is used
+	downTime  = 10 * time.Second // how long a provider that did not answer is not asked again
 )
 
-// known is what the provider said about itself when it was asked last.
+// known is the configuration of the provider, as it was read last.
 type known struct {
-	turn chan struct{} // who holds it may ask, and read and write what follows
+	turn chan struct{} // its holder may ask the provider, and use the fields below
 
 	site  *site
 	err   error
 	until time.Time
 }
 
-// site asks the provider about itself, unless it was asked a short time ago. One asks
-// while others wait. What was known goes on when the provider does not answer.
+// site returns the configuration of the provider, and reads it when the last one is
+// too old. One caller asks the provider while others wait. When the provider does not
+// answer, the last configuration stays in use.
 func (p *Provider) site(ctx context.Context) (*site, error) {
 	select {
 	case p.known.turn <- struct{}{}:
@@ -46,12 +47,13 @@ func (p *Provider) site(ctx context.Context) (*site, error) {
 	return p.known.site, p.known.err
 }
 
-// discover outlives the request that asks: others wait for the answer too.
+// discover reads the configuration. It outlives the request that asks, because
+// others wait for the answer too.
 func (p *Provider) discover(ctx context.Context) (*site, error) {
 	ctx = oidc.ClientContext(context.WithoutCancel(ctx), p.client) // which has a time-out
 	provider, err := oidc.NewProvider(ctx, p.opts.Issuer)
 	if err != nil {
 		return nil, err
 	}
-	return newSite(provider)
+	return newSite(provider, p.opts)
 }

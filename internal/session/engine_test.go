@@ -137,7 +137,7 @@ func (w *world) linked() postern.Device {
 
 func (w *world) send(d postern.Device, to string) postern.MessageID {
 	w.t.Helper()
-	made, err := w.g.Messages.Send(w.t.Context(), w.caller, gateway.NewMessage{DeviceID: d.ID, To: to, Body: "hi", WhenDisconnected: "queue"}, nil)
+	made, err := w.g.Messages.Send(w.t.Context(), w.caller, gateway.NewMessage{DeviceID: d.ID, To: to, Content: postern.Text("hi"), WhenDisconnected: "queue"}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -529,7 +529,7 @@ func TestWhatArrivesWhileTheGatewayIsAwayComesOnce(t *testing.T) {
 		w.fault(networktest.FaultDrop)
 		w.settle(time.Minute)
 		list, err := w.g.Messages.List(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
-		if err != nil || len(list.Data) != 1 || list.Data[0].Body != "hello" || list.Data[0].From != customer {
+		if err != nil || len(list.Data) != 1 || list.Data[0].Content.Text != "hello" || list.Data[0].From != customer {
 			t.Errorf("messages = %+v (%v)", list.Data, err)
 		}
 	})

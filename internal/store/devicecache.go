@@ -11,7 +11,7 @@ import (
 
 // deviceCache holds what reads of devices found until a commit changes a device: devices
 // are read with every request and change rarely. It is used with SQLite alone, where only
-// our writer can change a row; see singlewriter.go.
+// our writer can change a row; see the end of store.go.
 type deviceCache struct {
 	generation atomic.Uint64 // grows after each commit that changed a device, before its callers get their outcome
 

@@ -1,39 +1,63 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"strings"
 
 	"postern/internal/db"
 	"postern/internal/postern"
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, to_number, body, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at`
+// contentColumns hold a message's content. Nothing else knows how content is stored than
+// this constant, contentValues, contentInto and setContent.
+const contentColumns = `type, body`
+
+func contentValues(c postern.Content) []any { return []any{string(c.Kind), c.Text} }
+
+// contentInto returns where contentColumns are scanned to.
+func contentInto(c *postern.Content) []any { return []any{(*string)(&c.Kind), &c.Text} }
+
+// setContent assigns contentColumns from columns of rows whose names begin with new_.
+const (
+	setContent    = `type = @new_type, body = @new_body`
+	newContentSet = `new_type, new_body`
+)
+
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +
+	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
-	err = s.Scan(&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.Type, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.Body, &m.ReplyTo,
-		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.ExpiresAt)
+	dst := []any{
+		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo,
+		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
+		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
+	}
+	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
 		m.Error = &f
 	}
 	return m, err
 }
 
-const newMessageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, ` +
-	`to_number, body, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable`
+const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
+	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, sender, undecryptable, ` + contentColumns
 
 // newMessage is the row of a message that is not in the table yet.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
-	return []any{
-		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.Type, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.Body, m.ReplyTo, m.Status,
-		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable,
-	}
+	return append([]any{
+		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
+		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
+		undecryptable,
+	}, contentValues(m.Content)...)
 }
 
-// addMessages numbers messages with n in the order of their rows; see singlewriter.go.
+// addMessages numbers messages with n in the order of their rows; see the end of store.go.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
@@ -95,5 +119,252 @@ func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 			list = append(list, m)
 			return err
 		})
+	return list, err
+}
+
+// RecordInbound keeps a message that arrived, once: when the network delivers it again,
+// nothing changes and there is no second event.
+type RecordInbound struct {
+	Message       postern.Message
+	Sender        string // with the network id, what identifies the message
+	Type          postern.EventType
+	Undecryptable bool
+	Now           postern.Time
+}
+
+// RecordInbound keeps a message that arrived, with its event and one delivery for each
+// endpoint that wants it.
+func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
+	return write(ctx, s.core, o)
+}
+
+// About lets workspaces take turns; the network does not slow down by itself.
+func (o RecordInbound) About() db.About {
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}
+}
+
+// WriteAll keeps the messages that are new, and fills in those that could not be decrypted
+// before.
+func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
+	}
+	fresh, err := insertMessages(t, rows)
+	if err != nil {
+		return err
+	}
+	events := make([]eventAt, 0, len(list))
+	var repeated []RecordInbound
+	for i := range list {
+		o := &list[i].Value
+		if !fresh[o.Message.ID] {
+			repeated = append(repeated, *o)
+			continue
+		}
+		t.Note(MessageMoved{&o.Message, ""})
+		e, err := o.Message.Event(o.Type)
+		if err != nil {
+			return err
+		}
+		events = append(events, eventAt{e, o.Now})
+	}
+	decrypted, err := fillDecrypted(t, repeated)
+	if err != nil {
+		return err
+	}
+	return recordEvents(t, append(events, decrypted...))
+}
+
+// arrival identifies a message that arrived.
+type arrival struct {
+	device            postern.DeviceID
+	networkID, sender string
+}
+
+var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
+	`UPDATE message SET `+setContent+`, undecryptable = 0 [FROM @rows]
+	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
+
+// fillDecrypted fills in messages that could not be decrypted before, and returns their
+// events. The others are plain repetitions.
+func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err error) {
+	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
+	for _, o := range repeated {
+		key := arrival{o.Message.DeviceID, db.Clean(o.Message.NetworkID), db.Clean(o.Sender)}
+		if _, twice := ops[key]; twice || o.Undecryptable {
+			continue
+		}
+		ops[key] = o
+		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}
+		rows = append(rows, append(row, contentValues(o.Message.Content)...))
+	}
+	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
+		var sender string
+		m, err := scanMessage(withTail{r, []any{&sender}})
+		if err != nil {
+			return err
+		}
+		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
+		e, err := m.Event(o.Type)
+		events = append(events, eventAt{e, o.Now})
+		return err
+	})
+	return events, err
+}
+
+// MessageSearch narrows what is looked for; zero members ask for nothing.
+type MessageSearch struct {
+	Devices   []postern.DeviceID // nil: all that the workspace has
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Status    string
+}
+
+// MessagePage is a part of what was looked for, newest first.
+type MessagePage struct {
+	Messages []postern.Message
+	Last     int64 // everything was looked at down to this place
+	More     bool  // there may be more below Last
+}
+
+// Search looks through the messages of a workspace's present numbers, from
+// below a place back; 0 is the newest. A page may have fewer messages than the
+// limit, and still more behind it: the narrowest index leads the way, and of what
+// lies there a page looks at a bounded part for what no index tells.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64, limit int) (p MessagePage, err error) {
+	way, first, second := q.way(ws)
+	look := q.look(limit)
+	var newest, n int
+	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+		return p, err
+	}
+	p.More = n == look
+	var places []int64
+	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
+		var place int64
+		m, err := scanMessage(withTail{r, []any{&place}})
+		p.Messages, places = append(p.Messages, m), append(places, place)
+		return err
+	})
+	if len(p.Messages) > limit {
+		p.Messages, p.Last, p.More = p.Messages[:limit], places[limit-1], true
+	}
+	return p, err
+}
+
+// way is the condition of the narrowest index, and its two parameters, $3 and $4.
+// A state has an index when it is rare and may lie far back: what failed. What
+// waits is among the newest, and all other states are those of nearly everything.
+func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second any) {
+	switch {
+	case s.ChatID != "" && s.DeviceID != "":
+		return `device_id = $3 AND chat_id = $4`, s.DeviceID, s.ChatID
+	case s.ChatID != "":
+		return `device_id IN (SELECT id FROM device WHERE workspace_id = $3) AND chat_id = $4`, ws, s.ChatID
+	case s.Status == string(postern.Failed) || s.Status == string(postern.Expired):
+		return `workspace_id = $3 AND status IN ('failed', 'expired') AND $4 = ''`, ws, ""
+	case s.DeviceID != "":
+		return `device_id = $3 AND $4 = ''`, s.DeviceID, ""
+	}
+	return `workspace_id = $3 AND $4 = ''`, ws, ""
+}
+
+// look is how many messages one page looks at: few when the way leads to nothing but
+// what is wanted, and messages of earlier numbers.
+func (s MessageSearch) look(limit int) int {
+	if s.Devices == nil && s.Direction == "" && s.Status == "" {
+		return max(plainScan, limit+1)
+	}
+	return max(messageScan, limit+1)
+}
+
+// part are the places that one page looks at.
+func part(way string) string {
+	return `SELECT n FROM message WHERE ` + way + ` AND n < $1 ORDER BY n DESC LIMIT $2 + 0`
+}
+
+// lookBack says from where to where one page reaches, and how many messages lie there.
+func lookBack(way string) string {
+	return `SELECT coalesce(min(n), 0), coalesce(max(n), 0), count(*) FROM (` + part(way) + `) looked`
+}
+
+// searched reads what is wanted of such a part.
+func (s Messages) searched(way string) string {
+	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
+		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8) AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
+		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
+}
+
+// chatKey is a chat of a device.
+type chatKey struct {
+	device postern.DeviceID
+	chat   string
+}
+
+var summarizeChats = db.NewStatement("device, chat",
+	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
+	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
+	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
+
+// chatSummaries keep the newest message of each chat, once for all new messages of a chat
+// in a group. With PostgreSQL a trigger for each statement does this.
+type chatSummaries map[chatKey]struct{}
+
+func newChatSummaries() chatSummaries { return chatSummaries{} }
+
+// Note takes a new message.
+func (s chatSummaries) Note(change any) {
+	if c, is := change.(MessageMoved); is && c.From == "" {
+		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
+	}
+}
+
+// Write writes the newest message of each chat that got one.
+func (s chatSummaries) Write(t *db.Tx) error {
+	rows := make([][]any, 0, len(s))
+	for k := range s {
+		rows = append(rows, []any{k.device, k.chat})
+	}
+	clear(s)
+	if t.Postgres() {
+		return nil
+	}
+	_, err := t.Each(summarizeChats, rows)
+	return err
+}
+
+// Discard forgets the messages.
+func (s chatSummaries) Discard() { clear(s) }
+
+// Chat is what a device and somebody write to each other.
+type Chat struct {
+	Name   string // that who wrote last has on the network; "" while nobody wrote
+	Newest postern.Message
+	Place  int64 // in the list
+}
+
+// chatsOf lists the chats of a device through their newest messages. Those of a
+// number that the device had before are behind all others.
+const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name FROM message i
+		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC LIMIT 1), '')
+	FROM message m WHERE n IN (SELECT c.newest FROM chat c WHERE c.device_id = $2 AND c.newest < $3
+		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC LIMIT $4 + 0)
+	ORDER BY n DESC`
+
+// List lists the chats of a device from below a place; 0 is the first. The one
+// with the newest message comes first.
+func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64, limit int) (list []Chat, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
+		var c Chat
+		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
+		c.Newest = m
+		list = append(list, c)
+		return err
+	})
 	return list, err
 }

@@ -3,10 +3,177 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"postern/internal/db"
 	"postern/internal/postern"
 )
+
+// QueueMessage accepts an outbound message: it spends a unit of the month's quota, writes
+// the row and wakes the device's sender, all or nothing.
+type QueueMessage struct {
+	Message          postern.Message
+	Month            string // such as 2026-11
+	Quota            int
+	WhenDisconnected string // "fail" or "queue"
+	Once             *Once
+	Acts             []Act
+}
+
+// Queue accepts an outbound message.
+func (s Messages) Queue(ctx context.Context, o QueueMessage) error { return write(ctx, s.core, o) }
+
+// About lets workspaces take turns.
+func (o QueueMessage) About() db.About {
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Fair}
+}
+
+// WriteAll first reads what may refuse a message, then writes the others.
+func (QueueMessage) WriteAll(t *db.Tx, list []db.Pending[QueueMessage]) error {
+	list, err := refuseRepeated(t, list)
+	if err != nil {
+		return err
+	}
+	if list, err = refuseUnacceptable(t, list); err != nil || len(list) == 0 {
+		return err
+	}
+	return accept(t, list)
+}
+
+// refuseRepeated refuses messages whose idempotency key was used before.
+func refuseRepeated(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
+	keys := oncesOf(list)
+	if len(keys) == 0 {
+		return list, nil
+	}
+	used, err := usedKeys(t, keys)
+	if err != nil || len(used) == 0 {
+		return list, err
+	}
+	for _, p := range list {
+		if o := p.Value.Once; o != nil && used[o.place()] {
+			p.Refuse(ErrAlreadyDone)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return rest, nil
+}
+
+func oncesOf(list []db.Pending[QueueMessage]) (keys []*Once) {
+	for _, p := range list {
+		if p.Value.Once != nil {
+			keys = append(keys, p.Value.Once)
+		}
+	}
+	return keys
+}
+
+// account is what a month's quota is counted in.
+type account struct {
+	ws    postern.WorkspaceID
+	month string
+}
+
+func (o QueueMessage) account() account { return account{o.Message.WorkspaceID, o.Month} }
+
+// room is what a message needs to be accepted.
+type room struct {
+	status postern.Status // of its device
+	used   int            // of the month's quota
+}
+
+// refuseUnacceptable refuses messages that the device's state or the quota does not allow.
+// Nobody else writes in the meantime; see the end of store.go.
+func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
+	rooms, err := readRooms(t, list)
+	if err != nil {
+		return nil, err
+	}
+	accepted := make(map[account]int, 1)
+	for _, p := range list {
+		o := p.Value
+		device, known := rooms[o.Message.DeviceID]
+		device.used += accepted[o.account()]
+		if err := o.check(device, known); err != nil {
+			p.Refuse(err)
+			continue
+		}
+		accepted[o.account()]++
+		rest = append(rest, p)
+	}
+	return rest, nil
+}
+
+var readRoom = db.NewStatement("device, workspace, month",
+	`SELECT d.id, d.status, coalesce(m.messages, 0) FROM [@rows CROSS JOIN] device d
+	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @month
+	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
+
+func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[postern.DeviceID]room, error) {
+	rows := make([][]any, 0, len(list))
+	asked := make(map[postern.DeviceID]bool, 1)
+	for _, p := range list {
+		if m := p.Value.Message; !asked[m.DeviceID] {
+			asked[m.DeviceID] = true
+			rows = append(rows, []any{m.DeviceID, m.WorkspaceID, p.Value.Month})
+		}
+	}
+	rooms := make(map[postern.DeviceID]room, len(rows))
+	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
+		var id postern.DeviceID
+		var one room
+		err := r.Scan(&id, &one.status, &one.used)
+		rooms[id] = one
+		return err
+	})
+	return rooms, err
+}
+
+// check tells why a message is refused; nil when it is not.
+func (o QueueMessage) check(device room, known bool) error {
+	waits := device.status.HoldsSlot() && device.status != postern.Linking && o.WhenDisconnected == "queue"
+	switch {
+	case !known:
+		return postern.Errorf(postern.NotFound, "there is no such device")
+	case device.status != postern.Connected && !waits:
+		return postern.Errorf(postern.DeviceNotConnected,
+			"the device is %s; wait until it is connected, or send with whenDisconnected set to queue", device.status)
+	case device.used >= o.Quota:
+		return postern.Errorf(postern.QuotaExhausted,
+			"the plan's %d messages of this month are used up; the month ends at %s", o.Quota, MonthEnd(o.Month))
+	}
+	return nil
+}
+
+// accept writes messages that nothing refuses.
+func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
+	units, rows := make(map[counter]int, 1), make([][]any, len(list))
+	for i, p := range list {
+		o := &p.Value
+		units[counter{o.account(), o.Message.DeviceID}]++
+		rows[i] = newMessage(o.Message, "", false)
+		if err := recordActs(t, o.Acts); err != nil {
+			return err
+		}
+	}
+	if err := claim(t, oncesOf(list)); err != nil {
+		return err
+	}
+	if err := spend(t, units); err != nil {
+		return err
+	}
+	n, err := t.Each(addMessages, rows)
+	if err == nil && int(n) != len(list) {
+		err = errors.New("a network id was chosen twice")
+	}
+	for i := range list {
+		m := &list[i].Value.Message
+		t.Note(MessageMoved{m, ""})
+		t.Wake(OutboundQueued, string(m.DeviceID))
+	}
+	return err
+}
 
 // QueuedMessage is a message to send and whether an earlier attempt may have
 // reached the network.
@@ -108,4 +275,99 @@ func (s Outbox) NoFrameLeft(id postern.MessageID) {
 	s.db.Later(db.Func(func(t *db.Tx) error {
 		return t.Exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
 	}))
+}
+
+// Once makes an operation happen at most once: its row is written in the transaction of
+// the effect. A nil *Once asks for nothing.
+type Once struct {
+	WorkspaceID postern.WorkspaceID
+	Method      string
+	Path        string
+	Key         string
+	RequestHash [32]byte
+	Answer      []byte // sealed
+	At          postern.Time
+}
+
+// ErrAlreadyDone means that another request with the same idempotency key was committed
+// first. Its response can be read with [Idempotency.Answered].
+var ErrAlreadyDone = errors.New("the idempotency key was used before")
+
+// claim writes the row, replacing one that has expired.
+func (o *Once) claim(t *db.Tx) error {
+	if o == nil {
+		return nil
+	}
+	return claim(t, []*Once{o})
+}
+
+var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, answer, created_at",
+	`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) @values
+	ON CONFLICT (workspace_id, method, path, key) DO UPDATE
+	SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
+	WHERE idempotency.created_at <= excluded.created_at - CAST($8 AS BIGINT)`)
+
+// claim writes the rows of keys that were not used before. If one of them was, the error is
+// [ErrAlreadyDone], and nothing of the list may be committed.
+func claim(t *db.Tx, list []*Once) error {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At}
+	}
+	n, err := t.Each(claimKeys, rows, IdempotencyKept.Milliseconds())
+	if err == nil && int(n) < len(list) {
+		return ErrAlreadyDone
+	}
+	return err
+}
+
+// place is what identifies a key in the database.
+func (o *Once) place() [4]string {
+	return [4]string{db.Clean(string(o.WorkspaceID)), db.Clean(o.Method), db.Clean(o.Path), db.Clean(o.Key)}
+}
+
+var readUsedKeys = db.NewStatement("of_workspace, with_method, on_path, named, since",
+	`SELECT workspace_id, method, path, key FROM idempotency [, @rows]
+	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named AND created_at > @since`)
+
+// usedKeys finds those keys that were used before and have not expired.
+func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}
+	}
+	used = map[[4]string]bool{}
+	err = t.EachRow(readUsedKeys, rows, func(r *sql.Rows) error {
+		var k [4]string
+		err := r.Scan(&k[0], &k[1], &k[2], &k[3])
+		used[k] = true
+		return err
+	})
+	return used, err
+}
+
+// Answered finds the answer given to an idempotency key in the last 24 hours.
+func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
+	var h []byte
+	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
+	if errors.Is(err, sql.ErrNoRows) {
+		return hash, nil, false, nil
+	}
+	copy(hash[:], h)
+	return hash, answer, err == nil, err
+}
+
+// Remove deletes up to a chunk of expired answers and says how many.
+func (s Idempotency) Remove(ctx context.Context, before postern.Time) (n int64, err error) {
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
+	if err != nil || !old {
+		return 0, err // the common case costs no write
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err = t.Changed(`DELETE FROM idempotency WHERE (workspace_id, method, path, key) IN
+			(SELECT workspace_id, method, path, key FROM idempotency WHERE created_at <= $1 LIMIT $2 + 0)`, before, purgeChunk)
+		return err
+	}))
+	return n, err
 }

@@ -1,113 +1,80 @@
 package store
 
 import (
-	"database/sql"
-	"strings"
 	"testing"
+
+	"postern/internal/postern"
 )
 
-// plan says how SQLite answers a query, whatever its arguments are.
-func plan(t *testing.T, db *Store, query string) string {
+func linkedAt(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status, at int64) postern.Device {
 	t.Helper()
-	var steps []string
-	args := make([]any, strings.Count(query, "$")) // one may be used twice
-	err := db.db.Rows(t.Context(), `EXPLAIN QUERY PLAN `+query, args, func(r *sql.Rows) error {
-		var id, parent, x int
-		var detail string
-		err := r.Scan(&id, &parent, &x, &detail)
-		steps = append(steps, detail)
-		return err
-	})
+	d := newDevice(t, db, ws, status)
+	err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
+		return t.Exec(`UPDATE device SET linked_at = $2 WHERE id = $1`, d.ID, at)
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(steps, "\n")
+	return d
 }
 
-// actsPlan is the query for the acts of a filter.
-func actsPlan(f ActFilter) string {
-	condition, _ := f.where("ws")
-	return actsWhere + condition + ` ORDER BY a.n DESC LIMIT 51`
-}
-
-// What is known of a chat is looked up for each queued message, and what is to
-// be repeated with each look: by indexes that hold only what counts, or a long
-// queue to one chat is read once for each of its own messages. So is what an
-// endpoint is to be sent again, behind any number that it never was.
-func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
-	t.Parallel()
-	db := engine{}.open(t)
-	const queued = `SELECT n FROM message m WHERE device_id = 'd' AND status IN ('queued', 'sending') AND `
-	for query, want := range map[string]string{
-		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
-		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
-		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5 ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
-	} {
-		if got := plan(t, db, query); !strings.Contains(got, want) {
-			t.Errorf("the plan is %s\nwant %s", got, want)
+func states(t *testing.T, db *Store, list ...postern.Device) (got []string) {
+	t.Helper()
+	for _, d := range list {
+		now, err := db.Devices.ForEngine(t.Context(), d.ID)
+		if err != nil {
+			t.Fatal(err)
 		}
+		got = append(got, string(now.Status)+" "+string(now.StatusReason)+" "+string(now.Desired))
+	}
+	return got
+}
+
+func setPlan(t *testing.T, db *Store, ws postern.WorkspaceID, name string) {
+	t.Helper()
+	plan, _ := postern.PlanByName(name)
+	if err := db.Workspaces.SetPlan(t.Context(), ws, plan, testNow); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// What the dashboard shows is looked up by the place in an index, and not by going
-// through all there is.
-func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
-	t.Parallel()
-	db := engine{}.open(t)
-	for query, want := range map[string]string{
-		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5 GROUP BY 1`:                                                                 "SEARCH message_hour USING PRIMARY KEY (workspace_id=? AND hour>?)",
-		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = 'w') AND hour >= 5 GROUP BY 1`:               "SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)",
-		`SELECT hour FROM message_hour WHERE hour < 5 LIMIT 1`:                                                                                                                  "INDEX message_hour_age (hour<?)",
-		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC LIMIT 9`:                                                  "USING COVERING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
-		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5 AND ('x' = 'null' OR type IN ` + db.db.InList(1) + `) ORDER BY position DESC LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
-	} {
-		if got := plan(t, db, strings.ReplaceAll(query, "$1", "'[]'")); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
-			t.Errorf("the plan is %s\nwant %s", got, want)
+func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		other := linkedAt(t, db, newWorkspace(t, db), postern.Connected, 9)
+		late, early := linkedAt(t, db, ws, postern.Connected, 7), linkedAt(t, db, ws, postern.Disconnected, 5)
+		gone := linkedAt(t, db, ws, postern.LoggedOut, 1)
+		opening := newDevice(t, db, ws, postern.Unlinked)
+		if err := db.Links.Open(t.Context(), openLinkOf(opening, 5)); err != nil {
+			t.Fatal(err)
 		}
-	}
+		setPlan(t, db, ws, "starter")
+		sameText(t, "on the smaller plan", states(t, db, late, early, gone, opening, other),
+			"paused plan-limit idle", "disconnected  idle", "logged_out  idle", "unlinked plan-limit idle", "connected  idle")
+		sameText(t, "events", eventTypes(t, db, late.ID), "device.paused")
+		if n := count(t, db, `SELECT count(*) FROM link WHERE status = 'pending'`); n != 0 {
+			t.Errorf("%d link attempts are open, want 0", n)
+		}
+		setPlan(t, db, ws, "growth")
+		sameText(t, "on the larger plan", states(t, db, late, early, opening),
+			"connecting  connect", "disconnected  idle", "unlinked plan-limit idle")
+		one := 1
+		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &one}, testNow); err != nil {
+			t.Fatal(err)
+		}
+		sameText(t, "with a number of its own", states(t, db, late, early), "paused plan-limit idle", "disconnected  idle")
+	})
 }
 
-// What the dashboard lists is found by an index, behind whatever is not listed.
-func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
-	t.Parallel()
-	db := engine{}.open(t)
-	for query, want := range map[string]string{
-		membershipsOf:   "PRIMARY KEY (user_id=? AND workspace_id>?)",
-		deviceHealth:    "INDEX event_health (device_id=? AND position<?)",
-		keysOfWorkspace: "INDEX api_key_workspace (workspace_id=?)",
-		identitiesOf:    "INDEX identity_user (user_id=?)",
-		replaysOf:       "INDEX replay_endpoint (endpoint_id=?)",
-
-		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=?)",
-		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",
-		actsPlan(ActFilter{Email: "a", Before: 5}):  "INDEX audit_user (workspace_id=? AND user_id=? AND n<?)",
-		actsPlan(ActFilter{Kind: "key", Before: 5}): "INDEX audit_kind (workspace_id=? AND kind=? AND n<?)",
-	} {
-		if got := plan(t, db, query); !strings.Contains(got, want) {
-			t.Errorf("the plan is %s\nwant %s", got, want)
+func TestPlanDoesNotCountWhatItsOwnerPaused(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		held, active := linkedAt(t, db, ws, postern.Paused, 1), linkedAt(t, db, ws, postern.Connected, 2)
+		for _, plan := range []string{"starter", "starter", "growth"} {
+			setPlan(t, db, ws, plan)
+			sameText(t, plan, states(t, db, held, active), "paused  idle", "connected  idle")
 		}
-	}
-}
-
-// What operators see of the whole server is counted by indexes that hold what counts,
-// and found by keys, however many messages and deliveries there are.
-func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
-	t.Parallel()
-	db := engine{}.open(t)
-	for query, want := range map[string]string{
-		devicesByState:  "USING COVERING INDEX device_state",
-		messagesQueued:  "SCAN message USING INDEX message_expiry", // which has the queue alone
-		messagesLeft:    "USING INDEX message_repeat (device_id>?)",
-		deliveriesWait:  "USING COVERING INDEX delivery_due",
-		deliveriesDue:   "USING COVERING INDEX delivery_due (endpoint_id=? AND due_at<?)",
-		oldestDue:       "USING COVERING INDEX delivery_due (endpoint_id=?)",
-		allMessageHours: "INDEX message_hour_age (hour>?)",
-		allAttemptHours: "INDEX endpoint_hour_age (hour>?)",
-		workspacesUsed:  "SEARCH w USING PRIMARY KEY (id>?)",
-		persons:         "SEARCH u USING INDEX sqlite_autoindex_users_2 (email>?)",
-	} {
-		if got := plan(t, db, query); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
-			t.Errorf("the plan is %s\nwant %s", got, want)
-		}
-	}
+	})
 }

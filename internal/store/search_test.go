@@ -80,7 +80,7 @@ func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 			if i == 0 {
 				m.Status = postern.Failed
 			}
-			if _, err := insertMessages(t, [][]any{newMessage(m, "", false)}); err != nil {
+			if _, err := t.Each(addMessages, [][]any{newMessage(m, "", false)}); err != nil {
 				return err
 			}
 		}
@@ -123,7 +123,7 @@ func chatIDs(t *testing.T, db *Store, d postern.Device, limit int) (ids []string
 			return ids
 		}
 		for _, c := range list {
-			ids = append(ids, fmt.Sprint(c.Newest.ChatID, " ", c.Name, " ", c.Newest.Body))
+			ids = append(ids, fmt.Sprint(c.Newest.ChatID, " ", c.Name, " ", c.Newest.Content.Text))
 			before = c.Place
 		}
 	}

@@ -1,8 +1,28 @@
+// Package store keeps all that outlives the process in one SQL database.
+//
+// Writes go through one writer, as operations: values with their rows. The
+// writer commits many operations with one fsync and answers each when its
+// commit is on disk. [DB.Do] waits for that; what is handed over by Later keeps
+// its place in the order and does not wait. Reads have connections of their own
+// and never wait for a write.
+//
+// The engine is SQLite in the data directory, or PostgreSQL behind a URL. With
+// PostgreSQL the writer's connection holds a lock, so that one server works on
+// a database, and is made again when it is lost. A commit that was cut off is
+// never answered as done.
+//
+// Statements stand next to the one operation that uses them, with $1
+// placeholders and only such SQL as both engines take; what differs is in
+// dialect. Every statement about a tenant's row names its workspace.
 package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -169,3 +189,93 @@ func (s *Store) Version(ctx context.Context) (int64, error) { return s.db.Versio
 // Taken is closed when another server has taken the database while this one was cut off
 // from it: this one can no longer write and should end.
 func (s *Store) Taken() <-chan struct{} { return s.db.Taken() }
+
+// Topic is a kind of change that others wait for.
+type Topic = db.Topic
+
+// Listener gathers the ids that changed until they are taken.
+type Listener = db.Listener
+
+// The topics. The id is that of the noun in brackets.
+const (
+	DeviceChanged   Topic = "device"   // desired or status [device]
+	LinkChanged     Topic = "link"     // code or outcome [device]
+	OutboundQueued  Topic = "outbound" // a message waits to be sent [device]
+	DeliveryDue     Topic = "delivery" // an event waits for its first attempt [endpoint]
+	RetryDue        Topic = "retry"    // a retry was requested, or queued by a replay [endpoint]
+	EndpointChanged Topic = "endpoint" // created, activated, deleted [endpoint]
+	ReplayChanged   Topic = "replay"   // created, or one of its deliveries ended [replay]
+	EventLogged     Topic = "event"    // recorded [workspace]
+	KeyChanged      Topic = "key"      // revoked, or the workspace's plan changed [workspace]
+
+	deviceRow Topic = "device-row" // anything that a read of devices shows; for the cache
+)
+
+// withTail scans further columns after those of a noun.
+type withTail struct {
+	db.Scanner
+
+	tail []any
+}
+
+func (s withTail) Scan(dst ...any) error { return s.Scanner.Scan(append(dst, s.tail...)...) }
+
+// jsonColumn reads and writes a column that holds JSON.
+type jsonColumn struct{ v any }
+
+func (c jsonColumn) Scan(src any) error {
+	switch s := src.(type) {
+	case string:
+		if m, ok := c.v.(*map[string]string); ok && s == "{}" {
+			*m = map[string]string{} // most are empty
+			return nil
+		}
+		return json.Unmarshal([]byte(s), c.v)
+	case []byte:
+		return json.Unmarshal(s, c.v)
+	}
+	return fmt.Errorf("a JSON column holds %T", src)
+}
+
+// asJSON is the text of a JSON column. The values are our own lists and maps of strings,
+// which can always be encoded.
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// notFoundOr returns the contract's error for an id that the workspace does not have:
+// resource-not-allowed when it exists elsewhere, not-found when it does not.
+func notFoundOr(err error, exists func() (bool, error), what string) error {
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	elsewhere, err := exists()
+	if err != nil {
+		return err
+	}
+	if elsewhere {
+		return postern.Errorf(postern.ResourceNotAllowed, "this key may not use that %s", what)
+	}
+	return postern.Errorf(postern.NotFound, "there is no such %s", what)
+}
+
+// One process writes a database: the engine's lock makes sure of that. These are the places
+// in this package that rely on it, so that support for several nodes changes them alone.
+//
+//   - Positions in the event log grow in the order of commit, because addEvents numbers
+//     events within the only writer's transactions. A reader that follows a position never
+//     misses an event that commits later. See event.go.
+//   - Messages are numbered by addMessages in the order of commit, which is their order
+//     within a chat. See message.go.
+//   - A quota is read and spent in one transaction of the only writer, so no other send can
+//     see the same unit as free. See refuseUnacceptable in outbound.go.
+//   - The device cache is invalidated by this process's own commits. See newDeviceCache in
+//     devicecache.go.
+//   - The ledgers (messageHours, attemptHours, chatSummaries) are written once per group of
+//     the only writer. See hours.go and message.go.
+//
+// Wake-ups are handed over in memory; that place is wake.go of the engine.

@@ -31,8 +31,8 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
+	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -51,7 +51,8 @@ func newBrowser(t *testing.T) *browser {
 	var attached struct{ SessionID string }
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}, nil)
+	b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}, nil)
 	return b
 }
 
@@ -92,6 +93,14 @@ func (b *browser) quit() {
 // call asks the browser for something.
 func (b *browser) call(method string, params map[string]any, out any) {
 	b.t.Helper()
+	if err := b.ask(method, params, out); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// ask is call with an error for what the browser refuses.
+func (b *browser) ask(method string, params map[string]any, out any) error {
+	b.t.Helper()
 	b.serial++
 	ask, err := json.Marshal(map[string]any{"id": b.serial, "method": method, "params": params, "sessionId": b.session})
 	if b.session == "" {
@@ -118,14 +127,11 @@ func (b *browser) call(method string, params map[string]any, out any) {
 			b.t.Fatalf("%s: %v", method, err)
 		case answer.ID != b.serial: // an event
 		case answer.Error != nil:
-			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+			return fmt.Errorf("%s: %s", method, answer.Error.Message)
 		case out == nil:
-			return
+			return nil
 		default:
-			if err := json.Unmarshal(answer.Result, out); err != nil {
-				b.t.Fatal(err)
-			}
-			return
+			return json.Unmarshal(answer.Result, out)
 		}
 	}
 }
@@ -138,12 +144,17 @@ func (b *browser) eval(expression string) string {
 	return fmt.Sprint(out.Result.Value)
 }
 
-// await waits until the page shows a text.
+// await waits until the page shows a text and everything that it links to is there,
+// its style sheet too. A page that is about to be left answers with an error.
 func (b *browser) await(text string) {
 	b.t.Helper()
+	const shown = "document.readyState === 'complete' ? document.body.innerText : ''"
 	testkit.Eventually(b.t, fmt.Sprintf("%q on the page", text), func() (bool, any) {
-		shown := b.eval("document.body ? document.body.innerText : ''")
-		return strings.Contains(shown, text), shown
+		var out struct{ Result struct{ Value string } }
+		if err := b.ask("Runtime.evaluate", map[string]any{"expression": shown}, &out); err != nil {
+			return false, err
+		}
+		return strings.Contains(out.Result.Value, text), out.Result.Value
 	})
 }
 
@@ -155,7 +166,8 @@ func (b *browser) picture(name string) {
 		return
 	}
 	for _, scheme := range []string{"light", "dark"} {
-		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+		b.call("Emulation.setEmulatedMedia",
+			map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 		var shot struct{ Data string }
 		b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
 		png, err := base64.StdEncoding.DecodeString(shot.Data)

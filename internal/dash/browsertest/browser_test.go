@@ -3,6 +3,7 @@ package browsertest
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"postern/internal/testkit"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -24,8 +27,6 @@ import (
 )
 
 var pictures = flag.String("pictures", "", "write screenshots to this directory")
-
-const patience = 3 * time.Minute // for a visit, on a loaded machine
 
 // axe finds what people with a screen reader or without a mouse cannot use
 // (axe-core, MPL-2.0).
@@ -45,7 +46,31 @@ type browser struct {
 	other  string // an address that requests may leave for too
 }
 
-// open starts Chromium for a dashboard, which must do nothing wrong.
+// chromium is the one process of Chromium that all tests share. Each browser is a
+// window in it with a profile of its own.
+var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
+	const path = "/usr/bin/chromium"
+	if _, err := os.Stat(path); err != nil {
+		return nil, errors.New("there is no chromium; make deps installs it")
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, leave := chromedp.NewContext(ctx)
+	quit = func() { leave(); stop() }
+	return ctx, chromedp.Do(ctx)
+})
+
+// quit ends Chromium if it was started.
+var quit = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	quit()
+	os.Exit(code)
+}
+
+// open opens a browser for a dashboard, which must do nothing wrong.
 func open(t *testing.T, url string) *browser {
 	t.Helper()
 	b := start(t, url)
@@ -53,23 +78,27 @@ func open(t *testing.T, url string) *browser {
 	return b
 }
 
-// start starts Chromium, and has it note what a page does wrong.
+// start opens a browser that notes what a page does wrong.
 func start(t *testing.T, url string) *browser {
 	t.Helper()
-	const path = "/usr/bin/chromium"
-	if _, err := os.Stat(path); err != nil {
-		t.Fatal("there is no chromium; make deps installs it")
+	shared, err := chromium()
+	if err != nil {
+		t.Fatal(err)
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	if deadline, ok := t.Deadline(); ok { // of go test: a visit that hangs says where it was
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-10*time.Second))
+		t.Cleanup(cancel)
+	}
 	b := &browser{t: t, ctx: ctx, url: strings.TrimSuffix(url, "/")}
 	b.must(chromedp.Listen(ctx, b.saw))
 	for _, enable := range []func() error{
+		func() error {
+			focus := emulation.SetFocusEmulationEnabledParams{Enabled: true}
+			_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, focus)
+			return err
+		},
 		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
 		func() error { _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); return err },
 	} {
@@ -85,9 +114,16 @@ func (b *browser) must(err error) {
 	}
 }
 
+// soon bounds a step: what does not come at all is not waited for until go test ends.
+func (b *browser) soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.ctx, 2*testkit.Wait)
+}
+
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
+	ctx, cancel := b.soon()
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.picture("failed")
 		b.t.Fatalf("%v; the page says: %.500s", err, b.text())
 	}
@@ -102,7 +138,8 @@ func (b *browser) saw(event any) {
 			wrong = "a request left for " + url
 		}
 	case *log.EventEntryAdded:
-		if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
+		if e.Entry.Level == log.EntryLevelError &&
+			!strings.Contains(e.Entry.Text, "the server responded with a status of 4") {
 			wrong = "the browser says: " + e.Entry.Text
 		}
 	case *runtime.EventExceptionThrown:
@@ -152,8 +189,11 @@ func (b *browser) goTo(path string) {
 // press clicks on a button or a link, and waits for the page that follows.
 func (b *browser) press(selector string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
-		b.t.Fatalf("press %s: %v", selector, err)
+	ctx, cancel := b.soon()
+	defer cancel()
+	click := chromedp.Click(chromedp.CSS(selector))
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, click)); err != nil {
+		b.t.Fatalf("press %s: %v; the page says: %.500s", selector, err, b.text())
 	}
 }
 
@@ -188,10 +228,13 @@ func (b *browser) path() string {
 	return strings.TrimPrefix(url, b.url)
 }
 
-// settle waits until nothing moves or fades any more.
+// settle brings what moves or fades to its end, and stops what has none.
 func (b *browser) settle() {
 	b.t.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](`Promise.race([Promise.all(document.getAnimations().map(a => a.finished.catch(() => 0))), new Promise(done => setTimeout(done, 1000))]).then(() => {})`, chromedp.EvalAwaitPromise))
+	b.do(chromedp.Evaluate[chromedp.Void](`for (const a of document.getAnimations()) {
+		if (a.effect.getComputedTiming().endTime === Infinity) a.cancel()
+		else a.finish()
+	}`))
 }
 
 // usable fails when the page has what some people cannot use.
@@ -218,7 +261,9 @@ func (b *browser) picture(name string) {
 		width, height int64
 	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"phone", "light", 390, 844}} {
 		b.do(chromedp.EmulateViewport(look.width, look.height))
-		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}})
+		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}},
+		})
 		b.must(err)
 		b.settle()
 		shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
@@ -232,7 +277,9 @@ func (b *browser) picture(name string) {
 // enter presses the key, and waits for the page that follows.
 func (b *browser) enter() {
 	b.t.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.KeyEvent(kb.Enter)))
+	ctx, cancel := b.soon()
+	defer cancel()
+	_, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, chromedp.KeyEvent(kb.Enter)))
 	if err != nil {
 		b.t.Fatalf("after the enter key: %v", err)
 	}
@@ -240,7 +287,9 @@ func (b *browser) enter() {
 
 // focused is the text of what has the focus.
 func (b *browser) focused() string {
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.innerText || document.activeElement.id || ""`))
+	text, err := chromedp.Run(
+		b.ctx, chromedp.Evaluate[string](`document.activeElement.innerText || document.activeElement.id || ""`),
+	)
 	b.must(err)
 	return strings.TrimSpace(text)
 }

@@ -30,18 +30,16 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
 	device := b.linkDevice()
-	b.sees("The session is live.")
+	b.sees("The device connected.")
 	b.picture("device-health-part")
 	b.usable()
 	b.goTo(device + "/health")
 	b.sees("A phone was linked: +1555")
 	b.picture("device-health")
-	b.usable()
 	b.goTo(device)
 	b.press(`a[href$="/delete"]`)
-	b.sees("What is lost, for good:")
+	b.sees("This permanently deletes:")
 	b.picture("device-removal")
-	b.usable()
 	b.focuses("password")
 	b.fill("#password", "not this one")
 	b.enter()
@@ -53,8 +51,8 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 	if p := b.path(); p != "/devices" {
 		t.Errorf("the browser is at %s", p)
 	}
-	b.sees("The device is deleted.")
-	b.sees("No device yet")
+	b.sees("The device was deleted.")
+	b.sees("No devices yet")
 	b.goTo(device)
 	b.sees("Not found")
 	b.goTo("/people/audit")
@@ -62,13 +60,12 @@ func TestDeviceIsDeletedWithThePasswordAgain(t *testing.T) {
 		b.sees(act)
 	}
 	b.picture("audit")
-	b.usable()
 	b.do(chromedp.SetValue(chromedp.CSS("#kind"), "user"))
 	b.press("main form button")
 	if text := b.text(); strings.Contains(text, "Added a device") {
 		t.Error("acts of other kinds are shown")
 	}
-	b.sees("Set the server up")
+	b.sees("Set up the server")
 }
 
 // The simulated phone goes offline and comes back by its buttons.
@@ -85,5 +82,5 @@ func TestSimulatedPhoneGoesOffline(t *testing.T) {
 	b.usable()
 	b.press(`button[name="seconds"][value="0"]`)
 	b.do(chromedp.WaitVisible(chromedp.CSS("#chat-title + .badge-success")))
-	b.sees("may come back")
+	b.sees("can reconnect")
 }

@@ -30,7 +30,10 @@ func (b *browser) sums(chart string) string {
 // events are the kinds in the log, as the page lists them.
 func (b *browser) events() []string {
 	b.t.Helper()
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`[...document.querySelectorAll('#events li > div > bdi')].map(e => e.textContent).join(' ')`))
+	text, err := chromedp.Run(
+		b.ctx,
+		chromedp.Evaluate[string](`[...document.querySelectorAll('#events li > div > bdi')].map(e => e.textContent).join(' ')`),
+	)
 	b.must(err)
 	return strings.Fields(text)
 }
@@ -42,11 +45,16 @@ func (b *browser) linked(k *testkit.Kit) (*testkit.Client, postern.DeviceID) {
 	b.goTo("/events")
 	all, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector('#events').textContent`))
 	b.must(err)
-	return k.Key(postern.WorkspaceID(regexp.MustCompile(`ws_[0-9A-Z]{26}`).FindString(all)), gateway.NewKey{Name: "test"}), device
+	return k.Key(
+		postern.WorkspaceID(regexp.MustCompile(`ws_[0-9A-Z]{26}`).FindString(all)), gateway.NewKey{Name: "test"},
+	), device
 }
 
 func inbound(c *testkit.Client, device postern.DeviceID, text string) {
-	c.Call(http.MethodPost, "/v1/sandbox/devices/"+string(device)+"/inbound", map[string]any{"from": "+15551234567", "body": text}, http.StatusOK, nil)
+	c.Call(
+		http.MethodPost, "/v1/sandbox/devices/"+string(device)+"/inbound",
+		map[string]any{"from": "+15551234567", "body": text}, http.StatusOK, nil,
+	)
 }
 
 // until waits for something of the page.
@@ -78,16 +86,19 @@ func TestOverviewAndEvents(t *testing.T) {
 	k := testkit.Start(t)
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
-	b.sees("nothing was sent")
+	b.sees("Nothing was sent in")
 	b.looks("overview-new")
 	b.goTo("/events")
-	b.sees("No event here")
+	b.sees("No events")
 	b.looks("events-none")
 	c, device := b.linked(k)
 
 	for i := range 3 {
 		var m postern.Message
-		c.Call(http.MethodPost, "/v1/messages", map[string]any{"deviceId": device, "to": fmt.Sprint("+1555123456", i), "body": "hello"}, http.StatusAccepted, &m)
+		c.Call(
+			http.MethodPost, "/v1/messages",
+			map[string]any{"deviceId": device, "to": fmt.Sprint("+1555123456", i), "body": "hello"}, http.StatusAccepted, &m,
+		)
 		c.AwaitMessage(m.ID, postern.Delivered)
 	}
 	b.until("the events of three messages", func() bool { return len(b.events()) == 8 })
@@ -126,7 +137,7 @@ func TestOverviewAndEvents(t *testing.T) {
 	b.sees("Support")
 
 	b.goTo("/")
-	b.sees("3 messages were sent, 2 received and 0 failed")
+	b.sees("3 messages were sent, 2 received, and 0 failed")
 	for chart, want := range map[string]string{"messages": "3 2 0", "delivered": "3 3 100", "attempts": "0 0 0 0"} {
 		if got := b.sums(chart); got != want {
 			t.Errorf("the table of %s adds up to %s, want %s", chart, got, want)
@@ -135,9 +146,9 @@ func TestOverviewAndEvents(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#messages summary")))
 	b.looks("overview-used")
 	b.press(`a[href="/?span=month"]`)
-	b.sees("In the last 30 days 3 messages were sent")
+	b.sees("In the last 30 days, 3 messages were sent")
 	b.looks("overview-month")
 	b.press(`a[href="/usage"]`)
 	b.sees("3 of ")
-	b.looks("usage")
+	b.picture("usage")
 }

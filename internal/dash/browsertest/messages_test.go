@@ -39,7 +39,9 @@ func TestMessages(t *testing.T) {
 	}
 	device := b.linkDevice()
 	b.goTo(device + "/phone")
-	for _, text := range []string{"Hello, are you there?", "<b>My order</b> has not come. " + strings.Repeat("I have waited long. ", 12)} {
+	for _, text := range []string{
+		"Hello, are you there?", "<b>My order</b> has not come. " + strings.Repeat("I have waited long. ", 12),
+	} {
 		b.fill("#body", text)
 		b.press(`form[action$="/write"] button`)
 	}
@@ -63,9 +65,14 @@ func TestMessages(t *testing.T) {
 
 	// What comes is there without a reload, beside a text that is being written.
 	b.do(chromedp.Evaluate[chromedp.Void](`window.stays = true`), chromedp.KeyEvent("half a sen"))
-	b.do(chromedp.Evaluate[chromedp.Void](`fetch("`+device+`/phone/write", {method: "POST", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "from=%2B15551234567&body=Thank+you!"}).then(() => {})`, chromedp.EvalAwaitPromise))
+	b.do(chromedp.Evaluate[chromedp.Void](
+		`fetch("`+device+`/phone/write", {method: "POST", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "from=%2B15551234567&body=Thank+you!"}).then(() => {})`,
+		chromedp.EvalAwaitPromise,
+	))
 	b.awaits("Thank you!")
-	kept, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`window.stays ? document.getElementById("body").value : "reloaded"`))
+	kept, err := chromedp.Run(
+		b.ctx, chromedp.Evaluate[string](`window.stays ? document.getElementById("body").value : "reloaded"`),
+	)
 	if b.must(err); kept != "half a sen" {
 		t.Errorf("after a new message the field holds %q", kept)
 	}
@@ -96,7 +103,7 @@ func TestMessages(t *testing.T) {
 func contactReads(t *testing.T, b *browser, device string) {
 	t.Helper()
 	b.goTo(device + "/phone")
-	b.awaits("Let the contact read it")
+	b.awaits("Mark as read")
 	b.press(`form[action*="/phone/read/"] button`)
 }
 
@@ -109,21 +116,27 @@ func newMessage(b *browser) {
 	b.fill("#to", "12", "#body", "Is anybody there?")
 	b.press("main form button:not([type])")
 	b.focuses("to")
-	b.sees("Write a number with +")
+	b.sees("Enter a phone number with +")
 	b.looks("message-new-refused")
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("to").value = ""`))
 	b.fill("#to", "+1 555 987-6543")
 	b.press("main form button:not([type])")
-	b.sees("The message is accepted.")
+	b.sees("The message was accepted.")
 	b.sees("Is anybody there?")
-	b.awaits("The network took it.")
+	b.awaits("The network accepted the message.")
 	b.looks("message-sent")
 }
 
 // exported is the status of the file, asked for by the page.
 func exported(t *testing.T, b *browser) int {
 	t.Helper()
-	status, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`fetch("/messages.csv").then(r => r.text().then(text => text.includes("I look after it.") ? r.status : 0))`, chromedp.EvalAwaitPromise))
+	status, err := chromedp.Run(
+		b.ctx,
+		chromedp.Evaluate[int](
+			`fetch("/messages.csv").then(r => r.text().then(text => text.includes("I look after it.") ? r.status : 0))`,
+			chromedp.EvalAwaitPromise,
+		),
+	)
 	b.must(err)
 	return status
 }

@@ -26,7 +26,10 @@ func samples() []sample {
 	f := func(title, current string) Frame {
 		return Frame{
 			Title: title, Current: current, Email: "ada@example.com", Role: "Owner",
-			Workspace: Workspace{"ws_1", "Acme"}, Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}, {"ws_3", "A workspace with quite a long name that somebody gave it"}},
+			Workspace: Workspace{"ws_1", "Acme"},
+			Workspaces: []Workspace{
+				{"ws_1", "Acme"}, {"ws_2", "Acme staging"}, {"ws_3", "A workspace with quite a long name that somebody gave it"},
+			},
 		}
 	}
 	said := f("API keys", "/keys")
@@ -45,44 +48,102 @@ func samples() []sample {
 	}
 	return append(append(webhookSamples(f, at), messageSamples(f, at)...), []sample{
 		{"setup", SetUp(SetUpView{Token: "t", PasswordHint: "At least 12 characters."})},
-		{"setup-refused", SetUp(SetUpView{Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."}, Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters."})},
+		{
+			"setup-refused",
+			SetUp(SetUpView{
+				Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."},
+				Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters.",
+			}),
+		},
 		{"signin", SignIn(SignInView{Next: "/devices"})},
 		{"signin-mail", SignIn(SignInView{Mail: true, SignOn: "Example"})},
 		{"forgotten", Forgotten(ForgottenView{})},
-		{"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada", "Enter an email address such as ada@example.com."}})},
+		{
+			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada", "Enter an email address such as ada@example.com."}}),
+		},
 		{"forgotten-sent", Forgotten(ForgottenView{Sent: "ada@example.com"})},
 		{"signin-refused", SignIn(SignInView{Email: "ada@example.com", Problem: "The e-mail or the password is wrong."})},
-		{"problem", Problem(ProblemView{Status: 404, Title: "There is no such page", Text: "The address may be wrong, or what was here is gone.", Ref: "req_01JD8Z3NDEKTSV4RRFFQ69G5FA"})},
+		{
+			"problem",
+			Problem(ProblemView{
+				Status: 404, Title: "This page does not exist", Text: "The address may be wrong, or what was here is gone.",
+				Ref: "req_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+			}),
+		},
 		{"overview", Overview(f("Overview", "/"), OverviewView{
 			Steps: []Step{
-				{"Create the workspace", "It holds your devices, keys and webhooks.", "", true},
+				{"Create workspace", "It holds your devices, keys and webhooks.", "", true},
 				{"Create an API key", "Your program uses it to call Postern.", "/keys/new", true},
 				{"Link a device", "Scan a code with the phone that shall send and receive.", "/devices", false},
 				{"Send the first message", "One call, and it is on its way.", "/docs", false},
 				{"Receive a webhook", "Postern posts what comes in to your program, signed.", "/docs", false},
 			},
-			Tiles:  []Tile{{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"}, {"Deliveries, last hour", "99.8%", "2 wait for another try"}, {"API keys", "4", ""}},
-			Meters: []Meter{{"Messages this month", "12,480 of 50,000", 12_480, 50_000, ""}, {"Devices linked", "3 of 3", 3, 3, "All of it is used."}}, Usage: "/usage",
-			Charts: []Chart{chartSample("attempts", at, time.Hour), chartSample("days", at, 24*time.Hour), {ID: "empty", Title: "Delivery rate", Gist: "Nothing was sent."}},
-			Spans:  []Choice{{"/", "Last 24 hours"}, {"/?span=month", "Last 30 days"}}, Span: "/",
+			Tiles: []Tile{
+				{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"},
+				{"Deliveries, last hour", "99.8%", "2 wait for another try"}, {"API keys", "4", ""},
+			},
+			Meters: []Meter{
+				{"Messages this month", "12,480 of 50,000", 12_480, 50_000, ""},
+				{"Linked devices", "3 of 3", 3, 3, "Limit reached."},
+			},
+			Usage: "/usage",
+			Charts: []Chart{
+				chartSample("attempts", at, time.Hour), chartSample("days", at, 24*time.Hour),
+				{ID: "empty", Title: "Delivery rate", Gist: "The message was not sent."},
+			},
+			Spans: []Choice{{"/", "Last 24 hours"}, {"/?span=month", "Last 30 days"}}, Span: "/",
 		})},
 		{"usage", Usage(f("Plan and usage", "/"), UsageView{
-			Plan: "Growth", Month: "November 2026", Ends: at.AddDate(0, 0, 10), Meters: []Meter{{"Messages this month", "12 of 100", 12, 100, ""}},
-			Limits: []Tile{{"Messages sent in a month", "100", "UTC calendar months"}, {"Events are kept", "30 days", ""}}, Outcome: []Tile{{"Messages", "A message more is refused.", ""}},
+			Plan: "Growth", Month: "November 2026", Ends: at.AddDate(0, 0, 10),
+			Meters:  []Meter{{"Messages this month", "12 of 100", 12, 100, ""}},
+			Limits:  []Tile{{"Messages sent in a month", "100", "UTC calendar months"}, {"Event retention", "30 days", ""}},
+			Outcome: []Tile{{"Messages", "A message more is refused.", ""}},
 		})},
 		{"events-none", Events(f("Events", "/events"), EventsView{Newer: "/events/new", Newest: "/events"})},
 		{"events", Events(f("Events", "/events"), EventsView{
-			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}}, Newer: "/events/new?after=x", Newest: "/events", More: "/events?after=x",
-			Events: []Event{{"evt_1", "message.sent", at, Choice{"dev_1", "Support"}, "msg_1", "{\n  \"eventId\": \"evt_1\"\n}"}, {"evt_2", "device.connected", at, Choice{"dev_1", "Support"}, "", "{}"}},
+			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}},
+			Newer: "/events/new?after=x", Newest: "/events", More: "/events?after=x",
+			Events: []Event{
+				{"evt_1", "message.sent", at, Choice{"dev_1", "Support"}, "msg_1", "{\n  \"eventId\": \"evt_1\"\n}"},
+				{"evt_2", "device.connected", at, Choice{"dev_1", "Support"}, "", "{}"},
+			},
 		})},
-		{"device-health", DeviceHealth(f("Health of a device", "/devices"), DeviceHealthView{Device: Device{ID: "dev_1", Name: "Support"}, Health: Health{[]HealthChange{{"connected", "The session is live.", "", at}, {"disconnected", "The session was lost; it is tried again.", "socket-closed", at}}, "/devices/dev_1/health?after=x"}})},
-		{"workspaces", Workspaces(WorkspacesView{Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}}, More: "/workspaces?after=x", Stopped: "Acme"})},
-		{"device-removal", Removal(f("Delete a device", "/devices"), RemovalView{Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111"}, Linked: true, Password: Field{"", "This password is not correct."}})},
+		{
+			"device-health",
+			DeviceHealth(f("Health history", "/devices"), DeviceHealthView{
+				Device: Device{ID: "dev_1", Name: "Support"},
+				Health: Health{
+					[]HealthChange{
+						{"connected", "The device connected.", "", at},
+						{"disconnected", "The session was lost; it is tried again.", "socket-closed", at},
+					},
+					"/devices/dev_1/health?after=x",
+				},
+			}),
+		},
+		{
+			"workspaces",
+			Workspaces(WorkspacesView{
+				Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}}, More: "/workspaces?after=x", Stopped: "Acme",
+			}),
+		},
+		{
+			"device-removal",
+			Removal(f("Delete a device", "/devices"), RemovalView{
+				Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111"}, Linked: true,
+				Password: Field{"", "This password is not correct."},
+			}),
+		},
 		{"devices-none", Devices(alone, DevicesView{})},
-		{"devices", Devices(f("Devices", "/devices"), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
+		{"devices", Devices(f(
+			"Devices", "/devices",
+		), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
 			{"dev_1", "Support", "+15550001111", "connected", "", "live", at},
 			{"dev_2", "Sales", "+4915550002222", "disconnected", "socket-closed", "live", at.Add(-time.Hour)},
-			{"dev_3", "A device with a name so long that it takes more than one line in its cell", "", "linking", "", "sandbox", time.Time{}},
+			{
+				"dev_3", "A device with a name so long that it takes more than one line in its cell", "", "linking", "", "sandbox",
+				time.Time{},
+			},
 			{"dev_4", "Old phone", "+15550003333", "logged_out", "unlinked-on-phone", "live", at.AddDate(0, -2, 0)},
 			{"dev_5", "Warehouse", "+15550004444", "paused", "", "live", at},
 			{"dev_6", "Marketing", "+15550005555", "banned", "", "live", at},
@@ -90,34 +151,156 @@ func samples() []sample {
 		}})},
 		{"keys-none", Keys(f("API keys", "/keys"), KeysView{Change: true})},
 		{"keys", Keys(said, KeysView{Change: true, More: "/keys?after=x", Keys: []Key{
-			{"key_1", "Shop backend", "pst_…Ab3d", "production", []string{"messages:write", "devices:read"}, at, at, time.Time{}, "active"},
-			{"key_2", "Shop backend", "pst_…9xQz", "production", []string{"messages:write"}, at, at, at.Add(time.Hour), "expiring"},
+			{
+				"key_1", "Shop backend", "pst_…Ab3d", "production", []string{"messages:write", "devices:read"}, at, at, time.Time{},
+				"active",
+			},
+			{
+				"key_2", "Shop backend", "pst_…9xQz", "production", []string{"messages:write"}, at, at, at.Add(time.Hour),
+				"expiring",
+			},
 			{"key_3", "ci", "pst_…77aa", "staging", []string{"devices:read"}, at, time.Time{}, time.Time{}, "revoked"},
-			{"key_4", "A key with quite a long name that somebody gave it for a reason", "pst_…0000", "", []string{"devices:read", "devices:write", "messages:read"}, at, time.Time{}, at, "expired"},
+			{
+				"key_4", "A key with quite a long name that somebody gave it for a reason", "pst_…0000", "",
+				[]string{"devices:read", "devices:write", "messages:read"}, at, time.Time{}, at, "expired",
+			},
 		}})},
-		{"key-form", KeyForm(f("Create an API key", "/keys"), KeyFormView{Environment: Field{"production", ""}, Scopes: scopes, Expiry: "2160h"})},
-		{"key-form-refused", KeyForm(f("Create an API key", "/keys"), KeyFormView{Name: Field{"", "The key needs a name."}, Scopes: scopes, ScopesError: "Choose at least one."})},
-		{"key-shown", KeyShown(f("Your new key", "/keys"), KeyShownView{Name: "Shop backend", Secret: "pst_0123456789abcdefghijklmnopqrstuvABCDEF", BaseURL: "https://gateway.example.com", Old: at})},
+		{
+			"key-form",
+			KeyForm(f("Create an API key", "/keys"), KeyFormView{
+				Environment: Field{"production", ""}, Scopes: scopes, Expiry: "2160h",
+			}),
+		},
+		{
+			"key-form-refused",
+			KeyForm(f("Create an API key", "/keys"), KeyFormView{
+				Name: Field{"", "The key needs a name."}, Scopes: scopes, ScopesError: "Choose at least one.",
+			}),
+		},
+		{
+			"key-shown",
+			KeyShown(f("Your new key", "/keys"), KeyShownView{
+				Name: "Shop backend", Secret: "pst_0123456789abcdefghijklmnopqrstuvABCDEF", BaseURL: "https://gateway.example.com",
+				Old: at,
+			}),
+		},
 		{"second", Second(SecondView{App: true, Passkey: "{}", Recovery: 9})},
 		{"second-app", Second(SecondView{App: true, Code: Field{Error: "This code is wrong."}})},
-		{"sure", Sure(f("Second step", "/account"), SureView{Password: Field{Error: "This password is not correct."}})},
-		{"factors", Factors(f("Second step", "/account"), FactorsView{App: true, Recovery: 9, Offer: "{}", Passkeys: []Passkey{{"abc", "Laptop", at, time.Time{}}, {"def", "Phone", at, at}}})},
-		{"factors-none", Factors(f("Second step", "/account"), FactorsView{Off: "Passkeys need a name."})},
-		{"app-secret", AppSecret(f("Set up an app", "/account"), AppView{Picture: "<svg></svg>", Secret: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"})},
-		{"recovery-codes", RecoveryCodes(f("Recovery codes", "/account"), RecoveryView{Codes: "abcde-fghij\nklmno-pqrst", Added: "The app is set up."})},
-		{"people", People(f("People", "/people"), PeopleView{Role: "viewer", Roles: []Choice{{"admin", "Admin"}, {"viewer", "Viewer"}}, Members: []Person{{"usr_1", "ada@example.com", "Owner", "owner", at, true, true}, {"usr_2", "bob@example.com", "Viewer", "viewer", at, false, true}}, Invitations: []Invited{{"inv_1", "eve@example.com", "Viewer", "ada@example.com", at, true}}})},
-		{"people-refused", People(f("People", "/people"), PeopleView{Email: Field{"eve", "This is not an e-mail address."}, RoleError: "Choose one.", Problem: "Nobody was invited.", Roles: []Choice{{"viewer", "Viewer"}}})},
-		{"invitation-shown", InvitationShown(f("The invitation is made", "/people"), InvitationShownView{"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF", at})},
-		{"audit", Audit(f("Audit log", "/people"), AuditView{Kinds: []Choice{{"device", "Devices"}}, More: "/people/audit?after=x", Acts: []Act{{at, "ada@example.com", "Invited", "eve@example.com as viewer", "203.0.113.7"}, {at, "The operator", "Created an API key", "ci", ""}}})},
-		{"join", Join(JoinView{Token: "t", Step: "password", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", PasswordHint: "At least 12 characters."})},
-		{"join-signin", Join(JoinView{Token: "t", Step: "signin", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"})},
-		{"join-signed-in", Join(JoinView{Token: "t", Step: "join", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"})},
-		{"join-other", Join(JoinView{Token: "t", Step: "other", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", Present: "ada@example.com"})},
-		{"password", Join(JoinView{Token: "t", Email: "eve@example.com", Password: Field{"", "The password needs at least 12 characters."}})},
-		{"account", Account(f("Account", "/account"), AccountView{PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}, {"Safari on iPhone", "2001:db8:85a3::8a2e:370:7334", at.Add(-26 * time.Hour), false}}})},
-		{"identities", Identities(f("Single sign-on", "/account"), IdentitiesView{SignOn: "Example", Identities: []Identity{{"https://login.example.com/realms/staff", "8f1f0c1e-7d3c-4f53-9a5c-0a6f0f2d9c11", at}}})},
-		{"again", Sure(f("Show that it is you", "/account"), SureView{Next: "/account/identities", Again: Again{None: true, Name: "Example", Href: "/account/again"}})},
-		{"account-refused", Account(f("Account", "/account"), AccountView{Current: Field{"", "This is not your present password."}, PasswordHint: "At least 12 characters.", Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}}})},
+		{
+			"sure",
+			Sure(f("Two-step authentication", "/account"), SureView{Password: Field{Error: "This password is not correct."}}),
+		},
+		{
+			"factors",
+			Factors(f("Two-step authentication", "/account"), FactorsView{
+				App: true, Recovery: 9, Offer: "{}",
+				Passkeys: []Passkey{{"abc", "Laptop", at, time.Time{}}, {"def", "Phone", at, at}},
+			}),
+		},
+		{"factors-none", Factors(f("Two-step authentication", "/account"), FactorsView{Off: "Passkeys need a name."})},
+		{
+			"app-secret",
+			AppSecret(f("Set up an authenticator app", "/account"), AppView{
+				Picture: "<svg></svg>", Secret: "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ",
+			}),
+		},
+		{
+			"recovery-codes",
+			RecoveryCodes(f("Recovery codes", "/account"), RecoveryView{
+				Codes: "abcde-fghij\nklmno-pqrst", Added: "The app is set up.",
+			}),
+		},
+		{
+			"people",
+			People(f("People", "/people"), PeopleView{
+				Role: "viewer", Roles: []Choice{{"admin", "Admin"}, {"viewer", "Viewer"}},
+				Members: []Person{
+					{"usr_1", "ada@example.com", "Owner", "owner", at, true, true},
+					{"usr_2", "bob@example.com", "Viewer", "viewer", at, false, true},
+				},
+				Invitations: []Invited{{"inv_1", "eve@example.com", "Viewer", "ada@example.com", at, true}},
+			}),
+		},
+		{
+			"people-refused",
+			People(f("People", "/people"), PeopleView{
+				Email: Field{"eve", "This is not an e-mail address."}, RoleError: "Choose one.",
+				Problem: "The invitation was not created.", Roles: []Choice{{"viewer", "Viewer"}},
+			}),
+		},
+		{
+			"invitation-shown",
+			InvitationShown(f("Invitation created", "/people"), InvitationShownView{
+				"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF", at,
+			}),
+		},
+		{
+			"audit",
+			Audit(f("Audit log", "/people"), AuditView{
+				Kinds: []Choice{{"device", "Devices"}}, More: "/people/audit?after=x",
+				Acts: []Act{
+					{at, "ada@example.com", "Invited", "eve@example.com as viewer", "203.0.113.7"},
+					{at, "The operator", "Created an API key", "ci", ""},
+				},
+			}),
+		},
+		{
+			"join",
+			Join(JoinView{
+				Token: "t", Step: "password", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com",
+				PasswordHint: "At least 12 characters.",
+			}),
+		},
+		{
+			"join-signin",
+			Join(JoinView{Token: "t", Step: "signin", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"}),
+		},
+		{
+			"join-signed-in",
+			Join(JoinView{Token: "t", Step: "join", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com"}),
+		},
+		{
+			"join-other",
+			Join(JoinView{
+				Token: "t", Step: "other", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", Present: "ada@example.com",
+			}),
+		},
+		{
+			"password",
+			Join(JoinView{
+				Token: "t", Email: "eve@example.com", Password: Field{"", "The password needs at least 12 characters."},
+			}),
+		},
+		{
+			"account",
+			Account(f("Account", "/account"), AccountView{
+				PasswordHint: "At least 12 characters.",
+				Sessions: []Session{
+					{"Firefox on Linux", "203.0.113.7", at, true},
+					{"Safari on iPhone", "2001:db8:85a3::8a2e:370:7334", at.Add(-26 * time.Hour), false},
+				},
+			}),
+		},
+		{
+			"identities",
+			Identities(f("Single sign-on", "/account"), IdentitiesView{
+				SignOn:     "Example",
+				Identities: []Identity{{"https://login.example.com/realms/staff", "8f1f0c1e-7d3c-4f53-9a5c-0a6f0f2d9c11", at}},
+			}),
+		},
+		{
+			"again",
+			Sure(f("Confirm that it is you", "/account"), SureView{
+				Next: "/account/identities", Again: Again{None: true, Name: "Example", Href: "/account/again"},
+			}),
+		},
+		{
+			"account-refused",
+			Account(f("Account", "/account"), AccountView{
+				Current: Field{"", "This is not your present password."}, PasswordHint: "At least 12 characters.",
+				Sessions: []Session{{"Firefox on Linux", "203.0.113.7", at, true}},
+			}),
+		},
 	}...)
 }
 

@@ -211,7 +211,8 @@ func judge(t *testing.T, page string, n *html.Node) {
 	}
 	switch n.DataAtom {
 	case atom.Script:
-		if !slices.Contains([]string{Asset("theme.js"), Asset("htmx.min.js"), Asset("app.js")}, attr(n, "src")) || n.FirstChild != nil {
+		if !slices.Contains([]string{Asset("theme.js"), Asset("htmx.min.js"), Asset("app.js")}, attr(n, "src")) ||
+			n.FirstChild != nil {
 			t.Errorf("%s holds a script that is not ours: %q", page, attr(n, "src"))
 		}
 	case atom.Style, atom.Iframe, atom.Object, atom.Embed, atom.Base:
@@ -261,7 +262,9 @@ func TestPagesCanBeRead(t *testing.T) {
 				}
 			}
 			if focused > 1 || headings != 1 {
-				t.Errorf("%d fields take the focus and there are %d first headings, want at most 1 and exactly 1", focused, headings)
+				t.Errorf(
+					"%d fields take the focus and there are %d first headings, want at most 1 and exactly 1", focused, headings,
+				)
 			}
 		})
 	}

@@ -20,10 +20,10 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	ada, bob := open(t, k.URL()), open(t, k.URL())
 	ada.setUp(k.SetUpURL())
 	ada.goTo("/people")
-	ada.sees("Invite somebody")
+	ada.sees("Invite a member")
 	ada.fill("#email", guest)
 	ada.press(`form[action="/people/invitations"] button`)
-	ada.sees("It is shown this once")
+	ada.sees("The link is shown only now")
 	ada.picture("invitation-shown")
 	ada.usable()
 	link := ada.joinLink()
@@ -42,7 +42,7 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	bob.usable()
 	bob.fill("#password", password)
 	bob.press("main form button:not([type])")
-	bob.sees("you belong to this workspace now")
+	bob.sees("You are now a member of this workspace")
 	bob.goTo("/keys")
 	bob.sees("Not allowed")
 	bob.usable()
@@ -56,18 +56,17 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	ada.usable()
 	ada.do(chromedp.Click(chromedp.CSS(`dialog[open] input[value="developer"]`)))
 	ada.press(`dialog[open] button.btn-primary`)
-	ada.sees("The role is changed")
+	ada.sees("The role was changed")
 	bob.goTo("/keys")
 	bob.sees("API keys")
 	ada.press(`a[href="/people/audit"]`)
 	ada.sees("Changed the role to developer")
 	ada.picture("audit")
-	ada.usable()
 	ada.goTo("/people")
 	ada.do(chromedp.Click(chromedp.CSS(`button[aria-label="Remove ` + guest + `"]`)))
 	ada.press(`dialog[open] button.btn-error`)
 	bob.goTo("/devices")
-	bob.sees("You belong to no workspace")
+	bob.sees("You are no longer a member of any workspace")
 }
 
 // joinLink is the link that the page shows.
@@ -96,7 +95,9 @@ func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
 	ada.press(`button[name="end"][value="all"]`)
 
 	beta := k.NamedWorkspace("Beta", "growth")
-	_, token, err := k.People().Invitations.Create(t.Context(), access.Operator(), beta.Workspace, people.NewInvitation{Email: guest, Role: postern.Owner})
+	_, token, err := k.People().Invitations.Create(t.Context(), access.Operator(), beta.Workspace, people.NewInvitation{
+		Email: guest, Role: postern.Owner,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
 
 	ada.do(chromedp.Navigate(link))
 	ada.sees("Join Beta")
-	ada.sees("There is an account with this address.")
+	ada.sees("An account with this email address already exists.")
 	ada.looks("join-account")
 	ada.press(`main a.btn-primary`)
 	ada.fill("#email", email, "#password", password)
@@ -121,10 +122,10 @@ func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
 	ada.sees("Join Beta")
 	ada.looks("join-again")
 	ada.press(`main form[action^="/join/"] button`)
-	ada.sees("you belong to this workspace now")
+	ada.sees("You are now a member of this workspace")
 	ada.in("Beta")
 	ada.goTo("/devices")
-	ada.sees("No device yet")
+	ada.sees("No devices yet")
 	ada.goTo("/people") // a viewer there, and an owner at home
 	ada.sees("Not allowed")
 
@@ -132,7 +133,7 @@ func TestInvitedWhoHasAnAccountSignsInAndSwitches(t *testing.T) {
 	ada.goTo("/devices")
 	ada.sees("Of Acme")
 	ada.goTo("/people")
-	ada.sees("Invite somebody")
+	ada.sees("Invite a member")
 	ada.switchTo("Beta")
 	ada.goTo("/keys")
 	ada.sees("Not allowed")

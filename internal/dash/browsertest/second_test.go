@@ -23,13 +23,12 @@ func TestPasskeyAsTheSecondStep(t *testing.T) {
 	b.goTo("/account")
 	b.press(`a[href="/account/second"]`)
 	b.picture("second-sure")
-	b.usable()
 	b.fill("#password", password)
 	b.press(`form[action="/account/second"] button:not([type])`)
 	b.picture("second-none")
 	b.usable()
 	b.press(`form[action="/account/second/app"] button`)
-	b.sees("Scan this with the authenticator app")
+	b.sees("Scan this code with your authenticator app")
 	b.picture("second-app")
 	b.usable()
 	b.goTo("/account/second")
@@ -46,7 +45,7 @@ func TestPasskeyAsTheSecondStep(t *testing.T) {
 	b.goTo("/account")
 	b.press(`button[name="end"][value="all"]`)
 	b.signIn()
-	b.sees("One more step")
+	b.sees("Two-step authentication")
 	b.picture("second-step")
 	b.usable()
 	b.goTo("/account")
@@ -79,7 +78,8 @@ func (b *browser) withAuthenticator() {
 	_, err := chromedp.Call(b.ctx, webauthn.Enable, webauthn.EnableParams{})
 	b.must(err)
 	_, err = chromedp.Call(b.ctx, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-		Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+		Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+		HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
 	}})
 	b.must(err)
 }

@@ -20,7 +20,8 @@ func TestAssetsAreKeptAndCompressed(t *testing.T) {
 	}
 	for name, a := range assets() {
 		plain, small := get(a.path, ""), get(a.path, "br, gzip;q=0.8")
-		if plain.Code != http.StatusOK || plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || plain.Header().Get("Content-Encoding") != "" {
+		if plain.Code != http.StatusOK || plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" ||
+			plain.Header().Get("Content-Encoding") != "" {
 			t.Errorf("%s: %d %v", name, plain.Code, plain.Header())
 		}
 		if small.Header().Get("Content-Encoding") != "gzip" {
@@ -40,7 +41,10 @@ func TestAssetsAreKeptAndCompressed(t *testing.T) {
 			t.Errorf("GET %s = %d, want 404", path, got)
 		}
 	}
-	for accept, want := range map[string]bool{"": false, "gzip": true, "GZIP": true, "br": false, "gzip;q=0": false, "gzip; q=0.0": false, "deflate, gzip;q=1.0": true, "xgzip": false} {
+	for accept, want := range map[string]bool{
+		"": false, "gzip": true, "GZIP": true, "br": false, "gzip;q=0": false, "gzip; q=0.0": false,
+		"deflate, gzip;q=1.0": true, "xgzip": false,
+	} {
 		if got := takesGzip(accept); got != want {
 			t.Errorf("takesGzip(%q) = %t, want %t", accept, got, want)
 		}

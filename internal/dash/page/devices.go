@@ -11,8 +11,8 @@ import (
 type DevicesView struct {
 	Devices []Device
 	More    string // where the next page is, such as "/devices?after=dev_…"; "": this is the last
-	Add     string // where a device is added; "": the API alone does that
-	Live    string // the page's own path: the list asks for it again every 5 seconds; "": it stays as it is
+	Add     string // where a device is added; "": not offered
+	Live    string // the page's own path, polled every 5 seconds; "": not polled
 }
 
 // Device is a line of the list of devices.
@@ -20,16 +20,16 @@ type Device struct {
 	ID       string
 	Name     string
 	Number   string // "": none yet
-	Status   string // as the API says it: "connected", "logged_out"
+	Status   string // as in the API: "connected", "logged_out"
 	Reason   string // why; "": nothing to say
 	Mode     string // "live" or "sandbox"; the latter is shown
 	LastSeen time.Time
 }
 
-// maxWords bounds a state that this package does not know.
+// maxWords limits the length of a status that this package does not know.
 const maxWords = 24
 
-// words says a state that the API spells with an underscore.
+// words formats a status of the API, without underscores.
 func words(status string) string {
 	s := strings.ToValidUTF8(strings.ReplaceAll(status[:min(len(status), maxWords)], "_", " "), "")
 	if s == "" {
@@ -37,4 +37,107 @@ func words(status string) string {
 	}
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// RemovalView is the form to delete a device.
+type RemovalView struct {
+	Device
+	Linked   bool  // a phone is linked to it
+	Password Field // its value is never shown
+	Again    Again
+}
+
+// Health is a part of a device's health history, newest first.
+type Health struct {
+	Changes []HealthChange
+	More    string // where the older ones are; "": there are none
+}
+
+// HealthChange is an entry of the health history.
+type HealthChange struct {
+	Status string // "connected"
+	Text   string // as a sentence
+	Reason string // the network's, or ours
+	At     time.Time
+}
+
+// DeviceHealthView is a page of a device's health history.
+type DeviceHealthView struct {
+	Device
+	Health Health
+}
+
+// DeviceView is the page of one device.
+type DeviceView struct {
+	Device
+	Account string    // the account's own name on the network
+	Linked  time.Time // zero: never
+	Change  bool      // the person may link, pause and unlink
+	Pauses  bool      // the device can be paused now
+	Resumes bool      // it can be resumed
+	Links   bool      // a link attempt can be opened now
+	Unlinks bool      // it has an account that can be unlinked
+	Sandbox bool      // the phone is a simulated one, on a page of its own
+	Link    LinkView  // the newest attempt, while it is worth showing
+	Share   string    // the address of a link page, shown once
+	Health  Health    // the newest part
+	Enter   Field     // the number in the form for a pairing code
+}
+
+// LinkView is an attempt to link a phone.
+type LinkView struct {
+	State    string // "": there is none to show; "wait", "scan", "enter", "passkey", "linked", "expired" or "failed"
+	Picture  string // an SVG that we drew, for "scan"
+	Code     string // for "enter"
+	Number   string // whose phone it is entered on
+	Seconds  int    // until the code changes
+	Why      string // for "failed", as a sentence
+	Cancels  bool   // the person may end the attempt
+	Scanning bool   // the simulated phone may scan it
+}
+
+// open reports whether the attempt is still open.
+func (v LinkView) open() bool {
+	return v.State == "wait" || v.State == "scan" || v.State == "enter" || v.State == "passkey"
+}
+
+// pace is the poll interval of the page.
+func (v DeviceView) pace() string {
+	if v.Link.open() || v.Status == "linking" || v.Status == "connecting" {
+		return "every 1s"
+	}
+	return "every 5s"
+}
+
+// DeviceFormView is the form that adds a device.
+type DeviceFormView struct {
+	Name    Field
+	Problem string
+}
+
+// PhoneView is the simulated phone of a device.
+type PhoneView struct {
+	Device
+	Messages []PhoneMessage // the newest last
+	Sent     []SentMessage  // by the device, the newest first
+	From     Field          // of the contact who writes
+	Body     Field
+	Faults   []Choice // what can go wrong
+	Problem  string
+}
+
+// Absences lists how long a simulated phone can be offline, in seconds.
+func Absences() []Choice {
+	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}
+}
+
+// PhoneMessage is a message as the phone shows it.
+type PhoneMessage struct {
+	From, To, Body string
+	At             time.Time
+}
+
+// SentMessage is one that the device has sent, for the contact to confirm.
+type SentMessage struct {
+	ID, To, Body, Status string
 }

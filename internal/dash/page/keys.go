@@ -1,10 +1,7 @@
 package page
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -19,7 +16,7 @@ type KeysView struct {
 type Key struct {
 	ID          string
 	Name        string
-	Shown       string // what tells it from others: "pst_…Ab3d"
+	Shown       string // its recognizable part: "pst_…Ab3d"
 	Environment string
 	Scopes      []string
 	Created     time.Time
@@ -28,24 +25,23 @@ type Key struct {
 	Status      string    // "active", "expiring", "expired" or "revoked"
 }
 
-// works tells whether there is anything left to rotate or revoke.
+// works reports whether the key can be rotated or revoked.
 func (k Key) works() bool { return k.Status != "expired" && k.Status != "revoked" }
 
-// dialog is the id of the key's dialog: ids hold no spaces.
+// dialog is the id of the key's dialog. Ids have no spaces.
 func (k Key) dialog(verb string) string { return verb + "-" + url.PathEscape(k.ID) }
 
-// Overlaps is how long a rotated key may go on working, in the words of a Go
-// duration.
+// Overlaps lists how long an old key or secret can keep working, as Go durations.
 func Overlaps() []Choice {
 	return []Choice{
-		{"0s", "Not at all: it stops now"},
+		{"0s", "It stops working immediately"},
 		{"1h", "1 hour"},
 		{"24h", "24 hours"},
 		{"168h", "7 days"},
 	}
 }
 
-// KeyFormView is the form that makes an API key.
+// KeyFormView is the form that creates an API key.
 type KeyFormView struct {
 	Name        Field
 	Environment Field // a label, such as "production"
@@ -54,7 +50,7 @@ type KeyFormView struct {
 	Expiry      string   // the value of the chosen one of Expiries
 	Expiries    []Choice // nil: Expiries()
 	ExpiryError string
-	Problem     string // what is wrong with the whole; "": nothing
+	Problem     string // what is wrong with the form; "": nothing
 }
 
 // ScopeChoice is a permission that a key can have.
@@ -64,8 +60,7 @@ type ScopeChoice struct {
 	Chosen bool
 }
 
-// Expiries is how long a new key may work, in the words of a Go duration; ""
-// is for ever.
+// Expiries lists how long a new key can work, as Go durations; "" means forever.
 func Expiries() []Choice {
 	return []Choice{
 		{"", "Never"},
@@ -84,78 +79,16 @@ func (v KeyFormView) expiries() []Choice {
 }
 
 func (v KeyFormView) faults() []fault {
-	return faults(fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError}, fault{"expiry", v.ExpiryError})
+	return faults(
+		fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError},
+		fault{"expiry", v.ExpiryError},
+	)
 }
 
-// KeyShownView is a key that was just made: the one time its secret is shown.
+// KeyShownView is a new key, with its secret shown once.
 type KeyShownView struct {
 	Name    string
 	Secret  string
 	BaseURL string    // of the API, without "/v1": "https://gateway.example.com"
-	Old     time.Time // when the key that this one follows stops working; zero: none does
-}
-
-// snippet is the first call in one language.
-type snippet struct {
-	id, label, text string
-}
-
-func (v KeyShownView) snippets() []snippet {
-	address, bearer := strings.TrimRight(v.BaseURL, "/")+"/v1/devices", "Bearer "+v.Secret
-	return []snippet{
-		{"curl", "curl", fmt.Sprintf("curl %s \\\n  -H %s", shell(address), shell("Authorization: "+bearer))},
-		{"go", "Go", fmt.Sprintf(goSnippet, address, bearer)},
-		{"typescript", "TypeScript", fmt.Sprintf(typeScriptSnippet, quote(address), quote(bearer))},
-		{"python", "Python", fmt.Sprintf(pythonSnippet, quote(address), quote(bearer))},
-	}
-}
-
-const (
-	goSnippet = `package main
-
-import (
-	"fmt"
-	"io"
-	"log"
-	"net/http"
-)
-
-func main() {
-	req, err := http.NewRequest("GET", %q, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	req.Header.Set("Authorization", %q)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	fmt.Println(res.Status, string(body), err)
-}`
-	typeScriptSnippet = `const res = await fetch(%s, {
-  headers: { Authorization: %s },
-});
-console.log(res.status, await res.json());`
-	pythonSnippet = `import json, urllib.request
-
-req = urllib.request.Request(
-    %s,
-    headers={"Authorization": %s},
-)
-with urllib.request.urlopen(req) as res:
-    print(res.status, json.load(res))`
-)
-
-// shell is s as one word of a POSIX shell.
-func shell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// quote is s as a string of TypeScript and of Python.
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string is always written
-	}
-	return string(b)
+	Old     time.Time // when the rotated key stops working; zero: there is none
 }

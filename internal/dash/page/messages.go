@@ -1,6 +1,9 @@
 package page
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // MessagesView is a search among the messages of a workspace.
 type MessagesView struct {
@@ -11,8 +14,8 @@ type MessagesView struct {
 	Status     string
 	Messages   []Message
 	More       string // where the next page is; "": this is the last
-	Export     string // where the same comes as a file
-	ExportRows string // that it has at most
+	Export     string // the path of the same list as a file
+	ExportRows string // its row limit
 	Send       bool   // the person may write
 }
 
@@ -60,12 +63,12 @@ func directions() []Choice {
 	return []Choice{{"", "Both"}, {"inbound", "Received"}, {"outbound", "Sent"}}
 }
 
-// empty tells whether nothing is looked for.
+// empty reports whether no filter is set.
 func (v MessagesView) empty() bool {
 	return v.Find == Field{} && v.Device == "" && v.Direction == "" && v.Status == "" && v.More == ""
 }
 
-// MessageView is one message and its way.
+// MessageView is one message and its timeline.
 type MessageView struct {
 	Message
 	To        string
@@ -113,3 +116,61 @@ type MessageFormView struct {
 func (v MessageFormView) faults() []fault {
 	return faults(fault{"device", v.Device.Error}, fault{"to", v.To.Error}, fault{"body", v.Body.Error})
 }
+
+// ChatsView lists the chats of a device.
+type ChatsView struct {
+	Device  string // id of the chosen one; "": there is none
+	Devices []Choice
+	Chats   []Message // the newest of each
+	More    string    // where the next page is; "": this is the last
+	Live    string    // the page's own path: it asks for itself again; "": it stays as it is
+	Send    bool      // the person may write
+}
+
+// ChatView is a conversation.
+type ChatView struct {
+	Device     string // id
+	DeviceName string
+	Chat       string
+	Name       string    // the contact's on the network; "": unknown
+	Messages   []Message // the newest last
+	Older      string    // where those before are; "": there are none
+	Newest     bool      // this is the newest part: it goes on by itself
+	Send       bool      // the person may write
+	Key        string    // that what is written is sent once by
+	Body       Field
+	Problem    string
+}
+
+func (v ChatView) path() string { return chatPath(v.Device, v.Chat) }
+
+func (v ChatView) title() string {
+	if v.Name == "" {
+		return v.Chat
+	}
+	return v.Name
+}
+
+// chatPath is where a conversation is shown.
+func chatPath(device, chat string) string { return path("messages", "chats", device, chat) }
+
+// said is the state of a message in a conversation; one that arrived here has none
+// to speak of.
+func (m Message) said() string {
+	if !m.Out {
+		return ""
+	}
+	return words(m.Status)
+}
+
+func (m Message) who() string {
+	switch {
+	case m.Name != "":
+		return m.Name
+	case m.From != "":
+		return m.From
+	}
+	return m.Chat
+}
+
+func query(s string) string { return url.QueryEscape(s) }

@@ -41,7 +41,7 @@ type NewWorkspaceView struct {
 	Plans     []Choice
 	Plan      string // the value of the chosen one of Plans
 	PlanError string
-	Problem   string // what is wrong with the whole; "": nothing
+	Problem   string // what is wrong with the form; "": nothing
 }
 
 func (v NewWorkspaceView) faults() []fault {
@@ -136,4 +136,18 @@ type LinkShownView struct {
 	Text  string // what it is good for
 	Link  string
 	Back  string // where to go on
+}
+
+// WorkspacesView is a page of the workspaces that a person belongs to.
+type WorkspacesView struct {
+	Workspaces []Workspace
+	More       string // where the next page is; "": this is the last
+	Stopped    string // the name of one that cannot be shown; "": the person just looks
+}
+
+func (v WorkspacesView) title() string {
+	if v.Stopped != "" {
+		return "This workspace is unavailable"
+	}
+	return "Your workspaces"
 }

@@ -44,7 +44,7 @@ func Second(v SecondView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div><h1>One more step</h1><p class=\"soft mt-1\">The first step is done. Now show that it is you.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div><h1>Two-step authentication</h1><p class=\"soft mt-1\">Confirm that it is you.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -137,7 +137,7 @@ func Second(v SecondView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, " <p class=\"soft small\">Nothing of it at hand? Whoever runs the server can reset your account.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, " <p class=\"soft small\">Lost access to all of these? The server's operator can reset your account.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -185,11 +185,11 @@ func Sure(f Frame, v SureView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Show that it is you", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Confirm that it is you", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, " <form method=\"post\" action=\"/account/second\" class=\"panel max-w-xl space-y-6 p-5\"><p class=\"soft\">Nobody else shall change at your desk how you sign in.</p><input type=\"hidden\" name=\"next\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, " <form method=\"post\" action=\"/account/second\" class=\"panel max-w-xl space-y-6 p-5\"><p class=\"soft\">Confirm your identity before you change how you sign in.</p><input type=\"hidden\" name=\"next\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -228,7 +228,7 @@ func Sure(f Frame, v SureView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Again.Ready() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<button class=\"btn btn-primary\">Go on</button> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<button class=\"btn btn-primary\">Continue</button> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -283,7 +283,7 @@ func Factors(f Frame, v FactorsView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Second step", "Beside your password you show one of these when you sign in.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Two-step authentication", "After your password, you confirm each sign-in with one of these.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -300,7 +300,7 @@ func Factors(f Frame, v FactorsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.App {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p class=\"mt-2\">An app shows a code for this account.</p><form method=\"post\" action=\"/account/second/app/remove\" class=\"mt-4\"><button class=\"btn btn-error btn-outline\">Remove the app</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<p class=\"mt-2\">An authenticator app is set up for this account.</p><form method=\"post\" action=\"/account/second/app/remove\" class=\"mt-4\"><button class=\"btn btn-error btn-outline\">Remove app</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -310,7 +310,7 @@ func Factors(f Frame, v FactorsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</section><section class=\"panel p-5\" aria-labelledby=\"passkeys\"><h2 id=\"passkeys\">Passkeys</h2><p class=\"mt-2 max-w-prose\">Your phone, your computer or a security key signs for you, on this address alone: no other site can ask for it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</section><section class=\"panel p-5\" aria-labelledby=\"passkeys\"><h2 id=\"passkeys\">Passkeys</h2><p class=\"mt-2 max-w-prose\">Your phone, computer, or security key confirms the sign-in. A passkey works only on this site, so no other site can ask for it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -364,9 +364,9 @@ func Factors(f Frame, v FactorsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var17 string
-					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(", used ")
+					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(", last used ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `second.templ`, Line: 85, Col: 20}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `second.templ`, Line: 85, Col: 25}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 					if templ_7745c5c3_Err != nil {
@@ -430,11 +430,11 @@ func Factors(f Frame, v FactorsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = textField(input{id: "name", name: "name", label: "Name", kind: "text", complete: "off", hint: "What you call it, such as “Laptop”.", field: v.Name, focus: v.Name.Error != ""}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textField(input{id: "name", name: "name", label: "Name", kind: "text", complete: "off", hint: "For example “Laptop”.", field: v.Name, focus: v.Name.Error != ""}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<button class=\"btn btn-primary\">Add a passkey</button><p class=\"wrong few\" role=\"alert\" data-refused hidden></p></form><noscript><p class=\"soft mt-4\">Adding one needs scripts, which are off in this browser.</p></noscript>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<button class=\"btn btn-primary\">Add a passkey</button><p class=\"wrong few\" role=\"alert\" data-refused hidden></p></form><noscript><p class=\"soft mt-4\">Adding a passkey requires JavaScript, which is turned off in this browser.</p></noscript>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -463,20 +463,20 @@ func Factors(f Frame, v FactorsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Any() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<section class=\"panel p-5\" aria-labelledby=\"recovery\"><h2 id=\"recovery\">Recovery codes</h2><p class=\"mt-2 max-w-prose\">Each signs you in once, when the app and the passkeys are out of reach. ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<section class=\"panel p-5\" aria-labelledby=\"recovery\"><h2 id=\"recovery\">Recovery codes</h2><p class=\"mt-2 max-w-prose\">Each code signs you in once when you cannot use your app or passkeys. Codes left: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var22 string
 				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.Itoa(v.Recovery))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `second.templ`, Line: 112, Col: 130}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `second.templ`, Line: 112, Col: 140}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, " are left.</p><form method=\"post\" action=\"/account/second/recovery\" class=\"mt-4\"><button class=\"btn\">Make new ones</button></form></section>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, ".</p><form method=\"post\" action=\"/account/second/recovery\" class=\"mt-4\"><button class=\"btn\">Create new codes</button></form></section>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -526,11 +526,11 @@ func AppSecret(f Frame, v AppView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Set up an app", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Set up an authenticator app", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, " <div class=\"panel max-w-2xl space-y-5 p-5\"><ol class=\"list-decimal space-y-5 ps-5\"><li><p>Scan this with the authenticator app.</p><div class=\"qr mt-3\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, " <div class=\"panel max-w-2xl space-y-5 p-5\"><ol class=\"list-decimal space-y-5 ps-5\"><li><p>Scan this code with your authenticator app.</p><div class=\"qr mt-3\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -538,7 +538,7 @@ func AppSecret(f Frame, v AppView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</div><details class=\"mt-3\"><summary class=\"cursor-pointer\">It cannot be scanned</summary><div class=\"mt-3\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "</div><details class=\"mt-3\"><summary class=\"cursor-pointer\">Cannot scan the code?</summary><div class=\"mt-3\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -546,7 +546,7 @@ func AppSecret(f Frame, v AppView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "</div></details></li><li><p>Type the code that the app shows now.</p><form method=\"post\" action=\"/account/second/app/confirm\" class=\"mt-3 max-w-md space-y-4\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "</div></details></li><li><p>Enter the code that the app shows.</p><form method=\"post\" action=\"/account/second/app/confirm\" class=\"mt-3 max-w-md space-y-4\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -554,7 +554,7 @@ func AppSecret(f Frame, v AppView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Turn it on</button> <a class=\"btn\" href=\"/account/second\">Cancel</a></div></form></li></ol></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 42, "<div class=\"flex flex-wrap gap-2\"><button class=\"btn btn-primary\">Turn on</button> <a class=\"btn\" href=\"/account/second\">Cancel</a></div></form></li></ol></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -629,7 +629,7 @@ func RecoveryCodes(f Frame, v RecoveryView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<p class=\"max-w-prose\">Keep these where you keep your passwords, and not with the phone: each signs you in once when nothing else does. They are shown now and never again.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<p class=\"max-w-prose\">Store these codes with your passwords, not on your phone. Each code signs you in once if you lose your other methods. They are shown only now.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -637,7 +637,7 @@ func RecoveryCodes(f Frame, v RecoveryView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<a class=\"btn btn-primary\" href=\"/account/second\">I have kept them</a></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<a class=\"btn btn-primary\" href=\"/account/second\">I have stored them</a></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -13,7 +13,7 @@ type WebhooksView struct {
 	Change   bool   // the person may register endpoints
 }
 
-// Webhook is an endpoint and how it is doing.
+// Webhook is an endpoint and its recent health.
 type Webhook struct {
 	ID          string
 	URL         string
@@ -22,25 +22,25 @@ type Webhook struct {
 	Events      []string // patterns
 	Succeeded   int      // attempts of the last day
 	Failed      int
-	LastSuccess time.Time // when the hour of it began; zero: none within a week
+	LastSuccess time.Time // the start of its hour; zero: none within a week
 	LastFailure time.Time
 }
 
-// health says what the attempts of the last day came to.
+// health describes the attempts of the last 24 hours.
 func (w Webhook) health() string {
 	switch all := w.Succeeded + w.Failed; {
 	case all == 0:
-		return "Nothing sent today"
+		return "No attempts"
 	case w.Failed == 0:
-		return "All " + count(all, "attempt", "attempts") + " succeeded"
+		return count(all, "attempt", "attempts") + ", all succeeded"
 	case w.Succeeded == 0:
-		return "All " + count(all, "attempt", "attempts") + " failed"
+		return count(all, "attempt", "attempts") + ", all failed"
 	default:
 		return fmt.Sprintf("%d of %d attempts failed", w.Failed, all)
 	}
 }
 
-// ill tells whether more than one attempt in ten or so failed.
+// ill reports whether more than about a tenth of the attempts failed.
 func (w Webhook) ill() bool { return w.Failed > w.Succeeded/10 }
 
 // WebhookFormView is the form that registers an endpoint, or changes one.
@@ -58,7 +58,7 @@ type WebhookFormView struct {
 	InFlight     Field
 	V1a          bool
 
-	Problem string // what is wrong with the whole; "": nothing
+	Problem string // what is wrong with the form; "": nothing
 }
 
 // DeviceChoice is a device whose events a webhook may get.
@@ -68,13 +68,14 @@ type DeviceChoice struct {
 	Chosen bool
 }
 
-// detailed tells whether something of the details is chosen, or wrong.
+// detailed reports whether a detail is set or faulty.
 func (v WebhookFormView) detailed() bool {
 	wrong := v.DevicesError + v.Headers.Error + v.InFlight.Error
-	return wrong != "" || v.V1a || v.Headers.Value != "" || slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
+	return wrong != "" || v.V1a || v.Headers.Value != "" ||
+		slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
 }
 
-// EventChoice is a kind of events, or a family of them.
+// EventChoice is an event type, or a family of types.
 type EventChoice struct {
 	Pattern string // "message.*"
 	Text    string // when it happens, as a sentence
@@ -97,7 +98,7 @@ func (v WebhookFormView) title() string {
 	if v.ID == "" {
 		return "Add a webhook"
 	}
-	return "Change the webhook"
+	return "Edit webhook"
 }
 
 // WebhookSecretView is the secret of an endpoint, on the one page that shows it.
@@ -106,7 +107,7 @@ type WebhookSecretView struct {
 	URL    string
 	Secret string
 	Made   bool      // the endpoint is new
-	Old    time.Time // until when the secret before this one signs too; zero: there is none
+	Old    time.Time // until when the old secret also signs; zero: there is none
 }
 
 func (v WebhookSecretView) title() string {
@@ -116,113 +117,59 @@ func (v WebhookSecretView) title() string {
 	return "Signing secret"
 }
 
-func (v WebhookSecretView) snippets() []snippet {
-	secret := straight(v.Secret)
-	return []snippet{
-		{"go", "Go", fmt.Sprintf(goReceiver, secret)},
-		{"typescript", "TypeScript", fmt.Sprintf(typeScriptReceiver, quote(secret))},
-		{"python", "Python", fmt.Sprintf(pythonReceiver, quote(secret))},
-	}
-}
-
-// Receivers that check the signature with the libraries of Standard Webhooks
-// (standardwebhooks.com), and answer the handshake.
-const (
-	goReceiver = `// go get github.com/standard-webhooks/standard-webhooks/libraries
-package main
-
-import (
-	"encoding/json"
-	"io"
-	"log"
-	"net/http"
-
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
-)
-
-func main() {
-	wh, err := standardwebhooks.NewWebhook(%q)
-	if err != nil {
-		log.Fatal(err)
-	}
-	http.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-		if err != nil || wh.Verify(body, r.Header) != nil {
-			http.Error(w, "the signature is wrong", http.StatusUnauthorized)
-			return
-		}
-		var event struct{ EventID, Type, Challenge string }
-		if err := json.Unmarshal(body, &event); err != nil {
-			http.Error(w, "this is not JSON", http.StatusBadRequest)
-			return
-		}
-		if event.Type == "webhook.verification" {
-			json.NewEncoder(w).Encode(map[string]string{"challenge": event.Challenge})
-			return
-		}
-		// An event may come twice: deduplicate on its id.
-		log.Println(event.Type, event.EventID)
-	})
-	log.Fatal(http.ListenAndServe(":8000", nil))
-}`
-	typeScriptReceiver = `// npm install standardwebhooks
-import { createServer } from "node:http";
-import { Webhook } from "standardwebhooks";
-
-const wh = new Webhook(%s);
-
-createServer(async (req, res) => {
-  const parts: Buffer[] = [];
-  for await (const part of req) parts.push(part);
-  const body = Buffer.concat(parts).toString("utf8");
-  let event: any;
-  try {
-    event = wh.verify(body, req.headers as Record<string, string>);
-  } catch {
-    res.writeHead(401).end("the signature is wrong");
-    return;
-  }
-  if (event.type === "webhook.verification") {
-    res.end(JSON.stringify({ challenge: event.challenge }));
-    return;
-  }
-  // An event may come twice: deduplicate on its id.
-  console.log(event.type, event.eventId);
-  res.end();
-}).listen(8000);`
-	pythonReceiver = `# pip install standardwebhooks
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from standardwebhooks.webhooks import Webhook, WebhookVerificationError
-
-wh = Webhook(%s)
-
-
-class Receiver(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        try:
-            event = wh.verify(body, dict(self.headers))
-        except WebhookVerificationError:
-            self.send_error(401, "the signature is wrong")
-            return
-        answer = {}
-        if event["type"] == "webhook.verification":
-            answer = {"challenge": event["challenge"]}
-        else:
-            # An event may come twice: deduplicate on its id.
-            print(event["type"], event["eventId"])
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-
-ThreadingHTTPServer(("", 8000), Receiver).serve_forever()`
-)
-
 // WebhookRevealView is the form before a secret is shown.
 type WebhookRevealView struct {
 	ID       string
 	Password Field
 	Again    Again
 }
+
+// WebhookView is one endpoint.
+type WebhookView struct {
+	Webhook  Webhook
+	Pending  string // the URL that it moves to after the handshake; "": none
+	Why      Why    // it has its status
+	Tries    int    // of the handshake so far
+	TriesOf  int
+	NextTry  time.Time // zero: none comes
+	Asked    bool      // a handshake is under way
+	Ordered  bool
+	Devices  []string // nil: all
+	Headers  []string // names
+	InFlight int      // deliveries at once
+	Key      string   // public, of signatures v1a; "": there are none
+	LastFour string   // of the secret
+	Created  time.Time
+	Verified time.Time
+	Chart    Chart // of its attempts in the last day
+	Change   bool  // the person may change it
+}
+
+// Why explains why something failed and what to do.
+type Why struct {
+	What, Do string // sentences; "": nothing to say
+}
+
+// live is the page's own path while a handshake is running and the page is polled.
+func (v WebhookView) live() string {
+	if !v.Asked {
+		return ""
+	}
+	return path("webhooks", v.Webhook.ID)
+}
+
+func (v WebhookView) can(verb string) bool {
+	switch s := v.Webhook.Status; verb {
+	case "test":
+		return s == "active"
+	case "pause":
+		return s == "active" || s == "pending"
+	case "resume":
+		return s == "paused" || s == "disabled"
+	case "verify":
+		return s == "failed" || s == "pending" || s == "active"
+	}
+	return false
+}
+
+func (v WebhookView) act(verb string) string { return path("webhooks", v.Webhook.ID, verb) }

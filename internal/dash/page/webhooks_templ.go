@@ -61,7 +61,7 @@ func Webhooks(f Frame, v WebhooksView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = heading("Webhooks", "Where your programs are told of messages and devices.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Webhooks", "Endpoints that receive events about your messages and devices.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -70,7 +70,7 @@ func Webhooks(f Frame, v WebhooksView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Webhooks) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div class=\"panel space-y-4 p-6 text-center sm:p-10\"><h2>No webhook yet</h2><p class=\"soft mx-auto max-w-prose\">A webhook is an address of yours that is posted every message that comes in, and what becomes of those you send.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<div class=\"panel space-y-4 p-6 text-center sm:p-10\"><h2>No webhooks yet</h2><p class=\"soft mx-auto max-w-prose\">Postern posts events to your webhook, such as inbound messages and the delivery status of messages you send.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -80,7 +80,7 @@ func Webhooks(f Frame, v WebhooksView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"soft mx-auto max-w-prose\">Ask somebody who develops for this workspace to add one.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p class=\"soft mx-auto max-w-prose\">Ask a developer or admin of this workspace to add one.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -90,7 +90,7 @@ func Webhooks(f Frame, v WebhooksView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"panel\"><table class=\"grid-list wide\" role=\"table\"><caption class=\"sr-only\">Webhooks of this workspace</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Address</th><th scope=\"col\" role=\"columnheader\">Events</th><th scope=\"col\" role=\"columnheader\">Status</th><th scope=\"col\" role=\"columnheader\">Last day</th><th scope=\"col\" role=\"columnheader\">Last hour with ✓ ✗</th></tr></thead> <tbody role=\"rowgroup\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"panel\"><table class=\"grid-list wide\" role=\"table\"><caption class=\"sr-only\">Webhooks of this workspace</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">URL</th><th scope=\"col\" role=\"columnheader\">Events</th><th scope=\"col\" role=\"columnheader\">Status</th><th scope=\"col\" role=\"columnheader\">Last 24 hours</th><th scope=\"col\" role=\"columnheader\">Last success and failure</th></tr></thead> <tbody role=\"rowgroup\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -224,7 +224,7 @@ func webhookRow(w Webhook) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</td><td role=\"cell\" data-label=\"Last day\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "</td><td role=\"cell\" data-label=\"Last 24 hours\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -259,7 +259,7 @@ func webhookRow(w Webhook) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</span></td><td role=\"cell\" data-label=\"Last hour with ✓ ✗\"><span class=\"small\"><span class=\"block\"><span aria-hidden=\"true\">✓ </span><span class=\"sr-only\">successes: </span>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</span></td><td role=\"cell\" data-label=\"Last success and failure\"><span class=\"small\"><span class=\"block\"><span aria-hidden=\"true\">✓ </span><span class=\"sr-only\">successes: </span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -334,9 +334,9 @@ func patterns(list []string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var14 string
-			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(count(len(list), "kind", "kinds"))
+			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(count(len(list), "event type", "event types"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhooks.templ`, Line: 84, Col: 60}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhooks.templ`, Line: 84, Col: 72}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 			if templ_7745c5c3_Err != nil {
@@ -438,17 +438,17 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = textField(input{id: "url", name: "url", label: "Address", kind: "url", complete: "off", hint: "An https address that can be reached from here, such as https://hooks.example.com/postern. A receiver on your own machine gets events by postern listen instead.", field: v.URL, focus: len(v.faults()) == 0 || first(v.faults(), "url")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textField(input{id: "url", name: "url", label: "URL", kind: "url", complete: "off", hint: "An HTTPS URL that this server can reach, for example https://hooks.example.com/postern. To receive events on your own machine, use postern listen instead.", field: v.URL, focus: len(v.faults()) == 0 || first(v.faults(), "url")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if v.ID != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<p class=\"small soft\">A new address has to answer a challenge first. Until it has, the present one goes on.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<p class=\"small soft\">A new URL must answer a challenge first. Until then, events go to the current URL.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = textField(input{id: "description", name: "description", label: "Description", kind: "text", complete: "off", hint: "For people, such as “orders service”.", optional: true, field: v.Description, focus: first(v.faults(), "description")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textField(input{id: "description", name: "description", label: "Description", kind: "text", complete: "off", hint: "For example “orders service”.", optional: true, field: v.Description, focus: first(v.faults(), "description")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -560,7 +560,7 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "> <span class=\"min-w-0\"><span class=\"block font-semibold\">Keep the order within a chat</span> <span class=\"block small soft\">The next event of a chat waits until the one before was taken, at most 10 minutes.</span></span></label>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "> <span class=\"min-w-0\"><span class=\"block font-semibold\">Keep the events of a chat in order</span> <span class=\"block small soft\">An event waits up to 10 minutes until the previous event of the same chat is accepted.</span></span></label>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -573,7 +573,7 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.ID == "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "Add the webhook")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "Add webhook")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -610,7 +610,7 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 	})
 }
 
-// webhookDetails are what few need: they post device (once for each), headers (a line
+// webhookDetails are the advanced settings: they post device (once for each), headers (a line
 // for each), inFlight and v1a ("on").
 func webhookDetails(v WebhookFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -643,7 +643,7 @@ func webhookDetails(v WebhookFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "><summary class=\"link font-semibold\">Devices, headers and signatures</summary><fieldset id=\"devices\" tabindex=\"-1\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "><summary class=\"link font-semibold\">Devices, headers, and signatures</summary><fieldset id=\"devices\" tabindex=\"-1\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -653,7 +653,7 @@ func webhookDetails(v WebhookFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "><legend class=\"legend\">Devices</legend><p class=\"small soft\">Only events of these. None chosen: those of all devices, also of ones to come.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "><legend class=\"legend\">Devices</legend><p class=\"small soft\">Select devices to receive only their events. Select none to receive the events of all devices, including future ones.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -745,11 +745,11 @@ func webhookDetails(v WebhookFormView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textArea(input{id: "headers", name: "headers", label: "Fixed headers", optional: true, hint: "They go with every delivery, one on a line, such as X-Tenant: acme. At most ten, and none that a delivery sets itself.", field: v.Headers, focus: first(v.faults(), "headers")}, 3).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textArea(input{id: "headers", name: "headers", label: "Fixed headers", optional: true, hint: "Sent with every delivery. One per line, for example X-Tenant: acme. At most 10. Headers that Postern sets itself are not allowed.", field: v.Headers, focus: first(v.faults(), "headers")}, 3).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textField(input{id: "inFlight", name: "inFlight", label: "Deliveries at once", kind: "number", complete: "off", optional: true, hint: "From 1 to 64. A new webhook has 8 when this is empty.", field: v.InFlight, focus: first(v.faults(), "inFlight")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textField(input{id: "inFlight", name: "inFlight", label: "Concurrent deliveries", kind: "number", complete: "off", optional: true, hint: "From 1 to 64. The default is 8.", field: v.InFlight, focus: first(v.faults(), "inFlight")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -763,7 +763,7 @@ func webhookDetails(v WebhookFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "> <span class=\"min-w-0\"><span class=\"block font-semibold\">Sign with a public key too (v1a)</span> <span class=\"block small soft\">Whoever has the public key can check a delivery, and forge none (ed25519). The signature by the secret stays.</span></span></label></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "> <span class=\"min-w-0\"><span class=\"block font-semibold\">Also sign with a public key (v1a)</span> <span class=\"block small soft\">Receivers can verify deliveries with a public key (ed25519), which cannot be used to forge them. Deliveries are still signed with the secret.</span></span></label></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -822,23 +822,23 @@ func WebhookSecret(f Frame, v WebhookSecretView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "</bdi></h2><div class=\"alert alert-warning alert-soft\"><span>Keep it where secrets are kept. The API does not show it again; here it is shown again only to those who enter their password.</span></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "</bdi></h2><div class=\"alert alert-warning alert-soft\"><span>Store the secret safely. The API does not return it again. In the dashboard, you can reveal it with your password.</span></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = code("secret", "The secret", straight(v.Secret), true).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = code("secret", "Signing secret", straight(v.Secret), true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if !v.Old.IsZero() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<p>Deliveries bear the signature of the old secret too until")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "<p>Deliveries are also signed with the old secret until")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var32 string
 				templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhooks.templ`, Line: 203, Col: 67}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `webhooks.templ`, Line: 203, Col: 62}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 				if templ_7745c5c3_Err != nil {
@@ -853,7 +853,7 @@ func WebhookSecret(f Frame, v WebhookSecretView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "</section><section class=\"panel max-w-3xl space-y-4 p-5\" aria-labelledby=\"check-title\"><div><h2 id=\"check-title\">Check the signatures</h2><p class=\"soft small\">Ready to paste: a receiver that answers the challenge and refuses what Postern has not signed. The secret is in it.</p></div><fieldset class=\"tabs tabs-border min-w-0\"><legend class=\"sr-only\">Language</legend> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "</section><section class=\"panel max-w-3xl space-y-4 p-5\" aria-labelledby=\"check-title\"><div><h2 id=\"check-title\">Verify signatures</h2><p class=\"soft small\">Paste this receiver into your project. It answers the challenge and refuses requests that Postern did not sign. It contains your secret.</p></div><fieldset class=\"tabs tabs-border min-w-0\"><legend class=\"sr-only\">Language</legend> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -898,7 +898,7 @@ func WebhookSecret(f Frame, v WebhookSecretView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = code("receive-"+s.id, "A receiver in "+s.label, s.text, false).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = code("receive-"+s.id, "Receiver in "+s.label, s.text, false).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -925,12 +925,12 @@ func WebhookSecret(f Frame, v WebhookSecretView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Made {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "See whether it answers")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "View webhook status")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "Back to the webhook")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "Back to webhook")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1008,11 +1008,11 @@ func WebhookReveal(f Frame, v WebhookRevealView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<p class=\"soft\">That you saw the secret is written in the workspace's audit log.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<p class=\"soft\">Revealing the secret is recorded in the workspace's audit log.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = again(v.Again, v.Password, "Enter it again, so that nobody else does this at your desk.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = again(v.Again, v.Password, "Enter your password to confirm that it is you.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1021,7 +1021,7 @@ func WebhookReveal(f Frame, v WebhookRevealView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Again.Ready() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "<button class=\"btn btn-primary\">Reveal the secret</button> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "<button class=\"btn btn-primary\">Reveal secret</button> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

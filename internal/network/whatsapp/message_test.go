@@ -78,7 +78,7 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.live(t, ownNumber)
-	v := &visit{conn: w.driver.connect(w.driver.keys.Fresh(), c.Host)}
+	v := &run{conn: w.driver.connect(w.driver.keys.Fresh(), c.Host)}
 	account, err := w.driver.Accounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func diskOf(tb testing.TB, dir string) string {
 }
 
 // decrypt does what decrypting a message does with the keys.
-func decrypt(ctx context.Context, v *visit, hash byte) error {
+func decrypt(ctx context.Context, v *run, hash byte) error {
 	stores := v.cli.Store
 	return stores.EventBuffer.DoDecryptionTxn(ctx, func(ctx context.Context) error {
 		if err := stores.Sessions.PutSession(ctx, "15550003333:0", []byte{hash}); err != nil {
@@ -384,7 +384,7 @@ func TestSharedKeysAreDurableBeforeTheirMessageIsAcknowledged(t *testing.T) {
 }
 
 // ready is a connection of a linked account that is not connected.
-func ready(t *testing.T) (world, *visit) {
+func ready(t *testing.T) (world, *run) {
 	t.Helper()
 	w := newWorld(t, nil)
 	networktest.Link(t, w.World, ownNumber)
@@ -393,7 +393,7 @@ func ready(t *testing.T) (world, *visit) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, &visit{conn: w.driver.connect(device, &networktest.Recorder{}), progress: make(chan struct{}, 1)}
+	return w, &run{conn: w.driver.connect(device, &networktest.Recorder{}), progress: make(chan struct{}, 1)}
 }
 
 // impatient is a session store whose first write comes too late.

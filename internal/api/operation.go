@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"postern/internal/api/spec"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// add registers one operation. Its handler gets the request's caller and its
+// decoded input, and answers or gives an error that becomes a problem.
+func add[I, O any](a *API, route, id, summary string,
+	handle func(context.Context, *request, *I) (*O, error), more ...func(*huma.Operation),
+) {
+	method, path, _ := strings.Cut(route, " ")
+	op := huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary, Tags: []string{tagOf(path)},
+		BodyReadTimeout: -1, SkipValidateBody: true, MaxBodyBytes: 2 * MaxBodyBytes, // guard reads and checks the body first
+		Responses: map[string]*huma.Response{},
+	}
+	for _, change := range more {
+		change(&op)
+	}
+	spec.Describe(&op, a.scopes[op.OperationID])
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		q := requestOf(ctx)
+		out, err := handle(ctx, q, in)
+		if err != nil {
+			return nil, a.problems.Document(q.Request, err)
+		}
+		return out, nil
+	})
+}
+
+func tagOf(path string) string { return strings.Split(path, "/")[2] }
+
+// creates marks an operation that makes something: 201, at most once for an
+// idempotency key.
+func creates(op *huma.Operation) {
+	op.DefaultStatus = http.StatusCreated
+	limit := maxKey
+	op.Parameters = append(op.Parameters, &huma.Param{
+		Name: spec.IdempotencyKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &limit},
+		Description: "Makes a retry safe: for 24 hours the same key gives the first answer again.",
+	})
+}
+
+// status sets the status of the good answer.
+func status(code int) func(*huma.Operation) {
+	return func(op *huma.Operation) { op.DefaultStatus = code }
+}
+
+// gives marks an operation whose good answer is not JSON.
+func gives(contentType string) func(*huma.Operation) {
+	return func(op *huma.Operation) {
+		op.DefaultStatus = http.StatusOK
+		op.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{
+			contentType: {Schema: &huma.Schema{Type: huma.TypeString}},
+		}}
+	}
+}

@@ -1,0 +1,71 @@
+package schema
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// choice reads an object that has one of several forms. The discriminator, which
+// may be its last member, names the form.
+func (w *walker) choice(s *huma.Schema) error {
+	raw, err := w.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	inner := walker{
+		checker: w.checker, dec: jsontext.NewDecoder(bytes.NewReader(raw)),
+		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
+	}
+	err = inner.value(inner.chosen(s.Discriminator, raw))
+	w.bad, w.values = append(w.bad, inner.bad...), w.values+inner.values
+	return err
+}
+
+// chosen returns the schema that the discriminator of an object names. It notes
+// a discriminator that names none; then nothing is known about the object.
+func (w *walker) chosen(d *huma.Discriminator, raw []byte) *huma.Schema {
+	place := Step(d.PropertyName)
+	name, kind := discriminatorOf(raw, d.PropertyName)
+	switch {
+	case kind == jsontext.KindInvalid:
+		w.invalid(place, "this member is required")
+	case kind != jsontext.KindString:
+		w.invalid(place, "expected a string")
+	case d.Mapping[name] == "":
+		w.invalid(place, "expected one of %s", strings.Join(slices.Sorted(maps.Keys(d.Mapping)), ", "))
+	default:
+		return w.checker.resolve(&huma.Schema{Ref: d.Mapping[name]})
+	}
+	return nil
+}
+
+// discriminatorOf finds a member of an object; its kind is invalid when the
+// object has no such member.
+func discriminatorOf(raw []byte, member string) (name string, kind jsontext.Kind) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.ReadToken(); err != nil { // the brace
+		return "", jsontext.KindInvalid
+	}
+	for dec.PeekKind() == jsontext.KindString {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return "", jsontext.KindInvalid
+		}
+		if tok.String() == member {
+			tok, err = dec.ReadToken()
+			if err != nil {
+				return "", jsontext.KindInvalid
+			}
+			return tok.String(), tok.Kind()
+		}
+		if dec.SkipValue() != nil {
+			return "", jsontext.KindInvalid
+		}
+	}
+	return "", jsontext.KindInvalid
+}

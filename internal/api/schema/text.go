@@ -1,0 +1,80 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// text checks a string.
+func (w *walker) text(s *huma.Schema, value string) error {
+	if err := w.noNUL(value); err != nil {
+		return err
+	}
+	if s == nil {
+		return nil
+	}
+	if wrong := w.checker.textError(s, value); wrong != "" {
+		w.invalid("", "%s", wrong)
+	}
+	return nil
+}
+
+// noNUL refuses a text with the character NUL, which ends a text for some
+// readers.
+func (w *walker) noNUL(text string) error {
+	if strings.Contains(text, "\x00") {
+		return postern.Errorf(postern.MalformedRequest, "the body has the character NUL in a text, at byte %d", w.at())
+	}
+	return nil
+}
+
+// textError says what is wrong with a text, without repeating it; "" is nothing.
+func (c *Checker) textError(s *huma.Schema, value string) string {
+	n := -1
+	if s.MinLength != nil || s.MaxLength != nil {
+		n = utf8.RuneCountInString(value)
+	}
+	switch {
+	case len(s.Enum) > 0 && !slices.Contains(s.Enum, any(value)):
+		return "expected one of " + join(s.Enum)
+	case s.MinLength != nil && n < *s.MinLength:
+		return "expected at least " + count(*s.MinLength, "character")
+	case s.MaxLength != nil && n > *s.MaxLength:
+		return "expected at most " + count(*s.MaxLength, "character")
+	case s.Pattern != "" && !c.patterns[s.Pattern].MatchString(value):
+		return "expected " + formOf(s)
+	case s.Format != "" && !formats[s.Format].valid(value):
+		return "expected " + formats[s.Format].name
+	}
+	return ""
+}
+
+// formOf describes the pattern of a schema: by its example, or as it is.
+func formOf(s *huma.Schema) string {
+	if len(s.Examples) > 0 {
+		return fmt.Sprintf("a text of the form %v", s.Examples[0])
+	}
+	return "a text that matches " + s.Pattern
+}
+
+func join(list []any) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = fmt.Sprint(v)
+	}
+	return strings.Join(words, ", ")
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,52 @@
+package spec_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"postern/internal/api"
+	"postern/internal/api/spec"
+)
+
+// TestServersFollowTheBaseURL asks for a document of a server that has an
+// address, and of one that has none.
+func TestServersFollowTheBaseURL(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{"https://gw.example.com/": "https://gw.example.com", "": "/"} {
+		raw, err := api.Document(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct{ Servers []struct{ URL string } }
+		if err := json.Unmarshal(raw, &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != want {
+			t.Errorf("servers for %q: %v %v", base, doc.Servers, err)
+		}
+	}
+}
+
+// TestEveryOperationHasANote fails for an operation without a text, and for a
+// text about no operation.
+func TestEveryOperationHasANote(t *testing.T) {
+	t.Parallel()
+	raw, err := api.Document("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, methods := range doc.Paths {
+		for _, op := range methods {
+			want = append(want, op.OperationID)
+		}
+	}
+	slices.Sort(want)
+	if got := spec.Notes(); !slices.Equal(got, want) {
+		t.Errorf("notes about %v, operations %v", got, want)
+	}
+}

@@ -1,0 +1,200 @@
+// Package spec holds the parts of the OpenAPI document that do not follow from
+// the routes and types of the API: what each operation does, why it refuses,
+// examples, headers, and the webhooks. openapi.json is the committed copy of the
+// document.
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"postern/internal/postern"
+	"postern/internal/problem"
+	"postern/internal/reference"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// The media types of answers.
+const (
+	JSON   = "application/json"
+	SVG    = "image/svg+xml"
+	PNG    = "image/png"
+	Stream = "text/event-stream" // server-sent events
+)
+
+// IdempotencyKey is the header that makes the retry of a POST safe.
+const IdempotencyKey = "Idempotency-Key"
+
+const bearer = "bearer"
+
+// New starts the document of a server that callers reach at baseURL; "" stands
+// for wherever the document is read. Operations are added to it as they are
+// registered, and [Finish] completes it.
+func New(baseURL string, sandbox bool) *huma.OpenAPI {
+	return &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{
+			Title: "Postern", Version: reference.Version(), Description: introduction,
+			Contact: &huma.Contact{Name: "The Postern authors"},
+			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+		},
+		Servers: []*huma.Server{server(strings.TrimRight(baseURL, "/"), sandbox)},
+		Tags:    tags(),
+		Components: &huma.Components{
+			Schemas: schemas(), Headers: headers(), Responses: map[string]*huma.Response{}, Examples: map[string]*huma.Example{},
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				bearer: {Type: "http", Scheme: "bearer", BearerFormat: "pst_…", Description: "An API key of the workspace."},
+			},
+		},
+	}
+}
+
+func server(url string, sandbox bool) *huma.Server {
+	s := &huma.Server{URL: url, Description: "The real network"}
+	if sandbox {
+		s.Description = "The sandbox: a simulated network with simulated phones"
+	}
+	if s.URL == "" {
+		s.URL = "/"
+	}
+	return s
+}
+
+func tags() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: "devices", Description: "Linked messaging accounts"},
+		{Name: "messages", Description: "Messages in both directions"},
+		{Name: "webhooks", Description: "Where events are posted"},
+		{Name: "deliveries", Description: "What was posted where, attempt by attempt"},
+		{Name: "replays", Description: "Parts of the log that are delivered again"},
+		{Name: "events", Description: "The log of all that happened"},
+		{Name: "usage", Description: "What is used of the plan"},
+		{Name: "sandbox", Description: "What only a server with the sandbox on has"},
+	}
+}
+
+const introduction = `A gateway that sends and receives messages through a linked messaging account.
+
+Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem document (RFC 9457): ` + "`code`" + ` is the word to switch on, ` + "`type`" + ` ends in the precise reason and leads to a page about it. Each operation lists the reasons it can give; beside them, a path that is none is answered 404 ` + "`not-found`" + `, and a method that a path does not take 405 ` + "`method-not-allowed`" + ` with an ` + "`Allow`" + ` header.
+
+Lists are pages: give ` + "`nextCursor`" + ` back as ` + "`cursor`" + `. A POST that creates something takes an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. What changed is told in [the changelog](/docs/changelog).`
+
+// schemas is the registry of the types in bodies. Some have a schema other than
+// their own.
+func schemas() huma.Registry {
+	r := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	r.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
+	r.RegisterTypeAlias(reflect.TypeFor[postern.Message](), reflect.TypeFor[postern.MessageObject]())
+	r.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
+	r.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
+	return r
+}
+
+// inlineFailure describes [postern.Failure] in place, since a reference cannot
+// be null.
+type inlineFailure struct{}
+
+// Schema returns the schema of the failure itself.
+func (inlineFailure) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[postern.Failure]())
+}
+
+// inlinePace describes [postern.Pace] in place, for the same reason.
+type inlinePace struct{}
+
+// Schema returns the schema of the pace itself.
+func (inlinePace) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[postern.Pace]())
+}
+
+// schemaName names a list of devices DeviceList, a problem document Problem, and a
+// message object Message.
+func schemaName(t reflect.Type, hint string) string {
+	switch t {
+	case reflect.TypeFor[problem.Document]():
+		return "Problem"
+	case reflect.TypeFor[postern.MessageObject]():
+		return "Message"
+	}
+	name := strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Object") // a MessageObject is a Message
+	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
+		return of + "List"
+	}
+	return name
+}
+
+// Describe adds to an operation the scopes that it needs and what its types do
+// not say.
+func Describe(op *huma.Operation, scopes []postern.Scope) {
+	needed := make([]string, len(scopes))
+	for i, s := range scopes {
+		needed[i] = string(s)
+	}
+	op.Security = []map[string][]string{{bearer: {}}}
+	op.Extensions = map[string]any{"x-scopes": needed} // many readers take names beside a bearer scheme for a mistake
+	op.Description = notes()[op.OperationID].text + "\n\nNeeds the scope `" + strings.Join(needed, "` and `") + "`."
+}
+
+// Operations ranges over the operations of a path, each with its method.
+func Operations(item *huma.PathItem) iter.Seq2[string, *huma.Operation] {
+	return func(yield func(string, *huma.Operation) bool) {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
+			if op != nil && !yield(op.Method, op) {
+				return
+			}
+		}
+	}
+}
+
+// Finish completes the document with what follows from all that is registered:
+// refusals, headers, examples and webhooks.
+func Finish(doc *huma.OpenAPI, problems *problem.Writer) error {
+	book, err := readExamples()
+	if err != nil {
+		return err
+	}
+	for _, item := range doc.Paths {
+		for _, op := range Operations(item) {
+			documentRefusals(doc.Components, op, problems)
+			documentHeaders(op)
+			book.show(op)
+		}
+	}
+	documentNotifications(doc, book)
+	for _, s := range doc.Components.Schemas.Map() {
+		tidy(s)
+	}
+	return nil
+}
+
+// tidy leaves out that an object may gain members, which is so anyway, and adds
+// null to the values of an enumeration that may be null.
+func tidy(s *huma.Schema) {
+	if s.AdditionalProperties == true {
+		s.AdditionalProperties = nil
+	}
+	if s.Nullable && len(s.Enum) > 0 && !slices.Contains(s.Enum, nil) {
+		s.Enum = append(s.Enum, nil)
+	}
+	for _, p := range s.Properties {
+		tidy(p)
+	}
+}
+
+// Encode returns the bytes of the document.
+func Encode(doc *huma.OpenAPI) ([]byte, error) {
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("write the OpenAPI document: %w", err)
+	}
+	var out bytes.Buffer
+	err = json.Indent(&out, raw, "", "  ")
+	out.WriteByte('\n')
+	return out.Bytes(), err
+}

@@ -1,0 +1,328 @@
+package dash
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/paging"
+	"postern/internal/postern"
+	"postern/internal/qrcode"
+)
+
+func (d devices) list(w http.ResponseWriter, r *http.Request, v visit) error {
+	list, err := d.g.Devices.List(r.Context(), v.caller, paging.Page{Cursor: r.FormValue("after")})
+	if err != nil {
+		return err
+	}
+	view := page.DevicesView{Live: r.URL.RequestURI()}
+	if v.caller.Permit(postern.DevicesWrite) == nil {
+		view.Add = "/devices/new"
+	}
+	for _, one := range list.Data {
+		view.Devices = append(view.Devices, deviceOf(one))
+	}
+	if list.Next != "" {
+		view.More = "/devices?after=" + url.QueryEscape(list.Next)
+	}
+	return d.write(w, r, http.StatusOK, page.Devices(d.frame(r, v, "Devices", "/devices"), view))
+}
+
+func deviceOf(one postern.Device) page.Device {
+	v := page.Device{
+		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
+		Reason: string(one.StatusReason), Mode: one.Mode,
+	}
+	if one.LastSeenAt != 0 {
+		v.LastSeen = one.LastSeenAt.Std()
+	}
+	return v
+}
+
+func deviceIn(r *http.Request) postern.DeviceID { return postern.DeviceID(r.PathValue("id")) }
+
+func pathOf(id postern.DeviceID) string { return "/devices/" + url.PathEscape(string(id)) }
+
+func (d devices) form(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.write(w, r, http.StatusOK, page.DeviceForm(d.frame(r, v, "Add a device", "/devices"), page.DeviceFormView{}))
+}
+
+func (d devices) create(w http.ResponseWriter, r *http.Request, v visit) error {
+	name := r.PostFormValue("name")
+	made, err := d.g.Devices.Create(r.Context(), v.caller, gateway.NewDevice{Name: name}, nil)
+	if wrong, ok := faults(err); ok {
+		return d.write(w, r, http.StatusUnprocessableEntity, page.DeviceForm(d.frame(
+			r, v, "Add a device", "/devices",
+		), page.DeviceFormView{
+			Name: page.Field{Value: name, Error: wrong["name"]}, Problem: "The device was not added.",
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, "The device was added. Link a phone to it next.", pathOf(made.Value.ID))
+}
+
+func (d devices) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAs(w, r, v, http.StatusOK, func(*page.DeviceView) {})
+}
+
+// showAs shows a device; edit adds the outcome of a form.
+func (d devices) showAs(
+	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.DeviceView),
+) error {
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
+	if err != nil {
+		return err
+	}
+	view := page.DeviceView{
+		Device: deviceOf(one), Account: string(one.DisplayName), Linked: timeOf(one.LinkedAt),
+		Change:  v.caller.Permit(postern.DevicesWrite) == nil,
+		Sandbox: one.Mode == "sandbox" && v.caller.Permit(postern.SandboxWrite) == nil,
+	}
+	if view.Change { // seeing the code is enough to link a phone
+		if view.Link, err = d.link(r.Context(), v.caller, one); err != nil {
+			return err
+		}
+	}
+	if view.Health, err = d.health(r, v, one.ID, paging.Page{Limit: healthShown}); err != nil {
+		return err
+	}
+	if view.Health.More != "" {
+		view.Health.More = pathOf(one.ID) + "/health"
+	}
+	open := view.Link.Cancels
+	linked := one.Status.HoldsSlot() && one.Status != postern.Linking
+	view.Links, view.Unlinks = !open && !linked, linked
+	view.Resumes = one.Status == postern.Paused
+	view.Pauses = linked && !view.Resumes
+	edit(&view)
+	return d.write(w, r, status, page.OneDevice(d.frame(r, v, one.Name, "/devices"), view))
+}
+
+func timeOf(t postern.Time) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return t.Std()
+}
+
+// link returns the newest attempt to link a phone, as long as it is worth showing.
+func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) (v page.LinkView, err error) {
+	l, err := d.g.Links.Get(ctx, c, one.ID)
+	if postern.ReasonOf(err) == postern.NotFound || err == nil && isPast(l, one) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	v = page.LinkView{State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(), Why: why(string(l.Reason))}
+	switch {
+	case l.Status == postern.LinkPasskey:
+		v.State = "passkey"
+	case l.Status == postern.LinkPending && l.QR != "":
+		v.State, v.Seconds = "scan", max(int(time.Until(l.QRExpiresAt.Std()).Seconds()), 0)
+		picture, err := qrcode.SVG(string(l.QR))
+		if err != nil {
+			return v, err
+		}
+		v.Picture = string(picture)
+	case l.Status == postern.LinkPending && l.PairingCode != "":
+		v.State, v.Code = "enter", string(l.PairingCode)
+	case l.Status == postern.LinkPending:
+		v.State = "wait"
+	}
+	v.Scanning = (v.State == "scan" || v.State == "enter") && one.Mode == "sandbox" &&
+		c.Permit(postern.SandboxWrite) == nil
+	return v, nil
+}
+
+// isPast reports whether an attempt is no longer worth showing.
+func isPast(l postern.Link, one postern.Device) bool {
+	switch {
+	case l.Status.Open():
+		return false
+	case l.Status == postern.LinkLinked && one.Status != postern.Connected && one.Status != postern.Connecting:
+		return true
+	}
+	return time.Since(l.ExpiresAt.Std()) > shownAfter
+}
+
+// shownAfter is how long the outcome of an attempt is shown after it expired.
+const shownAfter = 10 * time.Minute
+
+// why explains the reason of a failed attempt.
+func why(reason string) string {
+	switch reason {
+	case "other-number", "unexpected-number":
+		return "The phone has a different number than expected."
+	case "wrong-code":
+		return "The code entered on the phone does not match the code shown here."
+	case "number-unknown":
+		return "The network does not know this number."
+	case "number-taken":
+		return "This number is already linked in another workspace."
+	case "rate-limited":
+		return "The network limits how often a code can be requested for this number. Try again later."
+	case "not-receiving", "dial", "handshake":
+		return "The network could not be reached. Try again in a moment."
+	case "canceled":
+		return "The attempt was canceled."
+	case "plan-limit":
+		return "The plan's device limit is reached."
+	}
+	return "The network refused the link (" + reason + ")."
+}
+
+func (d devices) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	in := gateway.NewLink{PhoneNumber: r.PostFormValue("number")}
+	if r.PostForm.Has("number") {
+		in.Method = postern.ByCode
+	}
+	_, err := d.g.Links.Open(r.Context(), v.caller, deviceIn(r), in, nil)
+	if wrong, ok := faults(err); ok {
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, func(p *page.DeviceView) {
+			p.Enter = page.Field{Value: in.PhoneNumber, Error: wrong["phoneNumber"]}
+		})
+	}
+	return d.back(w, r, err, "")
+}
+
+// back redirects to the page of the device.
+func (d devices) back(w http.ResponseWriter, r *http.Request, err error, notice string) error {
+	if err != nil {
+		return err
+	}
+	if notice == "" {
+		return seeOther(w, r, pathOf(deviceIn(r)))
+	}
+	return d.done(w, r, notice, pathOf(deviceIn(r)))
+}
+
+func (d devices) cancelLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.back(w, r, d.g.Links.Cancel(r.Context(), v.caller, deviceIn(r)), "")
+}
+
+// shareLink creates a link page for the person who has the phone and shows its address once.
+func (d devices) shareLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	made, err := d.g.LinkPages.Open(r.Context(), v.caller, deviceIn(r), nil)
+	if err != nil {
+		return err
+	}
+	return d.showAs(
+		w, r, v, http.StatusCreated, func(p *page.DeviceView) { p.Share = d.base + "/link/" + made.Value.Token },
+	)
+}
+
+func (d devices) pause(w http.ResponseWriter, r *http.Request, v visit) error {
+	_, err := d.g.Devices.Pause(r.Context(), v.caller, deviceIn(r))
+	return d.back(w, r, err, "The device is paused. It sends and receives nothing until you resume it.")
+}
+
+func (d devices) resume(w http.ResponseWriter, r *http.Request, v visit) error {
+	_, err := d.g.Devices.Resume(r.Context(), v.caller, deviceIn(r))
+	return d.back(w, r, err, "The device was resumed.")
+}
+
+func (d devices) unlink(w http.ResponseWriter, r *http.Request, v visit) error {
+	_, err := d.g.Devices.Unlink(r.Context(), v.caller, deviceIn(r))
+	return d.back(w, r, err, "The phone is being unlinked.")
+}
+
+const healthShown = 5 // changes shown on the page of a device
+
+// health returns a part of the device's health history; it is empty for members who may not
+// read events.
+func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p paging.Page) (h page.Health, err error) {
+	if !v.may(postern.DevicesRead, postern.EventsRead) {
+		return h, nil
+	}
+	list, err := d.g.Devices.Health(r.Context(), v.caller, id, p)
+	for _, one := range list.Data {
+		status := strings.TrimPrefix(string(one.Type), "device.")
+		h.Changes = append(h.Changes, page.HealthChange{
+			Status: status, Text: healthWords(one), Reason: one.Reason, At: one.At.Std(),
+		})
+	}
+	if list.Next != "" {
+		h.More = pathOf(id) + "/health?after=" + url.QueryEscape(list.Next)
+	}
+	return h, err
+}
+
+// healthWords describes an event of the device.
+func healthWords(h gateway.Health) string {
+	switch h.Type { //nolint:exhaustive // the others are not about a device
+	case postern.DeviceLinked:
+		return strings.TrimSuffix("A phone was linked: "+h.Number, ": ")
+	case postern.DeviceConnected:
+		return "The device connected."
+	case postern.DeviceDisconnected:
+		return "The connection was lost. Postern is reconnecting."
+	case postern.DeviceRestricted:
+		return "The network restricted the account."
+	case postern.DeviceLoggedOutEv:
+		return "The device was logged out by the network or on the phone."
+	case postern.DeviceBanned:
+		return "The network banned the account."
+	case postern.DeviceConflict:
+		return "The session was opened elsewhere."
+	case postern.DeviceUnlinked:
+		return "The phone was unlinked in Postern."
+	case postern.DevicePaused:
+		return "The device was paused."
+	}
+	return ""
+}
+
+func (d devices) showHealth(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
+	if err != nil {
+		return err
+	}
+	h, err := d.health(r, v, one.ID, paging.Page{Cursor: r.FormValue("after")})
+	if err != nil {
+		return err
+	}
+	return d.write(
+		w, r, http.StatusOK,
+		page.DeviceHealth(d.frame(r, v, "Health history", "/devices"), page.DeviceHealthView{
+			Device: deviceOf(one), Health: h,
+		}),
+	)
+}
+
+func (d devices) askDelete(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showDelete(w, r, v, http.StatusOK, "")
+}
+
+func (d devices) showDelete(w http.ResponseWriter, r *http.Request, v visit, status int, wrong string) error {
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
+	if err != nil {
+		return err
+	}
+	view := page.RemovalView{
+		Device: deviceOf(one), Linked: one.Status.HoldsSlot() && one.Status != postern.Linking,
+		Password: page.Field{Error: wrong},
+	}
+	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
+		return err
+	}
+	return d.write(w, r, status, page.Removal(d.frame(r, v, "Delete a device", "/devices"), view))
+}
+
+func (d devices) delete(w http.ResponseWriter, r *http.Request, v visit) error {
+	err := d.g.Devices.DeleteByPassword(r.Context(), v.caller, deviceIn(r), r.PostFormValue("password"))
+	if wrong, ok := faults(err); ok {
+		return d.showDelete(w, r, v, http.StatusUnprocessableEntity, wrong["password"])
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, "The device was deleted.", "/devices")
+}

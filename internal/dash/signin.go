@@ -1,0 +1,205 @@
+package dash
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"postern/internal/access"
+	"postern/internal/dash/page"
+	"postern/internal/mail"
+	"postern/internal/people"
+	"postern/internal/postern"
+)
+
+// a hint, not a secret
+const passwordHint = "Use at least 10 characters. A few words work well." //nolint:gosec
+
+// showSetUp is the form for the first user.
+func (d signIns) showSetUp(w http.ResponseWriter, r *http.Request) error {
+	if err := d.p.Users.CheckSetUp(r.Context(), r.PathValue("token")); err != nil {
+		return err
+	}
+	return d.write(
+		w, r, http.StatusOK, page.SetUp(page.SetUpView{Token: r.PathValue("token"), PasswordHint: passwordHint}),
+	)
+}
+
+// setUp makes the first user and signs the browser in.
+func (d signIns) setUp(w http.ResponseWriter, r *http.Request) error {
+	in := people.SetUp{
+		Workspace: r.PostFormValue("workspace"), Email: r.PostFormValue("email"), Password: r.PostFormValue("password"),
+	}
+	u, err := d.p.Users.SetUp(r.Context(), r.PathValue("token"), d.address(r), in)
+	if wrong, ok := faults(err); ok {
+		return d.write(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
+			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "The workspace was not created.",
+			Workspace: page.Field{Value: in.Workspace, Error: wrong["workspace"]},
+			Email:     page.Field{Value: in.Email, Error: wrong["email"]}, Password: page.Field{Error: wrong["password"]},
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.enter(r, u); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/")
+}
+
+func (d signIns) show(w http.ResponseWriter, r *http.Request) error {
+	if d.sessions.GetString(r.Context(), keyUser) != "" {
+		return seeOther(w, r, r.FormValue("next"))
+	}
+	return d.showAs(w, r, http.StatusOK, page.SignInView{Next: local(r.FormValue("next"))})
+}
+
+// showAs adds the other ways to sign in.
+func (d signIns) showAs(w http.ResponseWriter, r *http.Request, status int, v page.SignInView) error {
+	v.SignOn, v.Mail = d.signOnName(), d.mail != nil
+	return d.write(w, r, status, page.SignIn(v))
+}
+
+func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
+	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
+	u, err := d.p.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
+	if postern.ReasonOf(err) == postern.Unauthorized {
+		return d.showAs(w, r, http.StatusUnauthorized, page.SignInView{
+			Next: next, Email: email, Problem: "The email address or password is incorrect.",
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return d.pass(w, r, u, next)
+}
+
+func (d signIns) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := d.sessions.Destroy(r.Context()); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/signin")
+}
+
+// pending is the user who recently entered the right password in this browser.
+func (d signIns) pending(r *http.Request) (u postern.User, ok bool) {
+	ctx := r.Context()
+	u.ID = postern.UserID(d.sessions.GetString(ctx, keyPending))
+	u.Epoch, _ = strconv.ParseInt(d.sessions.GetString(ctx, keyEpoch), 10, 64) // ours
+	return u, u.ID != "" && within(d.sessions.GetString(ctx, keySince), secondTime)
+}
+
+func (d signIns) showSecond(w http.ResponseWriter, r *http.Request) error {
+	return d.askSecond(w, r, http.StatusOK, page.SecondView{Next: local(r.FormValue("next"))})
+}
+
+// askSecond asks for the second step after the right password.
+func (d signIns) askSecond(w http.ResponseWriter, r *http.Request, status int, view page.SecondView) error {
+	u, ok := d.pending(r)
+	if !ok {
+		return seeOther(w, r, "/signin")
+	}
+	who := access.Pending{ID: u.ID, Address: d.address(r)}
+	factors, err := d.p.SecondFactors.Asked(r.Context(), who)
+	if err != nil {
+		return err
+	}
+	view.App, view.Recovery = factors.App, factors.Recovery
+	if len(factors.Passkeys) > 0 && d.p.SecondFactors.PasskeysOff() == nil {
+		if view.Passkey, err = d.ask(r, who); err != nil {
+			return err
+		}
+	}
+	return d.write(w, r, status, page.Second(view))
+}
+
+// second checks the second step: a code, or the response of a passkey.
+func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
+	u, ok := d.pending(r)
+	if !ok {
+		return seeOther(w, r, "/signin")
+	}
+	who := access.Pending{ID: u.ID, Address: d.address(r)}
+	var err error
+	if answer := r.PostFormValue("passkey"); answer != "" {
+		asked := d.sessions.PopString(r.Context(), keyCeremony) // once
+		err = d.p.SecondFactors.UsePasskey(r.Context(), who, []byte(asked), []byte(answer))
+	} else {
+		err = d.p.SecondFactors.UseCode(r.Context(), who, r.PostFormValue("code"))
+	}
+	next := local(r.PostFormValue("next"))
+	if wrong, ok := faults(err); ok {
+		return d.askSecond(w, r, http.StatusUnprocessableEntity, page.SecondView{
+			Next: next, Code: page.Field{Error: wrong["code"]}, Problem: wrong["passkey"],
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return d.in(w, r, u, next)
+}
+
+const (
+	mailsAtOnce = 8 // in the background
+	mailTime    = "2 January 2006 at 15:04 UTC"
+)
+
+func (d signIns) showForgotten(w http.ResponseWriter, r *http.Request) error {
+	return d.write(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{}))
+}
+
+// forgotten sends a link to an email address if an account has it. The page and its timing are
+// the same if no account has it.
+func (d signIns) forgotten(w http.ResponseWriter, r *http.Request) error {
+	entered := r.PostFormValue("email")
+	email, err := d.p.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
+	if wrong, ok := faults(err); ok {
+		return d.write(
+			w, r, http.StatusUnprocessableEntity,
+			page.Forgotten(page.ForgottenView{Email: page.Field{Value: entered, Error: wrong["email"]}}),
+		)
+	}
+	if err != nil {
+		return err
+	}
+	d.mailLater(r, email)
+	return d.write(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{Sent: email}))
+}
+
+// mailLater sends the link in the background. If all slots are taken, the mail is dropped and
+// only the log says so: slots are held only by existing accounts, so a refusal would reveal
+// them.
+func (d signIns) mailLater(r *http.Request, email string) {
+	ctx, address := context.WithoutCancel(r.Context()), d.address(r)
+	const failed = "a link for a new password was not mailed"
+	select {
+	case d.mailing <- struct{}{}:
+	default:
+		d.log.WarnContext(ctx, failed, "error", "too many are under way")
+		return
+	}
+	d.later(func() {
+		defer func() { <-d.mailing }()
+		if err := d.mailPassword(ctx, address, email); err != nil {
+			d.log.WarnContext(ctx, failed, "error", err)
+		}
+	})
+}
+
+func (d signIns) mailPassword(ctx context.Context, address, email string) error {
+	token, err := d.p.PasswordLinks.ByMail(ctx, address, email)
+	if err != nil || token == "" {
+		return err
+	}
+	return d.mail.Send(ctx, mail.Message{
+		To: email, Subject: "Reset your password",
+		Text: fmt.Sprintf(
+			"Somebody requested a new password for %s.\n\n"+
+				"To set one, open this link within one hour:\n%s\n\n"+
+				"The link works once. If you did not request it, you can ignore this email. "+
+				"Your password stays the same.\n\nPostern at %s\n",
+			email, d.joinLink(token), d.base,
+		),
+	})
+}

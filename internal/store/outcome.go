@@ -1,0 +1,302 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+)
+
+// FinishOutbound ends the sending of a message: sent, failed or expired.
+type FinishOutbound struct {
+	MessageID postern.MessageID
+	Status    postern.MessageStatus // Sent, Failed or Expired
+	Failure   postern.Failure
+	Refund    bool // no frame ever left
+	At        postern.Time
+	SentAt    postern.Time // the network's time, for Sent
+}
+
+// Finish ends the sending of a message. It does nothing when the message has another
+// status by now.
+func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return write(ctx, s.core, o) }
+
+// About keeps the outcome in its place.
+func (o FinishOutbound) About() db.About { return db.About{} }
+
+var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund",
+	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at,
+	frame_left = CASE WHEN @refund = 1 THEN 0 ELSE frame_left END [FROM @rows]
+	WHERE id = @message AND status IN ('queued', 'sending') RETURNING `+messageColumns)
+
+// WriteAll ends messages. What is no longer queued, because a receipt came first or it
+// was ended before, stays as it is.
+func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) error {
+	outcomes := make(map[postern.MessageID]FinishOutbound, len(list))
+	rows := make([][]any, 0, len(list))
+	for _, p := range list {
+		o := p.Value
+		if _, twice := outcomes[o.MessageID]; twice {
+			continue // only the first can change anything
+		}
+		outcomes[o.MessageID] = o
+		rows = append(rows, []any{o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund})
+	}
+	ended, err := scanMessages(t, finishMessages, rows)
+	if err != nil {
+		return err
+	}
+	return recordEnded(t, ended, outcomes)
+}
+
+// recordEnded records what follows from the end of messages: counters, refunds, events.
+func recordEnded(t *db.Tx, ended []postern.Message, outcomes map[postern.MessageID]FinishOutbound) error {
+	var refunds []postern.Message
+	events := make([]eventAt, 0, len(ended))
+	for i := range ended {
+		m := &ended[i]
+		t.Note(MessageMoved{m, postern.Sending})
+		o := outcomes[m.ID]
+		if o.Refund {
+			refunds = append(refunds, *m)
+		}
+		e, err := statusEvent(*m, o.At)
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
+	}
+	if err := refund(t, refunds); err != nil {
+		return err
+	}
+	return recordEvents(t, events)
+}
+
+// scanMessages runs a statement that returns messages.
+func scanMessages(t *db.Tx, s *db.Statement, rows [][]any) (list []postern.Message, err error) {
+	err = t.EachRow(s, rows, func(r *sql.Rows) error {
+		m, err := scanMessage(r)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// statusEvent is the event that belongs to a message's status.
+func statusEvent(m postern.Message, at postern.Time) (eventAt, error) {
+	e, err := m.Event(postern.EventType("message." + string(m.Status)))
+	return eventAt{e, at}, err
+}
+
+// Expire ends up to limit messages whose time is over: expired, with their unit refunded,
+// when no frame ever left; failed and unconfirmed otherwise. It returns how many.
+func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
+	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
+	if err != nil || !due {
+		return 0, err // the common case costs no write
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		due, err := overdue(t, now, limit)
+		n = len(due)
+		if err != nil {
+			return err
+		}
+		outcomes := make([]FinishOutbound, n)
+		for i, q := range due {
+			outcomes[i] = expire(q, now)
+		}
+		return db.WriteNow(t, outcomes...)
+	}))
+	return n, err
+}
+
+func overdue(t *db.Tx, now postern.Time, limit int) (list []QueuedMessage, err error) {
+	err = t.Rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1 LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
+		var q QueuedMessage
+		err := r.Scan(&q.ID, &q.FrameLeft)
+		list = append(list, q)
+		return err
+	})
+	return list, err
+}
+
+func expire(q QueuedMessage, now postern.Time) FinishOutbound {
+	if !q.FrameLeft {
+		return FinishOutbound{MessageID: q.ID, Status: postern.Expired, Refund: true, At: now}
+	}
+	return FinishOutbound{MessageID: q.ID, Status: postern.Failed, At: now, Failure: postern.Failure{
+		Code: postern.Unconfirmed, Detail: "the network did not confirm the message in time; it may have arrived",
+	}}
+}
+
+// failQueued fails what a device still had to send when its link is gone.
+func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at postern.Time) error {
+	var list []QueuedMessage
+	err := t.Rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2 AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
+		var q QueuedMessage
+		err := r.Scan(&q.ID, &q.FrameLeft)
+		list = append(list, q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	outcomes := make([]FinishOutbound, len(list))
+	for i, q := range list {
+		outcomes[i] = FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at, Failure: postern.Failure{
+			Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
+		}}
+	}
+	return db.WriteNow(t, outcomes...)
+}
+
+// Receipt is the network's word on how far an outbound message got.
+type Receipt struct {
+	DeviceID  postern.DeviceID
+	NetworkID string
+	Status    postern.MessageStatus // Delivered or Read
+	At        postern.Time          // the network's time
+	Now       postern.Time
+}
+
+// RecordReceipts moves outbound messages forward.
+func (s Messages) RecordReceipts(ctx context.Context, list []Receipt) error {
+	return write(ctx, s.core, receipts(list))
+}
+
+// receipts are those of one report of the network.
+type receipts []Receipt
+
+// About keeps receipts in their place.
+func (receipts) About() db.About { return db.About{} }
+
+// WriteAll moves messages forward, in the order of the receipts.
+func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
+	var all receipts
+	for _, p := range list {
+		all = append(all, p.Value...)
+	}
+	messages, err := all.messages(t)
+	if err != nil {
+		return err
+	}
+	before := make(map[*postern.Message]postern.MessageStatus, len(messages))
+	var events []eventAt
+	for _, o := range all {
+		m := messages[sentAs{o.DeviceID, db.Clean(o.NetworkID)}]
+		if m == nil {
+			continue // not one of ours
+		}
+		was := m.Status
+		steps, err := o.move(m)
+		if err != nil {
+			return err
+		}
+		if _, known := before[m]; !known && len(steps) > 0 {
+			before[m] = was
+		}
+		events = append(events, steps...)
+	}
+	if err := saveMoved(t, before); err != nil {
+		return err
+	}
+	return recordEvents(t, events)
+}
+
+var saveReceipts = db.NewStatement("message, reached, sent, delivered, read",
+	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered, read_at = @read
+	[FROM @rows] WHERE id = @message`)
+
+// saveMoved writes messages that have moved on from a status.
+func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error {
+	rows := make([][]any, 0, len(moved))
+	for m, from := range moved {
+		t.Note(MessageMoved{m, from})
+		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt})
+	}
+	_, err := t.Each(saveReceipts, rows)
+	return err
+}
+
+// sentAs is the network's name for a message of a device.
+type sentAs struct {
+	device    postern.DeviceID
+	networkID string
+}
+
+var readSent = db.NewStatement("device, network",
+	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network AND sender = '' AND `+current("message"))
+
+func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
+	rows := make([][]any, len(list))
+	for i, o := range list {
+		rows[i] = []any{o.DeviceID, o.NetworkID}
+	}
+	found, err := scanMessages(t, readSent, rows)
+	messages := make(map[sentAs]*postern.Message, len(found))
+	for i, m := range found {
+		key := sentAs{m.DeviceID, m.NetworkID}
+		if messages[key] == nil {
+			messages[key] = &found[i]
+		}
+	}
+	return messages, err
+}
+
+// move takes the message forward step by step, so that each state it passes has its event
+// even when the network skipped one.
+func (o Receipt) move(m *postern.Message) (events []eventAt, err error) {
+	if !movable(*m) {
+		return nil, nil
+	}
+	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read}
+	for _, s := range steps[:slices.Index(steps, o.Status)+1] {
+		if m.Status.Rank() >= s.Rank() {
+			continue
+		}
+		*m = o.step(*m, s)
+		e, err := statusEvent(*m, o.Now)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// movable tells whether a receipt may still change the message. One that
+// failed for want of a confirmation is the one ended message that can.
+func movable(m postern.Message) bool {
+	if m.Source != postern.FromAPI {
+		return false
+	}
+	return m.Status.Rank() > 0 || m.Status == postern.Failed && m.Error != nil && m.Error.Code == postern.Unconfirmed
+}
+
+// step gives the message its next state, and the times that the network passed
+// over.
+func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Message {
+	m.Status, m.Error = s, nil
+	m.SentAt = cmp.Or(m.SentAt, o.At)
+	if s == postern.Delivered || s == postern.Read {
+		m.DeliveredAt = cmp.Or(m.DeliveredAt, o.At)
+	}
+	if s == postern.Read {
+		m.ReadAt = cmp.Or(m.ReadAt, o.At)
+	}
+	return m
+}
+
+// ByNetworkID finds a message that the device sent under its present
+// number; ok is false when there is none.
+func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
+	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+)
+
+// Decide lets the owner change a device's state by what it is in the
+// transaction. The decision gets the device and how many slots of the plan, as
+// that is by then, are free of others that are not paused; it changes status,
+// reason and what is desired, and names the event that this makes, "" for none.
+// It may be asked twice; its error leaves the device as it was.
+func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if d, err = readDevice(t, ws, id); err != nil {
+			return err
+		}
+		var others int
+		if err := t.Row(slotsUsed+` AND status <> 'paused' AND id <> $2`, []any{ws, id}, &others); err != nil {
+			return err
+		}
+		slots, err := countSlots(t, ws)
+		if err != nil {
+			return err
+		}
+		before := d
+		event, err := decision(&d, slots-others)
+		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason && d.Desired == before.Desired {
+			return err
+		}
+		if err := recordActs(t, acts); err != nil {
+			return err
+		}
+		return setDeviceState(t, d, event, at)
+	}))
+	return d, err
+}
+
+// setState writes what was decided about a device, and its event.
+func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at postern.Time) error {
+	t.Wake(DeviceChanged, string(d.ID))
+	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1 WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
+	if err != nil || event == "" {
+		return err
+	}
+	e, err := d.Event(event)
+	if err != nil {
+		return err
+	}
+	return recordEvent(t, e, at)
+}
+
+// slots is how many devices the workspace's plan allows now.
+func countSlots(t *db.Tx, ws postern.WorkspaceID) (int, error) {
+	w, err := readWorkspace(t, ws)
+	if err != nil {
+		return 0, err
+	}
+	plan, _ := w.Entitlement()
+	return plan.Devices, nil
+}
+
+// PlanLimit is why a device is paused that is beyond the plan's number.
+const PlanLimit = "plan-limit"
+
+// fitDevices pauses the devices that were linked last and are beyond the
+// workspace's number, and resumes those that such a pause holds and the number
+// covers again. An attempt to link is younger than any link. What its owner has
+// paused stays so and is not counted, as when a device is resumed.
+func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
+	plan, _ := ws.Entitlement()
+	var list []postern.Device
+	err := t.Rows(slotHolders, []any{ws.ID}, func(r *sql.Rows) error {
+		d, err := scanEngineDevice(r)
+		list = append(list, d)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return eachPlace(list, plan.Devices, func(d postern.Device, within bool) error { return enforceOnDevice(t, d, within, at) })
+}
+
+// slotHolders are the devices that hold a slot, linked ones first.
+const slotHolders = `SELECT ` + engineColumns + ` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND status IN ` + slotStates + `
+	ORDER BY CASE status WHEN 'linking' THEN 1 ELSE 0 END, linked_at, id`
+
+// eachPlace tells of each device that takes a place whether a number covers it.
+func eachPlace(list []postern.Device, room int, do func(d postern.Device, within bool) error) error {
+	for _, d := range list {
+		if held := d.Status == postern.Paused && d.StatusReason != PlanLimit; held {
+			continue // by its owner: it takes no place until it is resumed
+		}
+		if err := do(d, room > 0); err != nil {
+			return err
+		}
+		room--
+	}
+	return nil
+}
+
+// BeyondLimit lists the devices that would be paused, or whose attempt to link would end,
+// if a workspace had another number of devices.
+func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID, devices int) (beyond []postern.Device, err error) {
+	var list []postern.Device
+	err = s.db.Rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
+		d, err := scanEngineDevice(r)
+		list = append(list, d)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachPlace(list, devices, func(d postern.Device, within bool) error {
+		if !within && d.Status != postern.Paused {
+			beyond = append(beyond, d)
+		}
+		return nil
+	})
+	return beyond, err
+}
+
+func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) error {
+	switch {
+	case within && d.Status == postern.Paused:
+		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
+		return setDeviceState(t, d, "", at)
+	case within || d.Status == postern.Paused:
+		return nil
+	case d.Status == postern.Linking:
+		if err := endOpenLink(t, d.ID, postern.LinkFailed, PlanLimit, at); err != nil {
+			return err
+		}
+		d.Status, d.StatusReason, d.Desired = postern.Unlinked, PlanLimit, d.WithoutLink()
+		return setDeviceState(t, d, "", at)
+	}
+	d.Status, d.StatusReason, d.Desired = postern.Paused, PlanLimit, postern.WantIdle
+	return setDeviceState(t, d, postern.DevicePaused, at)
+}
+
+// counter counts the units of a month for one device.
+type counter struct {
+	account
+
+	device postern.DeviceID
+}
+
+var (
+	addUsage = db.NewStatement("workspace_id, month, messages",
+		`INSERT INTO usage AS have (workspace_id, month, messages) @values
+		ON CONFLICT (workspace_id, month) DO UPDATE SET messages = have.messages + excluded.messages`)
+	takeUsage = db.NewStatement("workspace, of_month, units",
+		`UPDATE usage SET messages = CASE WHEN messages > @units THEN messages - @units ELSE 0 END [FROM @rows]
+		WHERE workspace_id = @workspace AND month = @of_month`)
+	addDeviceUsage = db.NewStatement("workspace_id, month, device_id, messages",
+		`INSERT INTO device_usage AS have (workspace_id, month, device_id, messages) @values
+		ON CONFLICT (workspace_id, month, device_id) DO UPDATE SET messages = have.messages + excluded.messages`)
+)
+
+// spend takes units of the months' quotas, which were checked in this transaction.
+func spend(t *db.Tx, units map[counter]int) error { return countUnits(t, addUsage, units, 1) }
+
+// refund returns the unit of each message to the month in which it was accepted.
+func refund(t *db.Tx, messages []postern.Message) error {
+	units := map[counter]int{}
+	for _, m := range messages {
+		units[counter{account{m.WorkspaceID, MonthOf(m.CreatedAt)}, m.DeviceID}]++
+	}
+	return countUnits(t, takeUsage, units, -1)
+}
+
+// countUnits adds units to the workspaces' months, or takes them off, with the statement
+// for that, and counts them for the devices.
+func countUnits(t *db.Tx, change *db.Statement, units map[counter]int, sign int) error {
+	total := make(map[account]int, 1)
+	devices := make([][]any, 0, len(units))
+	for c, n := range units {
+		total[c.account] += n
+		devices = append(devices, []any{c.ws, c.month, c.device, sign * n})
+	}
+	months := make([][]any, 0, len(total))
+	for a, n := range total {
+		months = append(months, []any{a.ws, a.month, n})
+	}
+	if _, err := t.Each(change, months); err != nil {
+		return err
+	}
+	_, err := t.Each(addDeviceUsage, devices)
+	return err
+}
+
+// Messages says how many units of a month's quota are spent.
+func (s Usage) Messages(ctx context.Context, ws postern.WorkspaceID, month string) (n int, err error) {
+	err = s.db.Row(ctx, `SELECT messages FROM usage WHERE workspace_id = $1 AND month = $2`, []any{ws, month}, &n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// EverSent tells whether a unit of any month is spent.
+func (s Usage) EverSent(ctx context.Context, ws postern.WorkspaceID) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM usage WHERE workspace_id = $1 AND messages > 0 LIMIT 1) AS months`, ws)()
+}
+
+// MessagesBy is the part of MessagesUsed that some devices have.
+func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month string, devices []postern.DeviceID) (n int, err error) {
+	err = s.db.Row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2 AND device_id IN `+s.db.InList(3), []any{ws, month, asJSON(devices)}, &n)
+	return n, err
+}
+
+// Slots says how many devices hold a slot of the plan; only counts just
+// some when it is not nil.
+func (s Usage) Slots(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID) (n int, err error) {
+	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, asJSON(only)}, &n)
+	return n, err
+}
+
+// Endpoints says how many webhook endpoints there are.
+func (s Usage) Endpoints(ctx context.Context, ws postern.WorkspaceID) (n int, err error) {
+	err = s.db.Row(ctx, `SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{ws}, &n)
+	return n, err
+}
+
+// MonthOf names the UTC calendar month of an instant, such as 2026-11.
+func MonthOf(t postern.Time) string { return t.Std().Format("2006-01") }
+
+// MonthEnd is when a month named by MonthOf ends.
+func MonthEnd(month string) postern.Time {
+	t, err := time.Parse("2006-01", month)
+	if err != nil {
+		return 0
+	}
+	return postern.TimeOf(t.AddDate(0, 1, 0))
+}

@@ -1,0 +1,23 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+)
+
+// NewServer returns a server with the deadlines and limits that every listener
+// of ours has. The context of each request derives from requests, so that its
+// end ends requests that would never finish, such as streams.
+func NewServer(requests context.Context, h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    MaxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}

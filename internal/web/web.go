@@ -1,0 +1,154 @@
+// Package web is the front door of the server. Every request passes it, in
+// this order: request id and client address, plain text or TLS, size of the
+// headers, form of the path, and then the API, the documentation, a link page or
+// the dashboard. It writes one line to the log for each request.
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"fmt"
+
+	"postern/internal/obs"
+	"postern/internal/postern"
+	"postern/internal/problem"
+)
+
+// Options configure a Door. A handler that is nil is not mounted: its paths are
+// answered with 404.
+type Options struct {
+	Log       *slog.Logger // nil discards
+	BaseURL   string       // where callers reach the server; the start of a problem's type
+	Transport Transport    // which requests may come in plain text; zero: those from this machine
+
+	API       http.Handler // serves /v1
+	LinkPages http.Handler // serves /link/
+	Dashboard http.Handler // serves every path that nothing else has
+
+	// Announce adds headers to an answer, just before its first byte. client is
+	// invalid when its address is unknown. nil adds none.
+	Announce func(ctx context.Context, client netip.Addr, h http.Header)
+}
+
+// Door is the front door.
+type Door struct {
+	log       *slog.Logger
+	transport Transport
+	problems  *problem.Writer
+	announce  func(context.Context, netip.Addr, http.Header)
+	api       http.Handler
+	pages     http.Handler // the documentation, pages about problems, link pages
+	dashboard http.Handler
+}
+
+// New returns a Door. It fails when a page of the documentation cannot be made.
+func New(opts Options) (*Door, error) {
+	d := &Door{
+		log: opts.Log, transport: opts.Transport, announce: opts.Announce, api: opts.API, dashboard: opts.Dashboard,
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	if d.announce == nil {
+		d.announce = func(context.Context, netip.Addr, http.Header) {}
+	}
+	d.problems = problem.NewWriter(opts.BaseURL, d.log)
+	mux := http.NewServeMux()
+	if opts.LinkPages != nil {
+		mux.Handle("/link/", opts.LinkPages)
+	}
+	d.pages = d.problems.Routed(mux)
+	return d, mountPages(mux)
+}
+
+// Values of headers that are on every answer, shared: nobody changes them.
+var noStore, noSniff = []string{"no-store"}, []string{"nosniff"} //nolint:gochecknoglobals // made once, never changed
+
+// ServeHTTP serves one request.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q, start := &obs.Request{ID: postern.NewRequestID(), Client: d.transport.Client(r)}, time.Now()
+	rec := &recorder{ResponseWriter: w, announce: d.announce, request: r, client: q.Client}
+	h := w.Header()
+	h.Set("Request-Id", q.ID)
+	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+	r = r.WithContext(obs.WithRequest(r.Context(), q))
+	defer func() {
+		p := recover()
+		started := rec.status != 0
+		if p != nil {
+			d.panicked(rec, q, p)
+		}
+		d.logRequest(r, rec.status, q, time.Since(start))
+		if p != nil && started {
+			panic(http.ErrAbortHandler) // the answer is cut: the caller must see that
+		}
+	}()
+	d.admit(rec, r, q)
+}
+
+// panicked logs where a panic happened, never its value, which may hold anything.
+func (d *Door) panicked(w *recorder, q *obs.Request, p any) {
+	what := fmt.Sprintf("%T", p)
+	if err, ok := p.(runtime.Error); ok {
+		what = err.Error()
+	}
+	d.log.Error("panic", "request_id", q.ID, "panic", what, "stack", string(debug.Stack()))
+	q.Reason = string(postern.Internal)
+	if w.status == 0 {
+		d.problems.Refuse(w, q, postern.Errorf(postern.Internal, ""))
+	}
+}
+
+// admit refuses what no part of the server may see, and passes the rest on. A
+// mux would redirect an odd path; it is refused here first.
+func (d *Door) admit(w http.ResponseWriter, r *http.Request, q *obs.Request) {
+	switch {
+	case !d.transport.admits(r, q.Client):
+		d.problems.Refuse(w, q, plainRefused())
+	case headerBytes(r) > HeaderLimit:
+		w.Header().Set("Connection", "close")
+		d.problems.Refuse(w, q, postern.Errorf(postern.HeadersTooLarge, "the headers have at most %d bytes", HeaderLimit))
+	case !plainPath(r.URL):
+		d.problems.Refuse(w, q, problem.NoRoute())
+	default:
+		d.handler(r.URL.Path).ServeHTTP(w, r)
+	}
+}
+
+// handler returns the part of the server that has a path.
+func (d *Door) handler(where string) http.Handler {
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(where, "/"), "/"); {
+	case first == "v1" && d.api != nil:
+		return d.api
+	case first == "v1", first == "docs", first == "problems", first == "link", d.dashboard == nil:
+		return d.pages
+	}
+	return d.dashboard
+}
+
+// plainPath tells whether a path is written in its one plain form: without
+// empty or dotted parts and without a slash at the end.
+func plainPath(u *url.URL) bool {
+	p := u.EscapedPath()
+	return strings.HasPrefix(p, "/") && path.Clean(p) == p
+}
+
+// headerBytes is the size of the request line and the headers.
+func headerBytes(r *http.Request) int {
+	n := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	return n
+}
