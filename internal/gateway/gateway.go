@@ -43,20 +43,20 @@ type Gateway struct {
 
 // The nouns. Each one has the rules for one kind of thing.
 type (
-	Deliveries    struct{ *core }
-	Devices       struct{ *core }
-	Events        struct{ *core }
-	Keys          struct{ *core }
-	LinkPages     struct{ *core }
-	Links         struct{ *core }
-	Maintenance   struct{ *core }
-	Messages      struct{ *core }
-	Replays       struct{ *core }
-	SandboxPhones struct{ *core }
-	Sessions      struct{ *core }
-	Statistics    struct{ *core }
-	Webhooks      struct{ *core }
-	Workspaces    struct{ *core }
+	Deliveries    struct{ *core } // events on their way to endpoints
+	Devices       struct{ *core } // linked accounts
+	Events        struct{ *core } // the event log
+	Keys          struct{ *core } // API keys
+	LinkPages     struct{ *core } // pages that show a link attempt
+	Links         struct{ *core } // link attempts
+	Maintenance   struct{ *core } // removal of old data
+	Messages      struct{ *core } // sent and received messages
+	Replays       struct{ *core } // repeated deliveries of a part of the log
+	SandboxPhones struct{ *core } // simulated phones
+	Sessions      struct{ *core } // what the session engine reports and reads
+	Statistics    struct{ *core } // figures of a workspace and of the server
+	Webhooks      struct{ *core } // webhook endpoints
+	Workspaces    struct{ *core } // workspaces, plans and limits
 )
 
 // core is shared by all nouns.

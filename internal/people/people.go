@@ -32,15 +32,15 @@ type People struct {
 
 // The nouns. Each one has the rules for one kind of thing.
 type (
-	Audit         struct{ *core }
-	Identities    struct{ *core }
-	Invitations   struct{ *core }
-	Members       struct{ *core }
-	Operators     struct{ *core }
-	PasswordLinks struct{ *core }
-	SecondFactors struct{ *core }
-	SignIns       struct{ *core }
-	Users         struct{ *core }
+	Audit         struct{ *core } // the audit log
+	Identities    struct{ *core } // accounts at an OpenID Connect provider
+	Invitations   struct{ *core } // invitations to a workspace
+	Members       struct{ *core } // members of a workspace and their roles
+	Operators     struct{ *core } // users who run the server
+	PasswordLinks struct{ *core } // links to choose a new password
+	SecondFactors struct{ *core } // apps, passkeys and recovery codes
+	SignIns       struct{ *core } // login sessions of browsers
+	Users         struct{ *core } // accounts, their passwords and the set-up
 )
 
 // core is shared by all nouns.
