@@ -17,7 +17,7 @@ type newMessage struct {
 	_                struct{}          `additionalProperties:"false"`
 	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	To               string            `json:"to" minLength:"1" doc:"A phone number, + and 7 to 15 digits, or a chatId seen in an event." example:"+15551234567"`
-	Type             string            `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
+	Type             postern.Kind      `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body" minLength:"1" doc:"The text, at most 65,536 bytes in UTF-8." example:"Hello"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They come back in every event."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds until the message is given up if it cannot be sent; one day unless told." example:"300"`
@@ -27,7 +27,7 @@ type newMessage struct {
 func (h messages) send(ctx context.Context, q *request, in *struct{ Body newMessage }) (*created[postern.Message], error) {
 	b := in.Body
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
-		DeviceID: b.DeviceID, To: b.To, Body: b.Body, Metadata: b.Metadata,
+		DeviceID: b.DeviceID, To: b.To, Content: postern.Content{Kind: b.Type, Text: b.Body}, Metadata: b.Metadata,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
 }

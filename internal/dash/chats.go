@@ -126,14 +126,14 @@ func (d messages) showForm(
 
 func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 	in := gateway.NewMessage{
-		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Body: written(r),
+		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Content: postern.Text(written(r)),
 	}
 	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
 			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]},
 			To:     page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
-			Body:   page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+			Body:   page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
 		})
 	}
 	if err != nil {
@@ -145,14 +145,14 @@ func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 // reply sends a message that was written in a conversation.
 func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	device, chat := chatIn(r)
-	in := gateway.NewMessage{DeviceID: device, To: chat, Body: written(r)}
+	in := gateway.NewMessage{DeviceID: device, To: chat, Content: postern.Text(written(r))}
 	_, err := messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		if wrong["to"] != "" {
 			problem = wrong["to"]
 		}
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{
-			Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+			Body: page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
 		})
 	}
 	if err != nil {
@@ -182,7 +182,7 @@ func (d messages) sendOnce(
 	}
 	idem := &gateway.Idempotency{
 		Method: http.MethodPost, Path: "/messages", Key: key,
-		Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body)),
+		Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Content.Text)),
 	}
 	for range sendTries {
 		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)

@@ -127,12 +127,12 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 	p := page.Message{
 		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
 		From: string(m.From),
-		Out:  m.Direction == postern.Outbound, Type: m.Type, Status: string(m.Status), At: m.CreatedAt.Std(),
+		Out:  m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status), At: m.CreatedAt.Std(),
 	}
 	if p.Device == "" {
 		p.Device = p.DeviceID
 	}
-	p.Body, p.Cut = begun(m.Body, length)
+	p.Body, p.Cut = begun(m.Content.Text, length)
 	return p
 }
 
@@ -165,7 +165,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
-	view.Body = m.Body
+	view.Body = m.Content.Text
 	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}

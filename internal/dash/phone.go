@@ -36,7 +36,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{
-			ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status),
+			ID: string(m.ID), To: string(m.To), Body: m.Content.Text, Status: string(m.Status),
 		})
 	}
 	for _, kind := range gateway.SandboxFaults() {
@@ -57,7 +57,7 @@ func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
 	from, body := r.PostFormValue("from"), r.PostFormValue("body")
-	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
+	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, postern.Text(body))
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
 			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]},

@@ -19,7 +19,7 @@ import (
 	"postern/internal/seal"
 )
 
-const patience = 15 * time.Second // with the server, for one mail
+const patience = 15 * time.Second // for submitting one mail
 
 // Server is a mail server that accepts mail from us.
 type Server struct {
@@ -55,7 +55,8 @@ func New(address seal.Secret) (*Server, error) {
 		return nil, errors.New("it must end with the sender's email address, for example ?from=postern@example.com")
 	}
 	if s.plain && (s.tls || u.User != nil) {
-		return nil, errors.New("tls=off is for smtp:// without a user: a password is never sent in plain text")
+		return nil, errors.New(
+			"tls=off is allowed only for smtp:// without a user, because a password is never sent unencrypted")
 	}
 	s.from, s.addr = mail.Address{Name: "Postern", Address: from.Address}, net.JoinHostPort(s.host, port(u))
 	if from.Name != "" {
@@ -101,7 +102,7 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	defer stop()
 	c, err := smtp.NewClient(conn, s.host)
 	if err != nil {
-		return fmt.Errorf("meet the mail server: %w", err)
+		return fmt.Errorf("connect to the mail server: %w", err)
 	}
 	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
 		return fmt.Errorf("greet the mail server: %w", err)
@@ -140,7 +141,7 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 		return err
 	}
 	if err := c.Mail(s.from.Address); err != nil {
-		return fmt.Errorf("the mail server refuses the sender: %w", err)
+		return fmt.Errorf("the mail server refused the sender: %w", err)
 	}
 	if err := c.Rcpt(to); err != nil {
 		return refused(err)
@@ -151,7 +152,7 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("the mail server does not take the mail: %w", bare(err))
+		return fmt.Errorf("the mail server did not accept the mail: %w", bare(err))
 	}
 	_ = c.Quit() // it has the mail
 	return nil
@@ -165,12 +166,12 @@ func (s *Server) secure(c *smtp.Client) error {
 	}
 	if ok, _ := c.Extension("STARTTLS"); ok {
 		if err := c.StartTLS(s.config()); err != nil {
-			return fmt.Errorf("go on encrypted with the mail server: %w", err)
+			return fmt.Errorf("start TLS with the mail server: %w", err)
 		}
 		return nil
 	}
 	if s.auth != nil {
-		return errors.New("the mail server does not offer STARTTLS, and a password is never sent in plain text")
+		return errors.New("the mail server does not offer STARTTLS, and a password is never sent unencrypted")
 	}
 	if ip := net.ParseIP(s.host); s.host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
@@ -184,10 +185,11 @@ func (s *Server) signIn(c *smtp.Client) error {
 		return nil
 	}
 	if ok, _ := c.Extension("AUTH"); !ok {
-		return errors.New("the mail server offers no sign-in; leave the user and the password out of its address")
+		return errors.New(
+			"the mail server does not support authentication; remove the user and the password from its URL")
 	}
 	if err := c.Auth(s.auth); err != nil {
-		return fmt.Errorf("sign in at the mail server: %w", bare(err))
+		return fmt.Errorf("sign in to the mail server: %w", bare(err))
 	}
 	return nil
 }
@@ -196,7 +198,7 @@ func (s *Server) signIn(c *smtp.Client) error {
 // password or a link, and errors are logged.
 func bare(err error) error {
 	if e, ok := errors.AsType[*textproto.Error](err); ok {
-		return fmt.Errorf("it answers %d", e.Code)
+		return fmt.Errorf("it answered %d", e.Code)
 	}
 	return err
 }
@@ -207,5 +209,5 @@ func refused(err error) error {
 	if e, ok := errors.AsType[*textproto.Error](err); ok && e.Code >= 500 && e.Code < 600 {
 		return &RefusedError{e.Code}
 	}
-	return fmt.Errorf("the mail server does not take the recipient now: %w", bare(err))
+	return fmt.Errorf("the mail server does not accept the recipient at the moment: %w", bare(err))
 }

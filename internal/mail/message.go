@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Message is a mail in plain text to one address.
+// Message is a plain-text mail to one address.
 type Message struct {
 	To      string
 	Subject string
-	Text    string // with "\n" at the ends of lines
+	Text    string // lines end in "\n"
 }
 
 // compose encodes the mail (RFC 5322, RFC 2045). Text that is not plain ASCII is encoded, so

@@ -111,7 +111,11 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code st
 	}
 	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
 	if !ok || secret == nil {
-		return nil, postern.Invalid("/code", "this code is not correct; enter the code that the app shows now, and check that the phone's clock is right")
+		return nil, postern.Invalid(
+			"/code",
+			"this code is not correct; "+
+				"enter the code that the app shows now, and check that the phone's clock is right",
+		)
 	}
 	return g.added(
 		self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) },

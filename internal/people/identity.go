@@ -21,12 +21,13 @@ type Identity struct {
 // TakeSignOn counts a browser that is sent to the provider: for each one something
 // is kept.
 func (g Identities) TakeSignOn(ctx context.Context, address string) error {
-	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-in attempts; wait a few minutes and try again")
+	return g.signOns.Take(ctx, throttle.Network(address), tooManySignIns)
 }
 
 var errIdentity = postern.Errorf(
 	postern.Unauthorized,
-	"no account here is connected to that one; sign in with your password and connect it on the Account page, or open your invitation link",
+	"no account here is connected to that one; sign in with your password and connect it on the "+
+		"Account page, or open your invitation link",
 )
 
 // SignIn finds the user who is somebody at the provider, and who may have to prove
@@ -52,7 +53,10 @@ func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) e
 	case err != nil:
 		return err
 	case !ok || u.ID != self.ID:
-		return postern.Errorf(postern.ResourceNotAllowed, "you signed in there as a different person; use the account that is connected to yours")
+		return postern.Errorf(
+			postern.ResourceNotAllowed,
+			"you signed in there as a different person; use the account that is connected to yours",
+		)
 	case has:
 		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
 	}
@@ -159,16 +163,16 @@ func (g Invitations) JoinByIdentity(
 	case !i.Verified || !sameEmail(i.Email, l.Email):
 		return postern.User{}, "", postern.Errorf(
 			postern.ResourceNotAllowed,
-			"the invitation is for %s, and the provider does not confirm that this is your address; choose a password instead, or ask for another invitation",
+			"the invitation is for %s, and the provider does not confirm that this is your address; "+
+				"choose a password instead, or ask for another invitation",
 			l.Email,
 		)
 	}
 	now := g.time()
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
-		TokenHash: hashToken(
-			token,
-		), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now),
+		Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
 

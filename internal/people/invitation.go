@@ -41,7 +41,8 @@ func (g Invitations) Create(
 	token, now := seal.NewToken(), g.time()
 	i = postern.Invitation{
 		ID: postern.NewInvitationID(), WorkspaceID: ws, Email: email, Role: in.Role,
-		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
+		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now,
+		ExpiresAt: now.Add(joinTime),
 	}
 	return i, token, g.db.Invitations.Create(
 		ctx,
@@ -144,9 +145,8 @@ func (g Invitations) Join(
 	}
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
-		TokenHash: hashToken(
-			token,
-		), User: u, PasswordHash: hash, Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+		TokenHash: hashToken(token), User: u, PasswordHash: hash,
+		Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
 

@@ -43,13 +43,15 @@ func (g *guesses) prove(id postern.UserID) {
 	g.proved[id]++
 }
 
+const tooManySignIns = "too many sign-in attempts; wait a few minutes and try again"
+
 // take counts a guess.
 func (g *guesses) take(ctx context.Context, address, email string) error {
 	for _, c := range []struct {
 		limiter *throttle.Limit
 		name    string
 	}{{g.from, throttle.Network(address)}, {g.near, throttle.Network(address) + " " + email}, {g.all, email}} {
-		if err := c.limiter.Take(ctx, c.name, "too many sign-in attempts; wait a few minutes and try again"); err != nil {
+		if err := c.limiter.Take(ctx, c.name, tooManySignIns); err != nil {
 			return err
 		}
 	}

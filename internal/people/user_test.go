@@ -126,7 +126,8 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
-	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n", strings.Repeat("a", 250) + "@example.com"} {
+	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n",
+		strings.Repeat("a", 250) + "@example.com"} {
 		if got, err := CheckEmail(email); err == nil && strings.TrimSpace(email) != got {
 			t.Errorf("%q is taken as %q", email, got)
 		}
@@ -136,7 +137,8 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%q is taken", email)
 		}
 	}
-	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200), "Qwerty123456", "password123"} {
+	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200),
+		"Qwerty123456", "password123"} {
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)
 		}
@@ -213,12 +215,14 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	for i := range 3 * guessesAll {
 		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
 	}
-	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(
-		err,
-	) != postern.RateLimited {
+	if _, err := g.Users.SignIn(
+		t.Context(), "192.0.2.9", u.Email, goodPassword,
+	); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
-	if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here"); err != nil {
+	if _, err := g.Users.ChangePassword(
+		t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here",
+	); err != nil {
 		t.Errorf("the user who is there cannot change the password: %v", err)
 	}
 }
@@ -241,7 +245,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 		}
 		early := in(goodPassword)
 		now, err := g.Users.ChangePassword(
-			t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here",
+			t.Context(), access.Self{ID: early.ID}, goodPassword, "five plain words are here",
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -273,7 +277,9 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	g := open(t, "")
 	u, _ := first(t, g)
 	for range 2 * guessesNear {
-		if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); err != nil {
+		if err := g.SecondFactors.Reenter(
+			t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword,
+		); err != nil {
 			t.Fatalf("the right one is answered %v", err)
 		}
 	}
@@ -284,7 +290,9 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 				g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one"),
 			) == postern.RateLimited
 	}
-	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited ||
+	if err := g.SecondFactors.Reenter(
+		t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword,
+	); !limited ||
 		postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
 	}
@@ -296,23 +304,25 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, err := g.Users.ChangePassword(
+			t.Context(), access.Self{ID: u.ID}, "not this one", "five plain words are here",
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended: %v", err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, goodPassword, "five plain words are here"); err != nil {
+		if _, err := g.Users.ChangePassword(
+			t.Context(), access.Self{ID: u.ID}, goodPassword, "five plain words are here",
+		); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(
-			err,
-		) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(
+			t.Context(), "", u.Email, goodPassword,
+		); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
 		if _, err := g.Users.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
@@ -330,39 +340,40 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Members.Caller(
+			t.Context(), access.Self{ID: u.ID}, other.ID,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a workspace of others: %v", err)
 		}
 		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
 		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
-		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
+		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "",
+			postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
 			by := access.Actor{Member: m}
 			by.Member.Role = role
-			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(
-				err,
-			) != want {
+			if _, _, err := g.Keys.Create(
+				t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"},
+			); reasonOrNone(err) != want {
 				t.Errorf("%s makes a key: %v", role, err)
 			}
-			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(
-				err,
-			) != postern.NotFound {
+			if _, _, err := g.Keys.Create(
+				t.Context(), by, other.ID, gateway.NewKey{Name: "k"},
+			); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Keys.List(
+			t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{},
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
 		developer := access.Actor{Member: m}
 		developer.Member.Role = postern.Developer
-		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(
-			err,
-		) != postern.MissingScope {
+		if _, err := g.Audit.List(
+			t.Context(), developer, m.WorkspaceID, ActQuery{},
+		); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
 		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
@@ -385,14 +396,19 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
-			if err := g.SignIns.Create(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
+			if err := g.SignIns.Create(
+				t.Context(),
+				SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)},
+			); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if s, ok, err := g.SignIns.Get(t.Context(), "ended"); ok || err != nil {
 			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
-		if err := g.Maintenance.RemoveOld(t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour}); err != nil {
+		if err := g.Maintenance.RemoveOld(
+			t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour},
+		); err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
@@ -402,7 +418,9 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if err := g.SignIns.EndAll(t.Context(), access.Self{ID: u.ID}); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.SignIns.Update(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {
+		if err := g.SignIns.Update(
+			t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "open"); ok || err != nil {

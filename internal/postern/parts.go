@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Parts run side by side. The first that fails ends the context of the others.
+// Parts are functions that run concurrently. The first error ends the context of the
+// others.
 type Parts struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -13,7 +14,7 @@ type Parts struct {
 	err     error
 }
 
-// NewParts makes parts and the context in which they run.
+// NewParts returns Parts and the context in which they run.
 func NewParts(ctx context.Context) (*Parts, context.Context) {
 	ctx, end := context.WithCancel(ctx)
 	return &Parts{end: end}, ctx
