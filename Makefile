@@ -35,7 +35,7 @@ deps: ## install what the tests need besides Go (as root), or list what is missi
 test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 9m ./...
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m ./...
 	GUIDED=no ./scripts/fuzz 20s FuzzDocument
 	$(MAKE) --no-print-directory browser-test verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
@@ -54,7 +54,7 @@ docs-assets: ## copy the script for /docs from its npm package
 
 .PHONY: browser-test
 browser-test: ## test the dashboard in Chromium (PICTURES=directory for screenshots)
-	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... -count=1 -timeout 9m -args -pictures "$(PICTURES)"
+	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... -count=1 -timeout 60m -args -pictures "$(PICTURES)"
 
 .PHONY: web web-check
 web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)

@@ -33,7 +33,7 @@ type backlog struct {
 	box      *seal.Box
 	device   postern.Device
 	endpoint postern.Endpoint
-	chat     string // whose messages come; "" is one number's
+	chat     string // the sender of the messages; "" means a fixed number
 }
 
 func newBacklog(t *testing.T, url string) *backlog {
@@ -41,7 +41,7 @@ func newBacklog(t *testing.T, url string) *backlog {
 	return newBacklogIn(t, "", url)
 }
 
-// newBacklogIn is one in a database of PostgreSQL.
+// newBacklogIn is like newBacklog, in the PostgreSQL database with a URL.
 func newBacklogIn(t *testing.T, database, url string) *backlog {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: database})
@@ -62,7 +62,10 @@ func settle(t *testing.T, db *store.Store, box *seal.Box, url string, inFlight i
 	now := postern.TimeOf(time.Now())
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "x", Plan: "pro", CreatedAt: now}
 	b := &backlog{db: db, box: box}
-	b.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected, Metadata: map[string]string{}, CreatedAt: now}
+	b.device = postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox",
+		Status: postern.Connected, Metadata: map[string]string{}, CreatedAt: now,
+	}
 	id := postern.NewEndpointID()
 	b.endpoint = postern.Endpoint{
 		ID: id, WorkspaceID: ws.ID, URL: url, Events: []string{"*"}, Headers: map[string]string{}, Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: inFlight,
@@ -81,15 +84,15 @@ func (b *backlog) receive(ctx context.Context) (id postern.MessageID, err error)
 	return b.receiveAs(ctx, func(postern.MessageID) {})
 }
 
-// receiveAs tells the message's id before it is recorded.
+// receiveAs passes the message's id to a function before it is recorded.
 func (b *backlog) receiveAs(ctx context.Context, begin func(postern.MessageID)) (id postern.MessageID, err error) {
 	now := postern.TimeOf(time.Now())
 	id = postern.NewMessageID()
 	begin(id)
 	chat := cmp.Or(b.chat, "+15551234567")
 	return id, b.db.Messages.RecordInbound(ctx, store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now, Message: postern.Message{
-		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: chat, From: postern.Maybe(chat),
-		Body: "A message of ordinary length, as people write them.", Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
+		ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, ChatID: chat, From: postern.Maybe(chat),
+		Content: postern.Text("A message of ordinary length, as people write them."), Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
 	}})
 }
 
@@ -114,8 +117,8 @@ func (b *backlog) dispatchBy(t *testing.T, client *egress.Client, unfair bool) (
 	}
 }
 
-// deliver measures a backlog flat out to one fast receiver beside a bare loop
-// of POSTs, and the time from commit to receipt at 100 events a second.
+// deliver measures delivering a backlog at full speed to one fast receiver, compared with
+// a bare loop of POSTs, and the time from commit to receipt at 100 events per second.
 func deliver(t *testing.T) []figure {
 	f := figure{name: "webhook deliveries flat out, one receiver, 64 in flight", unit: "/s", floor: 0.6, extra: "signed, recorded (goal 5,000/s); receiver in the same process; bare: the same POSTs by the same transport, nothing signed or recorded"}
 	wait := figure{name: "commit to receipt at 100 events/s, median", unit: "µs"}
@@ -131,13 +134,14 @@ func deliver(t *testing.T) []figure {
 	return []figure{f, wait}
 }
 
-// letter is a POST as it came.
+// letter is a received POST.
 type letter struct {
 	header http.Header
 	body   []byte
 }
 
-// counter is a receiver that says when it got so many, and keeps the first.
+// counter is a receiver that reports when it has got a number of POSTs, and keeps the
+// first.
 func counter(n int64) (srv *httptest.Server, all chan struct{}, first *letter) {
 	all, first = make(chan struct{}), &letter{}
 	var got atomic.Int64
@@ -266,7 +270,7 @@ func paced(t *testing.T) (p50, p99 float64) {
 	return waits[events/2], waits[events*99/100]
 }
 
-// receipt is when an event came.
+// receipt is the time at which an event arrived.
 type receipt struct {
 	id string
 	at time.Time

@@ -1,5 +1,5 @@
-// Package bench measures Postern beside bare limits, in the same run: the ratio
-// is what counts, since the machine's speed drifts.
+// Package bench measures Postern and bare limits in the same run. Only the ratio is
+// meaningful, because the machine's speed varies.
 package bench
 
 import (
@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"postern/bench/bare"
-	"postern/internal/config"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 )
@@ -32,7 +31,7 @@ var (
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
 
-const rounds = 5 // samples of each figure; the median is quoted
+const rounds = 5 // samples of each figure, of which the median is reported
 
 // figure is one line of the table.
 type figure struct {
@@ -40,7 +39,7 @@ type figure struct {
 	unit  string
 	ours  []float64
 	bare  []float64
-	extra string // what else was seen, such as a percentile
+	extra string // what else was measured, such as a percentile
 	floor float64
 
 	ceiling float64 // of the ratio; 0: none
@@ -51,7 +50,7 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// samples gives the figure as Go benchmarks are written, for benchstat.
+// samples formats the figure like a Go benchmark, for benchstat.
 func (f figure) samples() string {
 	var s strings.Builder
 	name := strings.ReplaceAll(f.name, " ", "_")
@@ -65,7 +64,7 @@ func (f figure) samples() string {
 	return s.String()
 }
 
-// judge holds the figure to its bounds.
+// judge compares the figure with its bounds.
 func (f figure) judge() error {
 	if len(f.bare) == 0 {
 		return nil
@@ -89,15 +88,15 @@ func (f figure) String() string {
 	return line + fmt.Sprintf(" – | – | %s |", f.extra)
 }
 
-// TestFigures measures what -only names, or everything.
+// TestFigures measures the figures that -only names, or all of them.
 func TestFigures(t *testing.T) {
 	if !*run {
 		t.Log("figures are measured with -figures; see make bench")
 		return
 	}
-	config.SpareProcessor() // as the program does, for both sides
 	var table, samples strings.Builder
-	fmt.Fprintf(&table, "%s, %d cores, %s, kernel %s, load at start %s\n\n| figure | Postern | bare limit | ratio | beside it |\n|---|---|---|---|---|\n",
+	fmt.Fprintf(&table,
+		"%s, %d cores, %s, kernel %s, load at start %s\n\n| figure | Postern | bare limit | ratio | beside it |\n|---|---|---|---|---|\n",
 		time.Now().UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(), runtime.Version(), kernel(), load())
 	for _, m := range []struct {
 		name    string
@@ -114,7 +113,9 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
-	fmt.Fprintf(&table, "\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit.\n", load(), rounds)
+	fmt.Fprintf(&table,
+		"\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit.\n", load(),
+		rounds)
 	t.Log("\n" + table.String())
 	if *out != "" {
 		err := os.WriteFile(*out+".md", []byte("# Figures\n\n"+table.String()), 0o644)
@@ -140,8 +141,8 @@ func load() string {
 	return strings.Join(strings.Fields(string(b))[:2], " ")
 }
 
-// pound calls do from so many goroutines for a while and gives calls a second
-// and the 99th percentile of a call.
+// pound calls do from a number of goroutines for a while. It returns the calls per second
+// and the 99th percentile of their duration.
 func pound(t *testing.T, callers int, do func() error) (rate float64, p99 time.Duration) {
 	t.Helper()
 	var mu sync.Mutex
@@ -173,10 +174,10 @@ func pound(t *testing.T, callers int, do func() error) (rate float64, p99 time.D
 	return rate, all[len(all)*99/100]
 }
 
-// kept keeps the connections of all callers: as many as ask at once.
+// kept is a transport that keeps as many idle connections as there are callers.
 var kept = &http.Transport{MaxIdleConnsPerHost: 256}
 
-// caller makes one request after another over kept connections.
+// caller makes one request after another on reused connections.
 func caller(c *testkit.Client, method, url, body string, want int) func() error {
 	return func() error {
 		req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
@@ -202,7 +203,7 @@ func caller(c *testkit.Client, method, url, body string, want int) func() error 
 	}
 }
 
-// devices measures GET /v1/devices with five devices over 16 connections.
+// devices measures GET /v1/devices with five devices on 16 connections.
 func devices(t *testing.T) []figure {
 	k := testkit.Start(t)
 	c := fiveDevices(k)
@@ -219,8 +220,8 @@ func devices(t *testing.T) []figure {
 	return []figure{f}
 }
 
-// spread asks for the devices of several workspaces in turn: one alone would
-// use up its plan's 30,000 requests a minute.
+// spread requests the devices of several workspaces in turn, because a single one would
+// use up its plan's 30,000 requests per minute.
 func spread(k *testkit.Kit) func() error {
 	var calls []func() error
 	for range 4 {
@@ -238,9 +239,8 @@ func fiveDevices(k *testkit.Kit) *testkit.Client {
 	return c
 }
 
-// accept measures POST /v1/messages from 64 callers, durable, while the device
-// sends what was accepted. Each sample has a workspace of its own, because of
-// the plan's rate.
+// accept measures durable POST /v1/messages from 64 callers while the device sends the
+// accepted messages. Each sample has its own workspace, because of the plan's rate limit.
 func accept(t *testing.T) []figure {
 	k := testkit.Start(t)
 	f := figure{name: "messages accepted, 64 callers, fsynced", unit: "/s"}
@@ -248,12 +248,15 @@ func accept(t *testing.T) []figure {
 	for n := range rounds {
 		c := k.Workspace("enterprise")
 		d := c.Link(fmt.Sprintf("+1555000%04d", n))
-		rate, p99 := pound(t, 64, caller(c, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(d.ID)+`","to":"+15005550002","body":"A message of ordinary length, as people write them."}`, 202))
+		body := `{"deviceId":"` + string(d.ID) + `","to":"+15005550002","body":"A message of ordinary length, as people write them."}`
+		rate, p99 := pound(t, 64, caller(c, "POST", k.URL()+"/v1/messages", body, 202))
 		f.ours, p99s = append(f.ours, rate), append(p99s, float64(p99.Microseconds())/1000)
-		c.Call("POST", "/v1/devices/"+string(d.ID)+"/unlink", nil, 200, nil) // what waits is not sent into the next sample
+		// Unlink, so that queued messages are not sent during the next sample.
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/unlink", nil, 200, nil)
 		f.bare = append(f.bare, bareCommits(t))
 	}
-	f.extra = fmt.Sprintf("p99 %.1f ms (goal 5,000/s, 25 ms); bare: group commit of one 500-byte row, no HTTP", median(p99s))
+	f.extra = fmt.Sprintf("p99 %.1f ms (goal 5,000/s, 25 ms); bare: group commit of one 500-byte row, no HTTP",
+		median(p99s))
 	return []figure{f}
 }
 
@@ -272,13 +275,13 @@ func bareCommits(t *testing.T) float64 {
 }
 
 const (
-	fleet     = 50 // devices in traffic
-	perDevice = 40 // messages of each in a sample
+	fleet     = 50 // devices used in traffic
+	perDevice = 40 // messages of each device in a sample
 )
 
-// traffic measures texts through 50 devices: sent until the vendor has
-// confirmed, and received until a webhook receiver has answered, beside plain
-// clients that do nothing but send and decrypt.
+// traffic measures texts through 50 devices: sent until the vendor has confirmed them,
+// and received until a webhook receiver has answered. It compares them with plain clients
+// that only send and decrypt.
 func traffic(t *testing.T) []figure {
 	k := testkit.Start(t)
 	c := k.Workspace("enterprise")
@@ -288,8 +291,14 @@ func traffic(t *testing.T) []figure {
 		list = append(list, c.Link(fmt.Sprintf("+1555000%04d", n)))
 	}
 	clients := bareClients(t, k)
-	sends := figure{name: "texts sent, 50 devices", unit: "/s", extra: "accepted to confirmed by the vendor (two peers on such a machine: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync"}
-	inbound := figure{name: "texts received, 50 devices", unit: "/s", extra: "written to answered by the webhook receiver (two peers on such a machine, not durable: 850 to 1,130/s); bare: whatsmeow, decrypted and dropped"}
+	sends := figure{
+		name: "texts sent, 50 devices", unit: "/s",
+		extra: "accepted to confirmed by the vendor (two peers on such a machine: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync",
+	}
+	inbound := figure{
+		name: "texts received, 50 devices", unit: "/s",
+		extra: "written to answered by the webhook receiver (two peers on such a machine, not durable: 850 to 1,130/s); bare: whatsmeow, decrypted and dropped",
+	}
 	const total = fleet * perDevice
 	for round := range rounds {
 		sends.ours = append(sends.ours, timed(total, func() { sendAll(t, c, k, list) }))
@@ -355,7 +364,7 @@ func bareClients(t *testing.T, k *testkit.Kit) *bare.Clients {
 	return clients
 }
 
-// write has a contact write to every account of the fleet.
+// write lets a contact write to every account of the fleet.
 func write(t *testing.T, k *testkit.Kit, number string) {
 	t.Helper()
 	inParallel(fleet, func(n int) error {
@@ -368,11 +377,12 @@ func write(t *testing.T, k *testkit.Kit, number string) {
 	}, t)
 }
 
-// sendAll has every device send, and waits until the vendor has confirmed all.
+// sendAll lets every device send, and waits until the vendor has confirmed everything.
 func sendAll(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Device) {
 	t.Helper()
 	inParallel(len(list), func(n int) error {
-		call := caller(c, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(list[n].ID)+`","to":"+15005550002","body":"A message of ordinary length."}`, 202)
+		call := caller(c, "POST", k.URL()+"/v1/messages",
+			`{"deviceId":"`+string(list[n].ID)+`","to":"+15005550002","body":"A message of ordinary length."}`, 202)
 		for range perDevice {
 			if err := call(); err != nil {
 				return err

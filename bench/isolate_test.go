@@ -19,16 +19,22 @@ import (
 const (
 	tenants   = 100
 	hanging   = 10
-	perTick   = 200 // events a second over all endpoints
+	perTick   = 200 // events per second over all endpoints
 	watched   = 20 * time.Second
-	flooding  = 50_000 // events, as fast as they are taken, for as long as the others are watched
-	floodedBy = 50     // devices: each hands over the next when one is on disk, as a session does
+	flooding  = 50_000 // events, recorded as fast as possible while the others are measured
+	floodedBy = 50     // devices, each of which delivers the next event when the last is on disk, as a session does
 )
 
-// isolate measures what one endpoint's trouble costs the others.
+// isolate measures what a misbehaving endpoint or workspace costs the others.
 func isolate(t *testing.T) []figure {
-	hang := figure{name: "p99 of 90 healthy endpoints beside 10 that hang", unit: "µs", ceiling: 1.5, extra: "commit to receipt, 200 events/s over 100 workspaces; bare: none hangs"}
-	flood := figure{name: "p99 beside a workspace that floods 50,000 events", unit: "µs", ceiling: 1.5, extra: "commit to receipt, 200 events/s over 99 workspaces; 50 devices flood as fast as they can; bare: nobody floods"}
+	hang := figure{
+		name: "p99 of 90 healthy endpoints beside 10 that hang", unit: "µs", ceiling: 1.5,
+		extra: "commit to receipt, 200 events/s over 100 workspaces; bare: none hangs",
+	}
+	flood := figure{
+		name: "p99 beside a workspace that floods 50,000 events", unit: "µs", ceiling: 1.5,
+		extra: "commit to receipt, 200 events/s over 99 workspaces; 50 devices flood as fast as they can; bare: nobody floods",
+	}
 	for range rounds {
 		hang.bare = append(hang.bare, neighbours(t, nil, false))
 		hang.ours = append(hang.ours, neighbours(t, hangs, false))
@@ -38,7 +44,7 @@ func isolate(t *testing.T) []figure {
 	return []figure{hang, flood}
 }
 
-// hangs tells which endpoints never answer.
+// hangs reports whether an endpoint never answers.
 func hangs(n int) bool { return n < hanging }
 
 // town is a store with many workspaces, each with one endpoint, and a receiver
@@ -86,8 +92,8 @@ func newTown(t *testing.T, sick func(int) bool) *town {
 	return w
 }
 
-// neighbours gives the 99th percentile, in microseconds, from the start of the
-// commit to the receipt, of the endpoints that are well.
+// neighbours returns the 99th percentile of the time from the start of the commit to the
+// receipt, in microseconds, for the healthy endpoints.
 func neighbours(t *testing.T, sick func(int) bool, flood bool) float64 {
 	t.Helper()
 	w := newTown(t, sick)
@@ -98,7 +104,7 @@ func neighbours(t *testing.T, sick func(int) bool, flood bool) float64 {
 	var flooder sync.WaitGroup
 	defer flooder.Wait()
 	defer cancel()
-	first := 0 // of the homes that are watched
+	first := 0 // of the homes that are measured
 	if flood {
 		first = 1 // the first home floods
 		flooder.Go(func() { w.flood(ctx, t) })
@@ -109,7 +115,7 @@ func neighbours(t *testing.T, sick func(int) bool, flood bool) float64 {
 		got := <-w.arrived
 		at, ok := begun.Load(got.id)
 		if !ok {
-			continue // of the flood
+			continue // part of the flood
 		}
 		waits = append(waits, float64(got.at.Sub(at.(time.Time)).Microseconds()))
 	}
@@ -117,7 +123,7 @@ func neighbours(t *testing.T, sick func(int) bool, flood bool) float64 {
 	return waits[len(waits)*99/100]
 }
 
-// flood records the events of one workspace, and says how many were taken.
+// flood records events of one workspace, and returns how many.
 func (w *town) flood(ctx context.Context, t *testing.T) {
 	var taken atomic.Int64
 	var group sync.WaitGroup
@@ -134,8 +140,8 @@ func (w *town) flood(ctx context.Context, t *testing.T) {
 	t.Logf("of the flood %d were taken", min(taken.Load(), flooding))
 }
 
-// pace records events by the clock, in turn over the homes, and says when each
-// that will arrive was begun.
+// pace records events at fixed times, in turn over the homes, and stores when it began
+// each one that will arrive.
 func (w *town) pace(t *testing.T, first int, sick func(int) bool) (begun *sync.Map, healthy int) {
 	begun = &sync.Map{}
 	tick := time.NewTicker(time.Second / perTick)

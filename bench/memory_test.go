@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// fleetOf measures the gateway's process with the simulated vendor in a process
-// of its own, over TLS.
+// fleetOf measures the gateway's process, with the simulated vendor in a separate
+// process, over TLS.
 type fleetOf struct {
 	t       *testing.T
 	dir     string
@@ -40,7 +40,8 @@ func newFleet(t *testing.T) *fleetOf {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	f := &fleetOf{t: t, dir: dir, bin: t.TempDir()}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.bin, "postern/cmd/postern", "postern/cmd/vendorsim")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.bin, "postern/cmd/postern",
+		"postern/cmd/vendorsim")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -49,7 +50,8 @@ func newFleet(t *testing.T) *fleetOf {
 }
 
 func (f *fleetOf) startVendor() {
-	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "vendorsim"), "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--state", filepath.Join(f.dir, "vendor"))
+	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "vendorsim"), "--listen", "127.0.0.1:0", "--control",
+		"127.0.0.1:0", "--state", filepath.Join(f.dir, "vendor"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -70,7 +72,10 @@ func (f *fleetOf) startVendor() {
 }
 
 func (f *fleetOf) boot() {
-	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append([]string{"serve", "--data-dir", filepath.Join(f.dir, "data"), "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}, f.network...)...)
+	args := []string{
+		"serve", "--data-dir", filepath.Join(f.dir, "data"), "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0",
+	}
+	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append(args, f.network...)...)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -100,7 +105,8 @@ func (f *fleetOf) kill() {
 
 func (f *fleetOf) postern(args ...string) string {
 	f.t.Helper()
-	out, err := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append(args, "--json", "--data-dir", filepath.Join(f.dir, "data"))...).Output()
+	out, err := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append(args, "--json", "--data-dir", filepath.Join(f.dir, "data"))...).
+		Output()
 	if err != nil {
 		f.t.Fatalf("postern %v: %v", args, err)
 	}
@@ -139,8 +145,13 @@ func (f *fleetOf) grow(n int) {
 	f.t.Helper()
 	for f.devices < n {
 		if f.devices%50 == 0 {
-			ws := regexp.MustCompile(`ws_[0-9A-Z]+`).FindString(f.postern("workspace", "create", "--name", "x", "--plan", "enterprise"))
-			f.keys = append(f.keys, regexp.MustCompile(`pst_[0-9A-Za-z]+`).FindString(f.postern("key", "create", "--workspace", ws, "--name", "x")))
+			ws := regexp.MustCompile(`ws_[0-9A-Z]+`).
+				FindString(f.postern("workspace", "create", "--name", "x", "--plan", "enterprise"))
+			f.keys = append(
+				f.keys,
+				regexp.MustCompile(`pst_[0-9A-Za-z]+`).
+					FindString(f.postern("key", "create", "--workspace", ws, "--name", "x")),
+			)
 		}
 		key := f.keys[len(f.keys)-1]
 		var d, l struct{ ID, QR string }
@@ -181,10 +192,10 @@ func (f *fleetOf) awaitConnected() {
 	}
 }
 
-// resident is the gateway's resident memory in kB after it has settled.
+// resident returns the gateway's resident memory in kB after it has settled.
 func (f *fleetOf) resident() float64 {
 	f.t.Helper()
-	<-time.After(3 * time.Second) // not waited for: the runtime returns memory by itself
+	<-time.After(3 * time.Second) // there is no event to wait for: the runtime returns memory by itself
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.gateway.Process.Pid))
 	if err != nil {
 		f.t.Fatal(err)
@@ -202,8 +213,8 @@ func (f *fleetOf) resident() float64 {
 	return 0
 }
 
-// memory measures what an idle linked device costs after a restart, and how
-// long 500 take to be connected again.
+// memory measures the memory of an idle linked device after a restart, and how long 500
+// devices take to reconnect.
 func memory(t *testing.T) []figure {
 	f := newFleet(t)
 	var empty []float64
@@ -217,16 +228,20 @@ func memory(t *testing.T) []figure {
 	for _, n := range []int{1, 100, 500} {
 		f.grow(n)
 		rss := figure{name: fmt.Sprintf("resident memory, %d idle devices over TLS", n), unit: "kB"}
-		again := figure{name: fmt.Sprintf("%d devices connected after kill -9 and start", n), unit: "ms", extra: "goal 10 s for 500"}
+		again := figure{
+			name: fmt.Sprintf("%d devices connected after kill -9 and start", n), unit: "ms",
+			extra: "goal 10 s for 500",
+		}
 		for range rounds {
-			f.kill() // what linking left behind is not what an idle device costs
+			f.kill() // memory used for linking is not part of the cost of an idle device
 			at := time.Now()
 			f.boot()
 			f.awaitConnected()
 			again.ours = append(again.ours, float64(time.Since(at).Milliseconds()))
 			rss.ours = append(rss.ours, f.resident())
 		}
-		rss.extra = fmt.Sprintf("%.0f kB a device above the %.0f kB of an empty gateway (goal 200, at most 250)", (median(rss.ours)-median(empty))/float64(n), median(empty))
+		rss.extra = fmt.Sprintf("%.0f kB a device above the %.0f kB of an empty gateway (goal 200, at most 250)",
+			(median(rss.ours)-median(empty))/float64(n), median(empty))
 		list = append(list, rss, again)
 	}
 	return list

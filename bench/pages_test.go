@@ -25,14 +25,17 @@ const (
 	pageMessages = 100_000
 )
 
-// pages measures the server's time for each page of the dashboard, in a workspace
-// with many devices and messages, on both engines.
+// pages measures the server's time for each page of the dashboard, in a workspace with
+// many devices and messages, on both engines.
 func pages(t *testing.T) (list []figure) {
 	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", storetest.NewDurable(t).URL(t)}} {
 		h, cookie, names := dashboard(t, engine.url)
 		for _, path := range pagePaths() {
 			where := names.Replace(path)
-			f := figure{name: "dashboard " + path + " on " + engine.name, unit: "µs", extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages)}
+			f := figure{
+				name: "dashboard " + path + " on " + engine.name, unit: "µs",
+				extra: fmt.Sprintf("%d devices, %d messages (goal 50 ms)", pageDevices, pageMessages),
+			}
 			for range rounds {
 				f.ours = append(f.ours, pageTime(t, h, cookie, where))
 			}
@@ -42,7 +45,7 @@ func pages(t *testing.T) (list []figure) {
 	return list
 }
 
-// pagePaths are the pages; what is in braces is filled in.
+// pagePaths lists the pages. The names in braces are replaced.
 func pagePaths() []string {
 	return []string{
 		"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
@@ -56,7 +59,7 @@ func pagePaths() []string {
 	}
 }
 
-// chatOf is the chat of a message: there are a thousand.
+// chatOf returns the chat of a message. There are a thousand chats.
 func chatOf(n int) string { return fmt.Sprintf("+1555%07d", n%1000) }
 
 func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) float64 {
@@ -75,8 +78,8 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 	return float64(time.Since(began).Microseconds()) / n
 }
 
-// dashboard is one whose first user is signed in, with what the braces of a path
-// stand for.
+// dashboard is a dashboard whose first user is signed in, with the values for the names
+// in braces.
 func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cookie, names *strings.Replacer) {
 	t.Helper()
 	b := newBacklogIn(t, database, "https://example.com")

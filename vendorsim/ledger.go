@@ -37,8 +37,7 @@ type Entry struct {
 	Peer      string    `json:"peer"`      // the number at the other end
 	Direction Direction `json:"direction"` // outbound or inbound
 	NetworkID string    `json:"networkId"` // the sender's id for the message
-	Type      string    `json:"type"`
-	Body      string    `json:"body"` // as the recipient's simulated phone decrypted it
+	Content             // as the recipient's simulated phone decrypted it
 	ArrivedAt time.Time `json:"arrivedAt"`
 	// AckedAt is, outbound, when the vendor acknowledged the message; inbound, when the first
 	// companion did.
@@ -52,12 +51,11 @@ type Entry struct {
 
 // Shown is one message as it stands in the chats of a simulated phone.
 type Shown struct {
-	ID   string    `json:"id"` // the network id
-	From string    `json:"from"`
-	To   string    `json:"to"`
-	Type string    `json:"type"`
-	Body string    `json:"body"`
-	At   time.Time `json:"at"`
+	ID   string `json:"id"` // the network id
+	From string `json:"from"`
+	To   string `json:"to"`
+	Content
+	At time.Time `json:"at"`
 }
 
 type entryKey struct {

@@ -148,7 +148,8 @@ func (v *Vendor) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound
 func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
 	account := cp.account.number
 	e := Entry{
-		Account: account.String(), Peer: m.to.String(), Direction: Outbound, NetworkID: m.id, Type: TypeUnreadable,
+		Account: account.String(), Peer: m.to.String(), Direction: Outbound, NetworkID: m.id,
+		Content: Content{Type: TypeUnreadable},
 	}
 	for _, p := range m.parts {
 		if p.device != 0 || p.number != m.to && p.number != account {
@@ -163,7 +164,7 @@ func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Ent
 			continue
 		}
 		if p.number == m.to && e.Type == TypeUnreadable {
-			e.Type, e.Body = describe(msg, m.kind)
+			e.Content = contentOf(msg, m.kind)
 		}
 	}
 	return e
@@ -210,7 +211,7 @@ func (v *Vendor) bookOutbound(e Entry) bool {
 		return fresh
 	}
 	from, to := number(e.Account[1:]), number(e.Peer[1:])
-	s := Shown{ID: e.NetworkID, From: e.Account, To: e.Peer, Type: e.Type, Body: e.Body, At: booked.ArrivedAt}
+	s := Shown{ID: e.NetworkID, From: e.Account, To: e.Peer, Content: e.Content, At: booked.ArrivedAt}
 	v.show(from, s)
 	if from == to {
 		return true
@@ -218,7 +219,7 @@ func (v *Vendor) bookOutbound(e Entry) bool {
 	v.show(to, s)
 	if _, err := v.linkedAccount(to); err == nil {
 		v.record(Entry{
-			Account: e.Peer, Peer: e.Account, Direction: Inbound, NetworkID: e.NetworkID, Type: e.Type, Body: e.Body,
+			Account: e.Peer, Peer: e.Account, Direction: Inbound, NetworkID: e.NetworkID, Content: e.Content,
 		})
 	}
 	return true
@@ -234,7 +235,7 @@ func (v *Vendor) enter(e Entry) (*Entry, bool) {
 	old.Copies++
 	fresh := old.Type == TypeUnreadable
 	if fresh {
-		old.Type, old.Body = e.Type, e.Body
+		old.Content = e.Content
 	}
 	v.saveEntry(old)
 	return old, fresh
@@ -321,7 +322,7 @@ func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) 
 	}
 	v.mu.Unlock()
 	if does.echoes && e.Type == TypeText {
-		if _, err := v.writeText(ctx, m.to, account, e.Body); err != nil {
+		if _, err := v.write(ctx, m.to, account, e.Content); err != nil {
 			v.log.WarnContext(ctx, "echo", "account", account, "error", err)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 )
 
-// text is what somebody wrote on a simulated phone.
+// text is a message that a person wrote on a simulated phone.
 type text struct {
-	ID   string    `json:"id"`
-	From number    `json:"from"`
-	To   number    `json:"to"`
-	Body string    `json:"body"`
+	ID   string `json:"id"`
+	From number `json:"from"`
+	To   number `json:"to"`
+	Content
 	At   time.Time `json:"at"`
-	Name string    `json:"name,omitempty"` // the writer's push name; "": that of the number
+	Name string    `json:"name,omitempty"` // the writer's push name; "" is the default of the number
 }
 
 // newMessageID makes an id as phones make them.
@@ -33,6 +33,11 @@ func newMessageID() string {
 // Send lets the person at the number from write a text to a linked account, and returns the id the
 // network knows it by. Every companion of the account gets it, once online if it is not now.
 func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkID string, err error) {
+	return v.SendContent(ctx, account, from, Content{TypeText, body})
+}
+
+// SendContent is Send for content of any kind that phones can write.
+func (v *Vendor) SendContent(ctx context.Context, account, from string, c Content) (networkID string, err error) {
 	to, err := v.linkedNumber(account)
 	if err != nil {
 		return "", err
@@ -41,7 +46,7 @@ func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkI
 	if err != nil {
 		return "", err
 	}
-	return v.writeText(ctx, writer, to, body)
+	return v.write(ctx, writer, to, c)
 }
 
 // Type lets the owner of a linked account write a text on the phone itself: the recipient gets it,
@@ -56,7 +61,7 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	if err != nil {
 		return "", err
 	}
-	return v.writeText(ctx, writer, reader, body)
+	return v.write(ctx, writer, reader, Content{TypeText, body})
 }
 
 // Rename lets the person at a number call itself something else from now on, until the Vendor is
@@ -87,18 +92,18 @@ func (v *Vendor) linkedNumber(s string) (number, error) {
 	return n, err
 }
 
-// writeText sends a text from one phone to the companions of both ends; the other phone gets it
-// without ceremony.
-func (v *Vendor) writeText(ctx context.Context, from, to number, body string) (string, error) {
+// write sends content from one phone to the companions of both ends. The other phone shows it
+// without any protocol.
+func (v *Vendor) write(ctx context.Context, from, to number, c Content) (string, error) {
 	p, err := v.phoneOf(from)
 	if err != nil {
 		return "", err
 	}
 	v.mu.Lock()
-	t := text{ID: newMessageID(), From: from, To: to, Body: body, At: now(), Name: v.names[from]}
+	t := text{ID: newMessageID(), From: from, To: to, Content: c, At: now(), Name: v.names[from]}
 	v.mu.Unlock()
 	if err := v.fanOut(ctx, p, t); err != nil {
-		return "", fmt.Errorf("send text: %w", err)
+		return "", fmt.Errorf("send message: %w", err)
 	}
 	return t.ID, v.flush()
 }
@@ -134,10 +139,10 @@ func (v *Vendor) book(t text) {
 	if _, err := v.linkedAccount(t.To); err == nil && t.From != t.To {
 		v.record(Entry{
 			Account: t.To.String(), Peer: t.From.String(), Direction: Inbound,
-			NetworkID: t.ID, Type: TypeText, Body: t.Body,
+			NetworkID: t.ID, Content: t.Content,
 		})
 	}
-	m := Shown{ID: t.ID, From: t.From.String(), To: t.To.String(), Type: TypeText, Body: t.Body, At: t.At}
+	m := Shown{ID: t.ID, From: t.From.String(), To: t.To.String(), Content: t.Content, At: t.At}
 	v.show(t.From, m)
 	if t.To != t.From {
 		v.show(t.To, m)
@@ -147,7 +152,7 @@ func (v *Vendor) book(t text) {
 // address seals a text for a companion: the message itself, or a copy of what its owner wrote. The
 // caller holds p.mu.
 func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
-	msg := &waE2E.Message{Conversation: &t.Body}
+	msg := t.wire()
 	if t.From == cp.account.number {
 		msg = &waE2E.Message{DeviceSentMessage: &waE2E.DeviceSentMessage{
 			DestinationJID: new(t.To.lid().String()), Message: msg,
@@ -178,31 +183,4 @@ func (t text) node(cp *companion, enc waBinary.Node) waBinary.Node {
 		attrs["sender_pn"] = t.From.pn()
 	}
 	return waBinary.Node{Tag: "message", Attrs: attrs, Content: []waBinary.Node{enc}}
-}
-
-// describe says what a decrypted message is, and its text.
-func describe(msg *waE2E.Message, wire string) (kind, body string) {
-	if sent := msg.GetDeviceSentMessage().GetMessage(); sent != nil {
-		msg = sent
-	}
-	switch {
-	case msg.Conversation != nil:
-		return TypeText, msg.GetConversation()
-	case msg.ExtendedTextMessage != nil:
-		return TypeText, msg.GetExtendedTextMessage().GetText()
-	case msg.ImageMessage != nil:
-		return "image", msg.GetImageMessage().GetCaption()
-	case msg.VideoMessage != nil:
-		return "video", msg.GetVideoMessage().GetCaption()
-	case msg.DocumentMessage != nil:
-		return "document", msg.GetDocumentMessage().GetCaption()
-	case msg.AudioMessage != nil:
-		return "audio", ""
-	case msg.ReactionMessage != nil:
-		return "reaction", msg.GetReactionMessage().GetText()
-	case msg.ProtocolMessage != nil:
-		return "protocol", strings.ToLower(msg.GetProtocolMessage().GetType().String())
-	default:
-		return wire, ""
-	}
 }

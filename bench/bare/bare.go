@@ -1,4 +1,4 @@
-// Package bare holds the limits that the benchmarks compare with: the same
+// Package bare implements the limits with which the benchmarks are compared: the same
 // bytes, the same fsync and the same number of connections, and nothing else.
 package bare
 
@@ -21,7 +21,7 @@ func Handler(body []byte) http.Handler {
 	})
 }
 
-// Commits is a table with one writer that commits what waits with one fsync.
+// Commits is a table with one writer, which commits all waiting rows with one fsync.
 type Commits struct {
 	db   *sql.DB
 	conn *sql.Conn
@@ -36,7 +36,7 @@ type commit struct {
 
 const group = 256 // rows that share one fsync, as in the store
 
-// OpenCommits makes the table in dir and starts the writer.
+// OpenCommits creates the table in dir and starts the writer.
 func OpenCommits(ctx context.Context, dir string) (*Commits, error) {
 	q := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)"}}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "bare.db")+"?"+q.Encode())

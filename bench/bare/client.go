@@ -19,8 +19,8 @@ import (
 	"postern/vendorsim"
 )
 
-// Clients are plain whatsmeow clients on one sqlstore with an fsync at every
-// commit: what a program without a gateway would run.
+// Clients are plain whatsmeow clients on one sqlstore with an fsync at every commit, as a
+// program without a gateway would use them.
 type Clients struct {
 	vendor    *vendorsim.Vendor
 	db        *sql.DB
@@ -31,9 +31,12 @@ type Clients struct {
 	received int
 }
 
-// OpenClients makes the key store in dir.
+// OpenClients creates the key store in dir.
 func OpenClients(ctx context.Context, v *vendorsim.Vendor, dir string) (*Clients, error) {
-	q := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}}
+	q := url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
+	}
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "keys.db")+"?"+q.Encode())
 	if err != nil {
 		return nil, err
@@ -43,7 +46,7 @@ func OpenClients(ctx context.Context, v *vendorsim.Vendor, dir string) (*Clients
 	return &Clients{vendor: v, db: db, container: container}, container.Upgrade(ctx)
 }
 
-// Link links one more client to a number and waits until it is connected.
+// Link links another client to a number and waits until it is connected.
 func (c *Clients) Link(ctx context.Context, number string) error {
 	cli := whatsmeow.NewClient(c.container.NewDevice(), waLog.Noop)
 	cli.SetPreLoginHTTPClient(c.vendor.HTTPClient())
@@ -78,13 +81,14 @@ func (c *Clients) Link(ctx context.Context, number string) error {
 	return nil
 }
 
-// Send sends a text from client n and waits for the vendor's answer.
+// Send sends a text from client n and waits for the vendor's acknowledgement.
 func (c *Clients) Send(ctx context.Context, n int, digits, body string) error {
-	_, err := c.list[n].SendMessage(ctx, types.NewJID(digits, types.DefaultUserServer), &waE2E.Message{Conversation: new(body)})
+	_, err := c.list[n].SendMessage(ctx, types.NewJID(digits, types.DefaultUserServer),
+		&waE2E.Message{Conversation: new(body)})
 	return err
 }
 
-// AwaitReceived waits until so many messages arrived over all clients.
+// AwaitReceived waits until n messages have arrived, over all clients.
 func (c *Clients) AwaitReceived(ctx context.Context, n int) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

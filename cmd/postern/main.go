@@ -44,10 +44,13 @@ func main() {
 	syscall.Umask(0o077) // our files contain keys and conversations: only their owner may read them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log.SetOutput(io.Discard) // net/http quotes there what hosts of webhooks send unasked
-	config.SpareProcessor()
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // the process ends anyway
+	discardStandardLog()
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})) //nolint:gocritic // stop has nothing left to do
 }
+
+// discardStandardLog keeps out of the terminal what libraries write to the standard
+// log: net/http quotes there what the hosts of webhooks send unasked.
+func discardStandardLog() { log.SetOutput(io.Discard) }
 
 const (
 	exitFailed = 1

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/sync/errgroup"
 
 	"postern/vendorsim"
 )
@@ -97,14 +98,18 @@ func server(h http.Handler, l net.Listener) served {
 
 // serveBoth serves until ctx is done or one of them fails.
 func serveBoth(ctx context.Context, a, b served) error {
-	failed := make(chan error, 2)
+	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range []served{a, b} {
-		go func() { failed <- s.Serve(s.Listener) }()
+		group.Go(func() error {
+			if err := s.Serve(s.Listener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
 	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	return errors.Join(err, a.Server.Close(), b.Server.Close())
+	group.Go(func() error {
+		<-ctx.Done()
+		return errors.Join(a.Server.Close(), b.Server.Close())
+	})
+	return group.Wait()
 }

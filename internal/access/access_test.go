@@ -21,7 +21,7 @@ import (
 // with its reason. A method that is not here must refuse everybody without rights.
 func unchecked() map[string]string {
 	const (
-		engine  = "the session engine's: it carries out what somebody with the rights has asked for, and what the network reports"
+		engine  = "the session engine's: it does what somebody with the rights asked for"
 		upkeep  = "the server's own: it runs without anybody's request"
 		linkURL = "whoever has the token of the link page, and of its browser, may see it"
 		joinURL = "whoever has the token of the link may use it; it is sent to one mailbox or shown once"
@@ -137,7 +137,8 @@ func overAClosedStore(t *testing.T) (*gateway.Gateway, *people.People) {
 	}
 	p := people.New(people.Options{DB: db, Box: box, BaseURL: "https://example.com", PasswordMemory: 64})
 	g := gateway.New(gateway.Options{
-		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil },
+		Confirm: p.Users.Confirm,
 	})
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -201,7 +202,8 @@ func (w *walk) method(name string, m reflect.Value) {
 	}
 	if !who {
 		w.say(
-			"%s takes nobody whose rights it could check: pass it one of access.Caller, Actor, Self and Pending, or list it here with its reason",
+			"%s takes nobody whose rights it could check: pass it one of access.Caller, Actor, Self "+
+				"and Pending, or list it here with its reason",
 			name,
 		)
 	}

@@ -73,7 +73,9 @@ func (a Actor) Holds(role postern.Role) Rule {
 		if a.isStillOperator(s) || s.By.Covers(role) {
 			return nil
 		}
-		return postern.Errorf(postern.MissingScope, "you no longer have the role %s in this workspace; ask an admin", role)
+		return postern.Errorf(
+			postern.MissingScope, "you no longer have the role %s in this workspace; ask an admin", role,
+		)
 	}
 }
 

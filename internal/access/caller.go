@@ -65,7 +65,11 @@ func (c Caller) PermitWhole(scopes ...postern.Scope) error {
 		return err
 	}
 	if c.Key.Devices != nil {
-		return postern.Errorf(postern.ResourceNotAllowed, "this key is limited to certain devices; figures of the whole workspace need a key without a device list")
+		return postern.Errorf(
+			postern.ResourceNotAllowed,
+			"this key is limited to certain devices; "+
+				"figures of the whole workspace need a key without a device list",
+		)
 	}
 	return nil
 }

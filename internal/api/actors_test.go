@@ -66,7 +66,7 @@ func delivery(t *tenant) string {
 		err = t.db.Endpoints.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
 	}
 	if err == nil {
-		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hi", NetworkID: "n", Source: postern.FromContact}
+		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n", Source: postern.FromContact}
 		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived)
 	}
 	if err != nil {

@@ -59,13 +59,9 @@ func New(opts Options) (*API, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	limit, err := newThrottle()
-	if err != nil {
-		return nil, err
-	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(), throttle: limit,
+		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(), throttle: newThrottle(),
 	}
 	a.streams = newStreams(a.gateway, a.scopes)
 	doc := spec.New(a.baseURL, opts.Sandbox)

@@ -19,8 +19,8 @@ import (
 func (t *tenant) receive(device postern.DeviceID, body string) {
 	t.t.Helper()
 	m := postern.Message{
-		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567",
-		Body: body, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567",
+		Content: postern.Text(body), NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 		t.t.Error(err)

@@ -32,7 +32,7 @@ type examplePhone struct{ fakeSandbox }
 
 func (examplePhone) Phone(number string) []gateway.PhoneMessage {
 	return []gateway.PhoneMessage{{
-		ID: "3EB0A1B2C3D4E5F60718", From: "+15551234567", To: number, Type: postern.TypeText, Body: "Hello",
+		ID: "3EB0A1B2C3D4E5F60718", From: "+15551234567", To: number, Type: postern.KindText, Body: "Hello",
 		At: postern.TimeOf(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)),
 	}}
 }
@@ -151,7 +151,7 @@ func (t *tenant) followed(target string) *answerT {
 		t.t.Fatalf("no event to begin at: %v", err)
 	}
 	device := postern.DeviceID(target[strings.Index(target, "dev_"):])
-	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Type: postern.TypeText, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Body: "Hello", NetworkID: "n", Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
+	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hello"), NetworkID: "n", Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
 	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 		t.t.Fatal(err)
 	}

@@ -1,15 +1,11 @@
 package api
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
 
 	"postern/internal/postern"
-
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/memstore"
 )
 
 // Operations lists what the table of scopes names.
@@ -24,30 +20,11 @@ func (a *API) SetPulse(d time.Duration) { a.streams.pulse = d }
 // SetPatience changes how long a stream waits for its reader.
 func (a *API) SetPatience(d time.Duration) { a.streams.patience = d }
 
-// StopRates stops the clock of all rates: a counter that is used up stays so. It
-// must come before the first request.
-func (a *API) StopRates() error {
-	keys, err := memstore.NewCtx(throttledKeys)
-	if err != nil {
-		return err
-	}
-	stopped := stoppedStore{keys, time.Now()}
-	a.throttle.store = stopped
-	a.throttle.strikes, err = newRate(stopped, strikes)
-	return err
-}
-
-// stoppedStore is a store of counters whose clock stands still.
-type stoppedStore struct {
-	throttled.GCRAStoreCtx
-
-	now time.Time
-}
-
-// GetWithTime returns a counter and always the same time.
-func (s stoppedStore) GetWithTime(ctx context.Context, key string) (int64, time.Time, error) {
-	n, _, err := s.GCRAStoreCtx.GetWithTime(ctx, key)
-	return n, s.now, err
+// StopRates stops the clock of all rates: what is used up stays so. It must come
+// before the first request.
+func (a *API) StopRates() {
+	a.throttle.requests.StopClock()
+	a.throttle.strikes.StopClock()
 }
 
 // DropScopes takes an operation's row away and checks the table.

@@ -82,7 +82,7 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
-func (fakeSandbox) Inbound(context.Context, string, string, string) (string, error) {
+func (fakeSandbox) Inbound(context.Context, string, string, postern.Content) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 
@@ -123,15 +123,8 @@ const goodbyeWait = 10 * time.Millisecond
 func newServerWithoutTime(tb testing.TB) *server {
 	tb.Helper()
 	s := newServer(tb)
-	s.stopRates()
+	s.api.StopRates()
 	return s
-}
-
-func (s *server) stopRates() {
-	s.t.Helper()
-	if err := s.api.StopRates(); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // newServerOn makes a server on a PostgreSQL database, or with the embedded one

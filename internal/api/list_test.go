@@ -123,7 +123,7 @@ func TestQuota(t *testing.T) {
 	for range 30 {
 		wg.Go(func() {
 			for range 100 {
-				if _, err := s.g.Messages.Send(t.Context(), caller, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567", Body: "x"}, nil); err != nil {
+				if _, err := s.g.Messages.Send(t.Context(), caller, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567", Content: postern.Text("x")}, nil); err != nil {
 					t.Error(err)
 					return
 				}

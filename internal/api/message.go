@@ -17,7 +17,7 @@ type newMessage struct {
 	_                struct{}          `additionalProperties:"false"`
 	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits), or the chatId of an event." example:"+15551234567"`
-	Type             string            `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
+	Type             postern.Kind      `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body" minLength:"1" doc:"The text, at most 65,536 bytes in UTF-8." example:"Hello"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
@@ -29,7 +29,7 @@ func (h messages) send(
 ) (*created[postern.Message], error) {
 	b := in.Body
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
-		DeviceID: b.DeviceID, To: b.To, Body: b.Body, Metadata: b.Metadata,
+		DeviceID: b.DeviceID, To: b.To, Content: postern.Content{Kind: b.Type, Text: b.Body}, Metadata: b.Metadata,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
 }

@@ -43,10 +43,10 @@ type inboundInput struct {
 }
 
 type newInbound struct {
-	_    struct{} `additionalProperties:"false"`
-	From string   `json:"from" minLength:"1" doc:"Number of the contact that sends the message." example:"+15551234567"`
-	Type string   `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
-	Body string   `json:"body" minLength:"1" doc:"The text." example:"Hello"`
+	_    struct{}     `additionalProperties:"false"`
+	From string       `json:"from" minLength:"1" doc:"Number of the contact that sends the message." example:"+15551234567"`
+	Type postern.Kind `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
+	Body string       `json:"body" minLength:"1" doc:"The text." example:"Hello"`
 }
 
 // Inbound is the message that was sent.
@@ -55,7 +55,8 @@ type Inbound struct {
 }
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
-	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From, in.Body.Body)
+	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From,
+		postern.Content{Kind: in.Body.Type, Text: in.Body.Body})
 	return answer(Inbound{id}, err)
 }
 

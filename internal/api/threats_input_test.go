@@ -352,7 +352,7 @@ func TestT30UnitsGoBackToTheirMonth(t *testing.T) {
 			at = november + 1 // the first millisecond of December
 		}
 		m := postern.Message{
-			ID: postern.NewMessageID(), WorkspaceID: mine.ws, DeviceID: device, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "x",
+			ID: postern.NewMessageID(), WorkspaceID: mine.ws, DeviceID: device, Direction: postern.Outbound, ChatID: "+15551234567", To: "+15551234567", Content: postern.Text("x"),
 			Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: at, ExpiresAt: at.Add(time.Hour),
 		}
 		if err := s.db.Messages.Queue(t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(at), Quota: 2}); err != nil {

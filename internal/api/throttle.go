@@ -6,93 +6,51 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
-	"sync"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/problem"
-
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/memstore"
+	"postern/internal/ratelimit"
 )
 
-// throttle limits the requests per minute of each key and of each workspace with
-// the generic cell rate algorithm: a burst of one minute's allowance, then an
-// even rate.
+// throttle bounds the requests a minute of each key and of each workspace: a burst
+// of one minute's allowance, then evenly.
 type throttle struct {
-	store   throttled.GCRAStoreCtx
-	rates   sync.Map                      // requests a minute → *throttled.GCRARateLimiterCtx
-	strikes *throttled.GCRARateLimiterCtx // of addresses, in a store of their own: many addresses must not evict keys
+	requests *ratelimit.Limiter // of keys and workspaces
+	strikes  *ratelimit.Limiter // of addresses: apart, so that many of them push no key out of the other
 }
 
-// casAttempts is how often a change of a counter is retried while others change it
-// at the same moment; each round lets one of them through.
-const casAttempts = 10_000
-
-func newThrottle() (*throttle, error) {
-	store, err := memstore.NewCtx(throttledKeys)
-	if err != nil {
-		return nil, fmt.Errorf("make the store of rates: %w", err)
-	}
-	addresses, err := memstore.NewCtx(throttledKeys)
-	if err != nil {
-		return nil, fmt.Errorf("make the store of addresses: %w", err)
-	}
-	t := &throttle{store: store}
-	t.strikes, err = newRate(addresses, strikes)
-	return t, err
+func newThrottle() *throttle {
+	return &throttle{requests: ratelimit.New(throttledKeys), strikes: ratelimit.New(throttledKeys)}
 }
 
-func newRate(store throttled.GCRAStoreCtx, perMinute int) (*throttled.GCRARateLimiterCtx, error) {
-	quota := throttled.RateQuota{MaxRate: throttled.PerMin(perMinute), MaxBurst: perMinute - 1}
-	l, err := throttled.NewGCRARateLimiterCtx(store, quota)
-	if err != nil {
-		return nil, fmt.Errorf("make a rate: %w", err)
-	}
-	l.SetMaxCASAttemptsLimit(casAttempts)
-	return l, nil
-}
-
-// rate returns the limiter for a number of requests per minute.
-func (t *throttle) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
-	if l, ok := t.rates.Load(perMinute); ok {
-		return l.(*throttled.GCRARateLimiterCtx), nil //nolint:errcheck // only limiters are ever put in
-	}
-	l, err := newRate(t.store, perMinute)
-	if err != nil {
-		return nil, err
-	}
-	t.rates.Store(perMinute, l)
-	return l, nil
-}
+// perMinute allows n at once, and n more in each minute.
+func perMinute(n int) ratelimit.Rate { return ratelimit.Rate{Count: n, Per: time.Minute, Burst: n} }
 
 // take counts a request, writes the headers that announce the rate, and refuses a
 // request beyond it. It counts the key first: a request that is refused for its key
 // does not count for the workspace.
 func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) error {
-	perMinute := c.Plan.RequestsPerMinute
-	limiter, err := t.rate(perMinute)
-	if err != nil {
-		return err
-	}
-	limited, state, err := limiter.RateLimitCtx(ctx, string(c.Key.ID), 1)
-	if err == nil && !limited {
-		var ws throttled.RateLimitResult
-		limited, ws, err = limiter.RateLimitCtx(ctx, string(c.Workspace()), 1)
-		if limited || ws.Remaining < state.Remaining {
+	allowed := c.Plan.RequestsPerMinute
+	state, err := t.requests.Take(ctx, string(c.Key.ID), perMinute(allowed))
+	if err == nil && !state.Refused {
+		var ws ratelimit.State
+		ws, err = t.requests.Take(ctx, string(c.Workspace()), perMinute(allowed))
+		if ws.Refused || ws.Remaining < state.Remaining {
 			state = ws
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("count a request: %w", err)
+		return err
 	}
-	tellRate(h, keyPolicy, perMinute, state)
-	if !limited {
+	tellRate(h, keyPolicy, allowed, state)
+	if !state.Refused {
 		return nil
 	}
 	return &postern.Error{
 		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, 1),
-		Detail: fmt.Sprintf("the plan allows %d requests per minute; wait for the time in Retry-After", perMinute),
+		Detail: fmt.Sprintf("the plan allows %d requests per minute; wait for the time in Retry-After", allowed),
 	}
 }
 
@@ -103,12 +61,12 @@ const (
 )
 
 // tellRate writes the headers of a policy (draft-ietf-httpapi-ratelimit-headers).
-func tellRate(h http.Header, policy string, perMinute int, state throttled.RateLimitResult) {
+func tellRate(h http.Header, policy string, allowed int, state ratelimit.State) {
 	wait := 0 // the full rate is left
 	if state.ResetAfter > 0 {
 		wait = problem.Seconds(state.ResetAfter)
 	}
-	h.Set("RateLimit-Policy", `"`+policy+`";q=`+strconv.Itoa(perMinute)+`;w=60`)
+	h.Set("RateLimit-Policy", `"`+policy+`";q=`+strconv.Itoa(allowed)+`;w=60`)
 	h.Set("RateLimit", `"`+policy+`";r=`+strconv.Itoa(state.Remaining)+`;t=`+strconv.Itoa(wait))
 }
 
@@ -123,12 +81,12 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 	if !counted(client) {
 		return nil
 	}
-	limited, state, err := t.strikes.RateLimitCtx(ctx, network(client), 1)
+	state, err := t.strikes.Take(ctx, network(client), perMinute(strikes))
 	if err != nil {
-		return fmt.Errorf("count a refused credential: %w", err)
+		return err
 	}
 	tellRate(h, addressPolicy, strikes, state)
-	if !limited {
+	if !state.Refused {
 		return nil
 	}
 	return &postern.Error{
@@ -141,9 +99,9 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 // address has left. It counts nothing. An address that is not counted always has
 // all left.
 func (t *throttle) tell(ctx context.Context, client netip.Addr, h http.Header) {
-	state := throttled.RateLimitResult{Remaining: strikes}
+	state := ratelimit.State{Remaining: strikes}
 	if counted(client) {
-		if _, now, err := t.strikes.RateLimitCtx(ctx, network(client), 0); err == nil {
+		if now, err := t.strikes.Look(ctx, network(client), perMinute(strikes)); err == nil {
 			state = now
 		}
 	}

@@ -38,6 +38,7 @@ import (
 	"postern/vendorsim"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -327,7 +328,7 @@ func (a *App) People() *people.People { return a.people }
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
-	group, failed := postern.NewParts(work)
+	group, failed := errgroup.WithContext(work)
 	group.Go(func() error { return a.keepDatabase(work) })
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
@@ -339,7 +340,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.log.InfoContext(ctx, "serving", "url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
 	select {
 	case <-ctx.Done():
-	case <-failed.Done():
+	case <-failed.Done(): // one of them has ended with an error
 	}
 	a.health.Set("draining")
 	a.drain(work)
@@ -380,7 +381,7 @@ func serveUntilShutdown(s *server) error {
 func (a *App) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	group, _ := postern.NewParts(ctx) // one that is late ends no other
+	var group errgroup.Group // without a context: a server that is late ends no other
 	for _, s := range a.servers {
 		s.http.RegisterOnShutdown(func() { time.AfterFunc(streamGrace, a.streams) })
 		group.Go(func() error { return s.http.Shutdown(ctx) })

@@ -37,7 +37,7 @@ func (s saboteurSession) Send(ctx context.Context, m network.Outbound) (time.Tim
 	case failpoint.Slips(failpoint.SendUnderOtherID):
 		m.NetworkID = postern.NewNetworkID()
 	case failpoint.Slips(failpoint.SendOtherText):
-		m.Body += "!"
+		m.Content.Text += "!"
 	case failpoint.Slips(failpoint.SendUnderTwoIDs):
 		other := m
 		other.NetworkID = postern.NewNetworkID()

@@ -51,8 +51,8 @@ func (a *App) sandbox() gateway.Sandbox {
 	return simulated{a.vendor}
 }
 
-func (s simulated) Inbound(ctx context.Context, account, from, body string) (string, error) {
-	return s.Send(ctx, account, from, body)
+func (s simulated) Inbound(ctx context.Context, account, from string, c postern.Content) (string, error) {
+	return s.SendContent(ctx, account, from, vendorsim.Content{Type: string(c.Kind), Body: c.Text})
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
@@ -75,7 +75,9 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	shown := s.Shown(number)
 	list := make([]gateway.PhoneMessage, len(shown))
 	for i, m := range shown {
-		list[i] = gateway.PhoneMessage{ID: m.ID, From: m.From, To: m.To, Type: m.Type, Body: m.Body, At: postern.TimeOf(m.At)}
+		list[i] = gateway.PhoneMessage{
+			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
+		}
 	}
 	return list
 }

@@ -16,8 +16,8 @@ import (
 	"postern/vendorsim"
 )
 
-// Recipients that the simulated vendor knows: who is not on the network, who
-// never confirms, who reads at once and who replies.
+// Recipients of the simulated vendor: one that is not on the network, one that never
+// confirms, one that reads immediately and one that replies.
 const (
 	nobody = vendorsim.NumberUnknown
 	silent = vendorsim.NumberSilent
@@ -25,18 +25,18 @@ const (
 	echo   = vendorsim.NumberEcho
 )
 
-// driver puts load on the gateway and writes down what it asks and is told.
+// driver puts load on the gateway, and records its requests and the answers.
 type driver struct {
 	w     *world
 	notes *chaos.Journal
 	http  *http.Client
 
-	stop  context.CancelFunc // ends the load; what was asked is still answered
-	over  chan struct{}      // closed when the world ends: nothing is asked any more
+	stop  context.CancelFunc // ends the load; requests under way are still answered
+	over  chan struct{}      // closed when the world ends: no more requests
 	load  sync.WaitGroup
 	rooms map[string]room // by device and by number
 
-	sent, received          atomic.Int64  // that the receiver was told of, once each
+	sent, received, failed  atomic.Int64  // messages that the receiver was told of; failed ones count as sent too
 	moved                   chan struct{} // has room for one token: sent or received has grown
 	repeats, broken, faults atomic.Int64
 
@@ -78,7 +78,7 @@ func (d *driver) acceptedBy(url string) (ids []string) {
 	return ids
 }
 
-// room bounds what is under way for one device: a token each.
+// room limits how many messages are under way for one device, with a token for each.
 type room chan struct{}
 
 func (r room) enter(ctx context.Context) bool {
@@ -93,7 +93,7 @@ func (r room) enter(ctx context.Context) bool {
 func (r room) leave() {
 	select {
 	case <-r:
-	default: // an echo, which took none
+	default: // an echo, which has no token
 	}
 }
 
@@ -104,8 +104,7 @@ func (d *driver) underWay() (n int) {
 	return n
 }
 
-// start begins the load: callers and a writer for each device, and the
-// troublemaker.
+// start begins the load: callers and a writer for each device, and the troublemaker.
 func (d *driver) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stop = cancel
@@ -119,7 +118,7 @@ func (d *driver) start() {
 	d.w.t.Cleanup(d.end)
 }
 
-// end stops everything, before the world around it is taken down.
+// end stops everything before the world around it is removed.
 func (d *driver) end() {
 	close(d.over)
 	d.finish()
@@ -132,13 +131,13 @@ func (d *driver) rand(kind, a, b int) *rand.Rand {
 	return rand.New(rand.NewPCG(d.w.opts.Seed, uint64(kind*1_000_000+a*1_000+b)))
 }
 
-// finish ends the load and waits until all that was asked is answered.
+// finish ends the load and waits until all requests are answered.
 func (d *driver) finish() {
 	d.stop()
 	d.load.Wait()
 }
 
-// send asks for messages until ctx is done.
+// send requests messages until ctx is done.
 func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 	caller := r.Uint32()
 	for n := 0; d.rooms[dev.id].enter(ctx); n++ {
@@ -163,7 +162,7 @@ const fillerSize = 24
 
 func filler(r *rand.Rand) string { return fmt.Sprintf("%0*x", fillerSize, r.Uint64()) }
 
-// insist asks until there is an answer, and now and then once or twice more.
+// insist makes a request until there is an answer, and sometimes once or twice more.
 func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 	if err := d.notes.Write(chaos.Call{Ask: &a}); err != nil {
 		d.w.t.Error(err)
@@ -182,7 +181,7 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 	}
 }
 
-// untilTold repeats a request under its key until the gateway gives a verdict.
+// untilTold repeats a request with its key until the gateway gives a final answer.
 func (d *driver) untilTold(a chaos.Ask) {
 	limit := patience(d.w.t)
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
@@ -231,7 +230,8 @@ func pause(changed <-chan struct{}) {
 
 func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	told := chaos.Told{Key: a.Key}
-	text, err := json.Marshal(map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"})
+	text, err := json.Marshal(
+		map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"})
 	if err != nil {
 		d.w.t.Error(err)
 		return told
@@ -252,17 +252,20 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	var m struct{ ID string }
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
-		return told // the answer was cut: it says nothing
+		return told // the answer was cut off and says nothing
 	}
 	told.Status, told.MessageID = res.StatusCode, m.ID
 	return told
 }
 
-// write has contacts write to a device until ctx is done.
+// write lets contacts write to a device until ctx is done.
 func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 	caller := r.Uint32()
 	for n := 0; d.rooms[dev.number].enter(ctx); n++ {
-		in := map[string]string{"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text", "body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r))}
+		in := map[string]string{
+			"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text",
+			"body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r)),
+		}
 		if err := d.w.vendor.ask("POST", "/inbound", in, nil); err != nil {
 			d.w.t.Error(err)
 			return
@@ -274,6 +277,9 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 func (d *driver) happened(kind, device, body, _ string) {
 	switch kind {
 	case "message.sent", "message.failed", "message.expired":
+		if kind == "message.failed" {
+			d.failed.Add(1)
+		}
 		d.sent.Add(1)
 		d.rooms[device].leave()
 	case "message.received":

@@ -6,42 +6,41 @@ import (
 	"strconv"
 )
 
-// What the judge of a flat-out run can find beside the other rules of
-// deliveries.
+// The rules of JudgeFlatOut, in addition to those of Judge about deliveries.
 const (
-	Unsubscribed     Rule = "4-unsubscribed"      // posted to an endpoint that does not ask for it
-	WrongAttempt     Rule = "4-wrong-attempt"     // attempts are not 1, 2, 3, … up to a success, or not those of the delivery log
-	RepeatedUnkilled Rule = "4-repeated-unkilled" // the same attempt came twice from one process
-	RepeatedRecorded Rule = "4-repeated-recorded" // an attempt came again although its outcome was in the database
-	TooManyRepeats   Rule = "4-too-many-repeats"  // more came again after a kill than an endpoint may have in flight
+	Unsubscribed     Rule = "4-unsubscribed"      // posted to an endpoint that does not subscribe to it
+	WrongAttempt     Rule = "4-wrong-attempt"     // the attempts are not 1, 2, 3, … up to a success, or differ from the delivery log
+	RepeatedUnkilled Rule = "4-repeated-unkilled" // one process made the same attempt twice
+	RepeatedRecorded Rule = "4-repeated-recorded" // an attempt was repeated although its outcome was in the database
+	TooManyRepeats   Rule = "4-too-many-repeats"  // more attempts were repeated after a kill than an endpoint may have in flight
 )
 
-// FlatOut is all that the judge of a flat-out run looks at: deliveries to
-// several endpoints, and the gateway killed in the middle of them.
+// FlatOut is the evidence of a flat-out run: deliveries at full speed to several
+// endpoints, while the gateway is killed again and again.
 type FlatOut struct {
 	Endpoints []Endpoint
-	Posts     []Post  // in the order in which they came
-	Kills     []Tally // Unrecorded at each; it ended the life of its index
-	State     State   // after all had settled and the gateway was stopped
+	Posts     []Post  // in order of arrival
+	Kills     []Tally // Unrecorded at each kill; kill i ended life i
+	State     State   // after everything had settled and the gateway was stopped
 }
 
-// Endpoint is one that is delivered to.
+// Endpoint is a webhook endpoint of the run.
 type Endpoint struct {
 	ID          string
 	MaxInFlight int
-	Types       []string // of events that it asks for; nil: all
+	Types       []string // event types to which it subscribes; nil: all
 }
 
 func (e Endpoint) wants(kind string) bool { return e.Types == nil || slices.Contains(e.Types, kind) }
 
-// bound is what may be in flight at once: attempts that are open, and as many
-// that were answered and are not recorded yet.
+// bound is the maximum number of attempts in flight: those that are open, and as many
+// that were answered but are not recorded yet.
 func (e Endpoint) bound() int { return 2 * e.MaxInFlight }
 
-// Tally counts attempts by endpoint.
+// Tally counts attempts per endpoint.
 type Tally map[string]int
 
-// Sum is the number for all endpoints.
+// Sum is the total for all endpoints.
 func (c Tally) Sum() (n int) {
 	for _, one := range c {
 		n += one
@@ -49,8 +48,8 @@ func (c Tally) Sum() (n int) {
 	return n
 }
 
-// Unrecorded counts the attempts that came in one life and are not in the
-// database after it, of which these deliveries are pending.
+// Unrecorded counts the attempts of one life that are not in the database after it,
+// given the deliveries that are pending there.
 func Unrecorded(posts []Post, pending []Delivery) Tally {
 	recorded := make(map[destination]int, len(pending))
 	for _, d := range pending {
@@ -73,8 +72,7 @@ func (d destination) String() string { return d.event + " at " + d.endpoint }
 
 func (p Post) destination() destination { return destination{p.Endpoint, p.EventID} }
 
-// Repeats counts what came again after each kill, by endpoint: the attempt that
-// had come last, once more.
+// Repeats counts the attempts that were repeated after each kill, per endpoint.
 func (e FlatOut) Repeats() []Tally {
 	repeats := make([]Tally, len(e.Kills))
 	last := map[destination]Post{}
@@ -92,7 +90,7 @@ func (e FlatOut) Repeats() []Tally {
 	return repeats
 }
 
-// flatOut is one such case with its indexes.
+// flatOut is the evidence with its indexes.
 type flatOut struct {
 	FlatOut
 	findings
@@ -101,8 +99,8 @@ type flatOut struct {
 	deliveries map[destination]Delivery
 }
 
-// JudgeFlatOut compares what came to the endpoints with the database, and gives
-// what is broken in the order of the rules.
+// JudgeFlatOut compares what the endpoints received with the database, and returns the
+// violations in the order of the rules.
 func JudgeFlatOut(e FlatOut) []Violation {
 	j := &flatOut{FlatOut: e, came: map[destination][]Post{}, deliveries: map[destination]Delivery{}}
 	for _, d := range e.State.Deliveries {
@@ -114,7 +112,7 @@ func JudgeFlatOut(e FlatOut) []Violation {
 	return j.sorted()
 }
 
-// posts looks at each POST by itself.
+// posts checks each POST by itself.
 func (j *flatOut) posts() {
 	logged := make(map[string]Event, len(j.State.Events))
 	for _, e := range j.State.Events {
@@ -135,7 +133,8 @@ func (j *flatOut) posts() {
 		case !ok:
 			j.report(NotInLog, p.EventID, "%s", p.Type)
 		case e.SHA256 != p.SHA256:
-			j.report(ChangedBytes, p.EventID, "attempt %s carried other bytes to %s than the log holds", p.Attempt, p.Endpoint)
+			j.report(ChangedBytes, p.EventID, "attempt %s carried other bytes to %s than the log holds", p.Attempt,
+				p.Endpoint)
 		case !asks[p.Endpoint].wants(e.Type):
 			j.report(Unsubscribed, p.EventID, "%s came to %s", e.Type, p.Endpoint)
 		}
@@ -143,7 +142,7 @@ func (j *flatOut) posts() {
 	}
 }
 
-// events looks at the way of each event to each endpoint that asks for it.
+// events checks the delivery of each event to each endpoint that subscribes to it.
 func (j *flatOut) events() {
 	for _, e := range j.State.Events {
 		for _, endpoint := range j.Endpoints {
@@ -169,7 +168,8 @@ func (j *flatOut) delivered(to destination) {
 	}
 }
 
-// attempts follows the attempts of a delivery, and gives the number of the last.
+// attempts checks the attempts of a delivery in order, and returns the number of the
+// last.
 func (j *flatOut) attempts(to destination) (last int) {
 	var before Post
 	for _, p := range j.came[to] {
@@ -188,8 +188,8 @@ func (j *flatOut) attempts(to destination) (last int) {
 	return last
 }
 
-// repeats holds what came again after each kill against what may have been in
-// flight, and against what was.
+// repeats compares the repeated attempts after each kill with what may have been in
+// flight, and with what was.
 func (j *flatOut) repeats() {
 	for life, again := range j.Repeats() {
 		for _, e := range j.Endpoints {

@@ -11,7 +11,10 @@ import (
 
 // copyOf is one POST of an event.
 func copyOf(endpoint, event, attempt string, life, answer int) chaos.Post {
-	return chaos.Post{Endpoint: endpoint, EventID: event, Type: "message.received", SHA256: "sum" + event, Attempt: attempt, Life: life, Answer: answer}
+	return chaos.Post{
+		Endpoint: endpoint, EventID: event, Type: "message.received", SHA256: "sum" + event, Attempt: attempt,
+		Life: life, Answer: answer,
+	}
 }
 
 // harmless is a run with two kills in which nothing was broken: three events to
@@ -19,21 +22,29 @@ func copyOf(endpoint, event, attempt string, life, answer int) chaos.Post {
 // one, which refused one and asks for no others.
 func harmless() chaos.FlatOut {
 	e := chaos.FlatOut{
-		Endpoints: []chaos.Endpoint{{ID: "wide", MaxInFlight: 2}, {ID: "narrow", MaxInFlight: 1, Types: []string{"message.received"}}},
+		Endpoints: []chaos.Endpoint{
+			{ID: "wide", MaxInFlight: 2},
+			{ID: "narrow", MaxInFlight: 1, Types: []string{"message.received"}},
+		},
 		Posts: []chaos.Post{
 			{Type: "webhook.verification"},
 			copyOf("wide", "e1", "1", 0, 200), copyOf("narrow", "e1", "1", 0, 500),
 			copyOf("wide", "e1", "1", 1, 200), copyOf("narrow", "e1", "1", 1, 500), copyOf("wide", "e2", "1", 1, 200),
-			copyOf("wide", "e1", "1", 2, 200), copyOf("wide", "e3", "1", 2, 200), copyOf("narrow", "e1", "2", 2, 200), copyOf("narrow", "e2", "1", 2, 200),
+			copyOf("wide", "e1", "1", 2,
+				200), copyOf("wide", "e3", "1", 2, 200), copyOf("narrow", "e1", "2", 2, 200), copyOf("narrow", "e2", "1", 2, 200),
 		},
 		Kills: []chaos.Tally{{"wide": 1, "narrow": 1}, {"wide": 1}},
 		State: chaos.State{
-			Events: []chaos.Event{event("e1", "message.received", "m1"), event("e2", "message.received", "m2"), event("e3", "device.connected", "")},
+			Events: []chaos.Event{
+				event("e1", "message.received", "m1"), event("e2", "message.received", "m2"),
+				event("e3", "device.connected", ""),
+			},
 		},
 	}
 	for to, attempts := range map[string]int{"wide e1": 1, "wide e2": 1, "wide e3": 1, "narrow e1": 2, "narrow e2": 1} {
 		endpoint, id := to[:len(to)-3], to[len(to)-2:]
-		e.State.Deliveries = append(e.State.Deliveries, chaos.Delivery{ID: "d " + to, Endpoint: endpoint, EventID: id, Status: "succeeded", Attempts: attempts})
+		e.State.Deliveries = append(e.State.Deliveries,
+			chaos.Delivery{ID: "d " + to, Endpoint: endpoint, EventID: id, Status: "succeeded", Attempts: attempts})
 	}
 	return e
 }
@@ -56,7 +67,8 @@ func TestAHarmlessRunIsAcquitted(t *testing.T) {
 // endpoint.
 func withRepeat(e chaos.FlatOut, id string) chaos.FlatOut {
 	e.State.Events = append(e.State.Events, event(id, "device.connected", ""))
-	e.State.Deliveries = append(e.State.Deliveries, chaos.Delivery{Endpoint: "wide", EventID: id, Status: "succeeded", Attempts: 1})
+	e.State.Deliveries = append(e.State.Deliveries,
+		chaos.Delivery{Endpoint: "wide", EventID: id, Status: "succeeded", Attempts: 1})
 	e.Posts = append(e.Posts, copyOf("wide", id, "1", 0, 200), copyOf("wide", id, "1", 1, 200))
 	return e
 }
@@ -66,7 +78,8 @@ func withRepeat(e chaos.FlatOut, id string) chaos.FlatOut {
 func TestTheJudgeOfFlatOutRunsNamesWhatIsBroken(t *testing.T) {
 	type E = *chaos.FlatOut
 	without := func(e E, endpoint, id string) {
-		e.Posts = slices.DeleteFunc(e.Posts, func(p chaos.Post) bool { return p.Endpoint == endpoint && p.EventID == id })
+		e.Posts = slices.DeleteFunc(e.Posts,
+			func(p chaos.Post) bool { return p.Endpoint == endpoint && p.EventID == id })
 	}
 	delivery := func(e E, id string) *chaos.Delivery {
 		return &e.State.Deliveries[slices.IndexFunc(e.State.Deliveries, func(d chaos.Delivery) bool { return d.ID == id })]

@@ -17,17 +17,17 @@ import (
 	"postern/internal/chaos"
 )
 
-var flatOut = flag.Int("flatout", 10, "how often the gateway is killed while it delivers flat out")
+var flatOut = flag.Int("flatout", 10, "how often to kill the gateway while it delivers at full speed")
 
 const (
-	heapSize = 2000 // messages that are heaped up at a time
+	heapSize = 2000 // messages in a backlog
 	mostSeen = 500  // POSTs from a start to the kill after it
 	low      = 700  // left for one endpoint: it is time for another heap. That of three is far more than mostSeen
 	lateness = 20 * time.Millisecond
-	vainly   = 10 // kills that may meet nothing, and one in so many more
+	vainly   = 10 // kills that may meet nothing in flight, and one in this many more
 )
 
-// delivering is a world in which several endpoints get a backlog flat out.
+// delivering is a world that delivers a backlog to several endpoints at full speed.
 type delivering struct {
 	*world
 	targets   *targets
@@ -37,12 +37,12 @@ type delivering struct {
 	written int // messages
 	heaps   int // that they came in
 	kills   []chaos.Tally
-	met     int    // of them, those that met attempts on their way
+	met     int    // how many kills met attempts in flight
 	memory  memory // the most at any kill
 }
 
-// TestDeliveriesFlatOutSurviveSIGKILL kills the gateway at random moments while
-// it posts a backlog as fast as it can, each time with attempts on their way.
+// TestDeliveriesFlatOutSurviveSIGKILL kills the gateway at random moments while it
+// delivers a backlog as fast as it can, each time with attempts in flight.
 func TestDeliveriesFlatOutSurviveSIGKILL(t *testing.T) {
 	bin, err := built()
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *delivering) endpoint(path string, e chaos.Endpoint) {
 	d.endpoints = append(d.endpoints, e)
 }
 
-// keep writes down what came, beside the rest of a test that failed.
+// keep stores the received POSTs with the other files of a failed test.
 func (d *delivering) keep() {
 	if !d.t.Failed() {
 		return
@@ -94,8 +94,8 @@ func (d *delivering) keep() {
 	}
 }
 
-// killInFlight kills the gateway until so many kills have met attempts on their
-// way. It is left running.
+// killInFlight kills the gateway until enough kills have met attempts in flight, and
+// leaves it running.
 func (d *delivering) killInFlight(enough int) {
 	d.t.Helper()
 	d.heap()
@@ -113,8 +113,8 @@ func (d *delivering) killInFlight(enough int) {
 	}
 }
 
-// heap makes a backlog: it pauses the endpoints, has contacts write, and resumes
-// when all is in the log.
+// heap makes a backlog: it pauses the endpoints, lets contacts write, and resumes the
+// endpoints when everything is in the log.
 func (d *delivering) heap() {
 	d.t.Helper()
 	d.tellAll("pause")
@@ -141,10 +141,13 @@ func (d *delivering) tellAll(verb string) {
 	}
 }
 
-// contact writes a device's share of a heap.
+// contact writes one device's share of a heap.
 func (d *delivering) contact(to device, from int) {
 	for n := range heapSize / len(d.devices) {
-		in := map[string]string{"to": to.number, "from": fmt.Sprintf("+1555888%04d", from), "type": "text", "body": fmt.Sprintf("message %d of heap %d", n, d.heaps)}
+		in := map[string]string{
+			"to": to.number, "from": fmt.Sprintf("+1555888%04d", from), "type": "text",
+			"body": fmt.Sprintf("message %d of heap %d", n, d.heaps),
+		}
 		if err := d.vendor.ask("POST", "/inbound", in, nil); err != nil {
 			d.t.Error(err)
 			return
@@ -152,8 +155,8 @@ func (d *delivering) contact(to device, from int) {
 	}
 }
 
-// killOnce kills the gateway at a random moment, notes what that met, and says
-// for how few deliveries the first endpoint is left.
+// killOnce kills the gateway at a random moment, records which attempts were in flight,
+// and returns how many first attempts are left for the endpoint with the fewest.
 func (d *delivering) killOnce() (left int) {
 	d.t.Helper()
 	d.flow(1 + d.random.IntN(mostSeen))
@@ -169,7 +172,7 @@ func (d *delivering) killOnce() (left int) {
 	return d.leastWaiting(pending)
 }
 
-// flow waits until so many POSTs have come from a gateway that runs.
+// flow waits until a number of POSTs has arrived from the running gateway.
 func (d *delivering) flow(posts int) {
 	d.t.Helper()
 	select {
@@ -181,7 +184,7 @@ func (d *delivering) flow(posts int) {
 	}
 }
 
-// leastWaiting is how many first attempts wait for the endpoint with the fewest.
+// leastWaiting counts the waiting first attempts of the endpoint with the fewest.
 func (d *delivering) leastWaiting(pending []chaos.Delivery) int {
 	waiting := map[string]int{}
 	for _, e := range d.endpoints {
@@ -205,7 +208,7 @@ func (d *delivering) finish() {
 	}
 }
 
-// delivered tells whether nothing is pending at any endpoint.
+// delivered reports whether nothing is pending for any endpoint.
 func (d *delivering) delivered() bool {
 	for _, e := range d.endpoints {
 		var list struct{ Data []json.RawMessage }
@@ -225,19 +228,22 @@ func (d *delivering) evidence() chaos.FlatOut {
 		d.t.Fatal(err)
 	}
 	if d.met < *flatOut || len(state.Events) < d.written || retries == 0 && len(d.kills) > 3 {
-		d.t.Errorf("seed %d: the run proves little: %d kills met attempts on their way, %d events of %d messages, %d retries", d.opts.Seed, d.met, len(state.Events), d.written, retries)
+		d.t.Errorf(
+			"seed %d: the run proves little: %d kills met attempts on their way, %d events of %d messages, %d retries",
+			d.opts.Seed, d.met, len(state.Events), d.written, retries)
 	}
 	return chaos.FlatOut{Endpoints: d.endpoints, Posts: posts, Kills: d.kills, State: state}
 }
 
-// summary says how much was put through, and what the kills cost.
+// summary says how much work the run did, and what the kills cost.
 func (d *delivering) summary(e chaos.FlatOut) string {
 	var s strings.Builder
 	repeats, all := e.Repeats(), 0
 	for _, again := range repeats {
 		all += again.Sum()
 	}
-	fmt.Fprintf(&s, "seed %d: %d kills, %d of them with attempts on their way; %d events in %d heaps, %d deliveries, %d posts\n%d repeated",
+	fmt.Fprintf(&s,
+		"seed %d: %d kills, %d of them with attempts on their way; %d events in %d heaps, %d deliveries, %d posts\n%d repeated",
 		d.opts.Seed, len(e.Kills), d.met, len(e.State.Events), d.heaps, len(e.State.Deliveries), len(e.Posts), all)
 	for _, endpoint := range d.endpoints {
 		var each []int
@@ -245,9 +251,11 @@ func (d *delivering) summary(e chaos.FlatOut) string {
 			each = append(each, repeats[i][endpoint.ID])
 		}
 		slices.Sort(each)
-		fmt.Fprintf(&s, "; %d in flight: median %d, most %d, bound %d", endpoint.MaxInFlight, each[len(each)/2], each[len(each)-1], 2*endpoint.MaxInFlight)
+		fmt.Fprintf(&s, "; %d in flight: median %d, most %d, bound %d", endpoint.MaxInFlight, each[len(each)/2],
+			each[len(each)-1], 2*endpoint.MaxInFlight)
 	}
 	slices.Sort(d.boots)
-	fmt.Fprintf(&s, "\nmemory: %s; start to serving: median %s", d.memory, d.boots[len(d.boots)/2].Round(time.Millisecond))
+	fmt.Fprintf(&s, "\nmemory: %s; start to serving: median %s", d.memory,
+		d.boots[len(d.boots)/2].Round(time.Millisecond))
 	return s.String()
 }

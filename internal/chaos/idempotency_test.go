@@ -22,26 +22,26 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var rounds = flag.Int("rounds", 50, "how many idempotency keys are fought for; in every third round the gateway is killed")
+var rounds = flag.Int("rounds", 20, "how many idempotency keys to use; every third round kills the gateway")
 
-// post is one request with an idempotency key, and what came of it.
-type post struct{ text string } // of the message
+// post is a request with an idempotency key.
+type post struct{ text string } // the text of the message
 
 type outcome struct {
-	kind string // made, replayed, running, reused, or lost: nobody knows
-	body string // of a good answer
+	kind string // made, replayed, running, reused, or lost, which means unknown
+	body string // of a 202 response
 }
 
-// deed is what a key stands for: nothing yet, or the first request that
-// happened. The answer of one that nobody heard is "".
+// deed is the state of a key: nothing yet, or the first request that took effect. Its
+// answer is "" if nobody received it.
 type deed struct {
 	done         bool
 	text, answer string
 }
 
-// idempotent says what an idempotency key promises: of all requests one
-// happens, the others get its answer, and those that ask for something else
-// are refused. A request that was lost happened, or it did not.
+// idempotent is the model of an idempotency key: of all requests one takes effect, the
+// others get its answer, and requests with another body are refused. A lost request may
+// or may not have taken effect.
 func idempotent() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{deed{}} },
@@ -81,7 +81,7 @@ func step(d deed, p post, o outcome) []deed {
 	return nil
 }
 
-// TestModelOfIdempotencySeesMistakes: a judge that never says no is none.
+// TestModelOfIdempotencySeesMistakes proves that the model can refuse a history.
 func TestModelOfIdempotencySeesMistakes(t *testing.T) {
 	history := func(list ...outcome) (ops []porcupine.Operation) {
 		for i, o := range list {
@@ -122,7 +122,7 @@ type contender struct {
 	device string
 }
 
-// fight is what happens around one idempotency key of one tenant.
+// fight is the concurrent use of one idempotency key of one tenant.
 type fight struct {
 	w     *world
 	by    contender
@@ -132,18 +132,19 @@ type fight struct {
 
 	mu      sync.Mutex // guards what follows
 	history []porcupine.Operation
-	answers map[string]int // good answers, by their bytes
-	running int            // refusals while another was running
+	answers map[string]int // 202 responses, by their bytes
+	running int            // refusals while another request was running
 }
 
-// insist posts until there is an answer, and writes every try down.
+// insist posts until there is an answer, and records every attempt.
 func (f *fight) insist(text string) {
 	for {
 		url, changed := f.w.gateway.where()
 		if url != "" {
 			call := time.Since(f.start)
 			o, err := f.post(url, text)
-			if err == nil || !errors.Is(err, syscall.ECONNREFUSED) { // a request that was never sent is no part of the history
+			if err == nil ||
+				!errors.Is(err, syscall.ECONNREFUSED) { // a request that was never sent is not part of the history
 				f.note(text, o, call)
 			}
 			if o.kind != "lost" {
@@ -168,7 +169,9 @@ func (f *fight) note(text string, o outcome, call time.Duration) {
 		f.running++ // it changes nothing, wherever it stands in the history
 		return
 	}
-	f.history = append(f.history, porcupine.Operation{ClientId: len(f.history), Input: post{text}, Output: o, Call: call.Nanoseconds(), Return: end})
+	f.history = append(f.history, porcupine.Operation{
+		ClientId: len(f.history), Input: post{text}, Output: o, Call: call.Nanoseconds(), Return: end,
+	})
 	if o.body != "" {
 		f.answers[o.body]++
 	}
@@ -176,7 +179,8 @@ func (f *fight) note(text string, o outcome, call time.Duration) {
 
 // post makes one request.
 func (f *fight) post(url, text string) (outcome, error) {
-	body, err := json.Marshal(map[string]any{"deviceId": f.by.device, "to": f.to, "body": text, "whenDisconnected": "queue"})
+	body, err := json.Marshal(
+		map[string]any{"deviceId": f.by.device, "to": f.to, "body": text, "whenDisconnected": "queue"})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -218,9 +222,9 @@ func (f *fight) read(res *http.Response, answer string) outcome {
 	return outcome{kind: "running"}
 }
 
-// decided leaves the lost requests out of a history in which one is known to
-// have happened: they may stand at its end, where they change nothing, and the
-// search would try them everywhere.
+// decided removes the lost requests from a history in which one request is known to have
+// taken effect. They could be placed at its end, where they change nothing, but the search
+// would try every place.
 func decided(history []porcupine.Operation) []porcupine.Operation {
 	kind := func(o porcupine.Operation) string { return o.Output.(outcome).kind }
 	if !slices.ContainsFunc(history, func(o porcupine.Operation) bool { return kind(o) == "made" }) {
@@ -229,21 +233,24 @@ func decided(history []porcupine.Operation) []porcupine.Operation {
 	return slices.DeleteFunc(slices.Clone(history), func(o porcupine.Operation) bool { return kind(o) == "lost" })
 }
 
-// check compares what was answered with what there is.
+// check compares the answers with the messages that exist.
 func (f *fight) check() error {
 	f.w.t.Helper()
 	var list struct{ Data []json.RawMessage }
-	(&world{t: f.w.t, gateway: f.w.gateway, driver: f.w.driver, header: f.by.header}).api("GET", "/v1/messages?chatId=%2B"+f.to[1:], nil, &list)
+	(&world{t: f.w.t, gateway: f.w.gateway, driver: f.w.driver, header: f.by.header}).api("GET",
+		"/v1/messages?chatId=%2B"+f.to[1:], nil, &list)
 	if len(list.Data) != 1 || len(f.answers) != 1 {
-		return fmt.Errorf("the key %s made %d messages, with %d different answers\n%s", f.key, len(list.Data), len(f.answers), shown(f.history))
+		return fmt.Errorf("the key %s made %d messages, with %d different answers\n%s", f.key, len(list.Data),
+			len(f.answers), shown(f.history))
 	}
 	if res := porcupine.CheckOperationsTimeout(idempotent(), decided(f.history), time.Minute); res != porcupine.Ok {
-		return fmt.Errorf("the history of the key %s is %s; %d times another was running\n%s", f.key, res, f.running, shown(f.history))
+		return fmt.Errorf("the history of the key %s is %s; %d times another was running\n%s", f.key, res, f.running,
+			shown(f.history))
 	}
 	return nil
 }
 
-// shown is a history, a line for each request: from and to in microseconds.
+// shown formats a history, with a line for each request: start and end in microseconds.
 func shown(history []porcupine.Operation) string {
 	var b strings.Builder
 	for _, o := range history {
@@ -252,9 +259,8 @@ func shown(history []porcupine.Operation) string {
 	return b.String()
 }
 
-// TestOneKeyHappensOnce lets a hundred requests at once fight for each of many
-// idempotency keys, in two tenants with the same keys, and kills the gateway in
-// between.
+// TestOneKeyHappensOnce sends a hundred concurrent requests for each of many idempotency
+// keys, in two tenants with the same keys, and kills the gateway in between.
 func TestOneKeyHappensOnce(t *testing.T) {
 	bin, err := built()
 	if err != nil {
@@ -271,8 +277,8 @@ func TestOneKeyHappensOnce(t *testing.T) {
 	}
 }
 
-// TestForgottenKeysAreSeen proves that the check can fail.
-func TestForgottenKeysAreSeen(t *testing.T) {
+// TestForgottenKeysAreNoticed proves that the check can fail.
+func TestForgottenKeysAreNoticed(t *testing.T) {
 	bin, err := rigged()
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +289,7 @@ func TestForgottenKeysAreSeen(t *testing.T) {
 	}
 }
 
-// fightForKeys goes on until something is wrong.
+// fightForKeys runs rounds until something is wrong.
 func (w *world) fightForKeys(rounds int) error {
 	w.t.Helper()
 	mine, other := contender{w.header, w.devices[0].id}, w.otherTenant()
@@ -291,7 +297,10 @@ func (w *world) fightForKeys(rounds int) error {
 	for n := range rounds {
 		var fights []*fight
 		for _, by := range []contender{mine, other} {
-			fights = append(fights, &fight{w: w, by: by, key: fmt.Sprintf("key-%d", n), to: fmt.Sprintf("+1555778%04d", n), start: time.Now(), answers: map[string]int{}})
+			fights = append(fights, &fight{
+				w: w, by: by, key: fmt.Sprintf("key-%d", n), to: fmt.Sprintf("+1555778%04d", n),
+				start: time.Now(), answers: map[string]int{},
+			})
 		}
 		w.round(fights, r, n%3 == 2)
 		for _, f := range fights {
@@ -309,12 +318,15 @@ func (w *world) otherTenant() contender {
 	var made struct{ ID, Key string }
 	w.command(&made, "workspace", "create", "--name", "other", "--plan", "enterprise")
 	w.command(&made, "key", "create", "--workspace", made.ID, "--name", "other")
-	there := world{t: w.t, gateway: w.gateway, driver: w.driver, vendor: w.vendor, header: http.Header{"Authorization": {"Bearer " + made.Key}}}
+	there := world{
+		t: w.t, gateway: w.gateway, driver: w.driver, vendor: w.vendor,
+		header: http.Header{"Authorization": {"Bearer " + made.Key}},
+	}
 	return contender{there.header, there.link("+15550009999").id}
 }
 
-// round sends a hundred requests for each fight, one in ten with another text,
-// and ends with one that must have an answer.
+// round sends a hundred requests for each fight, one in ten with another text, and ends
+// with two that must be answered.
 func (w *world) round(fights []*fight, r *rand.Rand, kill bool) {
 	var wg sync.WaitGroup
 	for n := range 100 {
@@ -334,7 +346,7 @@ func (w *world) round(fights []*fight, r *rand.Rand, kill bool) {
 		w.boot()
 	}
 	wg.Wait()
-	for _, f := range fights { // the other text is refused now, or the first one is
+	for _, f := range fights { // one of the two texts is refused now
 		f.insist("first")
 		f.insist("second")
 	}

@@ -9,48 +9,48 @@ import (
 	"postern/vendorsim"
 )
 
-// Rule names a promise that was broken. It begins with the number of the
-// invariant in docs/architecture.md.
+// Rule names a broken promise. It begins with the number of the invariant in
+// docs/architecture.md.
 type Rule string
 
-// What the judge can find.
+// The rules of Judge.
 const (
-	AcceptedLost     Rule = "1-accepted-lost"     // answered with 202, and not in the database
-	Unfinished       Rule = "1-unfinished"        // still queued or sending when all had settled
+	AcceptedLost     Rule = "1-accepted-lost"     // answered with 202, but not in the database
+	Unfinished       Rule = "1-unfinished"        // still queued or sending after everything had settled
 	SentUnread       Rule = "1-sent-unread"       // marked as sent, but no phone decrypted it with this body
-	WrongAnswer      Rule = "1-wrong-answer"      // an answer the contract does not know for a good request
-	WrongEnd         Rule = "1-wrong-end"         // failed or expired, and nothing explains it
-	Unearned         Rule = "1-unearned"          // delivered or read, and the vendor never said so
+	WrongAnswer      Rule = "1-wrong-answer"      // an answer that the contract does not allow for a valid request
+	WrongEnd         Rule = "1-wrong-end"         // failed or expired without an explanation
+	Unearned         Rule = "1-unearned"          // delivered or read, but the vendor never reported it
 	SecondNetworkID  Rule = "2-second-network-id" // one message reached the vendor under two ids
-	OtherNetworkID   Rule = "2-other-network-id"  // the vendor knows the message by another id than the database
-	Unasked          Rule = "2-unasked"           // sent, or to be sent, and nobody asked for it
-	NotTaken         Rule = "3-not-taken"         // the vendor still holds an inbound message
+	OtherNetworkID   Rule = "2-other-network-id"  // the vendor and the database have different ids for the message
+	Unasked          Rule = "2-unasked"           // sent, or queued to be sent, although nobody asked for it
+	NotTaken         Rule = "3-not-taken"         // the vendor still has an inbound message to deliver
 	KeptTwice        Rule = "3-kept-twice"        // one inbound message, several rows
 	TwoEvents        Rule = "3-two-events"        // one fact, several eventIds
-	NoEvent          Rule = "3-no-event"          // a message passed a state without its event
-	ChangedInbound   Rule = "3-changed-inbound"   // kept or told with another body than was written
-	Invented         Rule = "3-invented"          // an inbound message that the vendor never gave
-	Undelivered      Rule = "4-undelivered"       // no 2xx for an event, and not given up after all attempts
-	NoDelivery       Rule = "4-no-delivery"       // an event without its row in the queue
+	NoEvent          Rule = "3-no-event"          // a message went through a state without an event
+	ChangedInbound   Rule = "3-changed-inbound"   // stored or reported with another body than was written
+	Invented         Rule = "3-invented"          // an inbound message that the vendor never delivered
+	Undelivered      Rule = "4-undelivered"       // no 2xx for an event, and attempts were left
+	NoDelivery       Rule = "4-no-delivery"       // an event without its delivery
 	ChangedBytes     Rule = "4-changed-bytes"     // an attempt carried other bytes than the log
-	NotInLog         Rule = "4-not-in-log"        // an event was posted that the log does not hold
+	NotInLog         Rule = "4-not-in-log"        // an event was posted that is not in the log
 	BadPost          Rule = "4-bad-post"          // signature or form
 	BadEvent         Rule = "4-bad-event"         // an event's body contradicts its row, or its time runs backwards
 	SequenceHole     Rule = "4-sequence-hole"     // a device's events are not 1, 2, 3, …
-	QuotaOff         Rule = "5-quota-off"         // used is not accepted − given back
-	RefundedSent     Rule = "5-refunded-sent"     // given back although the vendor has it
-	NotRefunded      Rule = "5-not-refunded"      // nothing left, and the unit was kept
+	QuotaOff         Rule = "5-quota-off"         // used is not accepted − refunded
+	RefundedSent     Rule = "5-refunded-sent"     // refunded although the vendor has it
+	NotRefunded      Rule = "5-not-refunded"      // not refunded although no frame left
 	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages
-	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, and not in the database
-	LostReceipt      Rule = "7-lost-receipt"      // the vendor said delivered or read, and the message stayed behind
+	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, but not in the database
+	LostReceipt      Rule = "7-lost-receipt"      // the vendor reported delivered or read, but the message has an earlier status
 	Leaked           Rule = "9-leaked"            // a secret or a message's text in the log
 )
 
-// attempts is how many an event gets before it may be given up.
+// attempts is how many attempts a delivery has before it is exhausted.
 const attempts = 12
 
-// afterwards are the rules for a run that has settled. The others hold at every
-// moment.
+// afterwards reports whether a rule holds only after a run has settled. The others hold
+// at every moment.
 func afterwards(r Rule) bool {
 	switch r {
 	case Unfinished, NotTaken, Undelivered, LostReceipt:
@@ -63,27 +63,28 @@ func afterwards(r Rule) bool {
 // Violation is one broken promise.
 type Violation struct {
 	Rule   Rule
-	ID     string // of what it concerns
+	ID     string // of the message, event or key it is about
 	Detail string
 }
 
 func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Rule, v.ID, v.Detail) }
 
-// Evidence is all that the judge looks at.
+// Evidence is everything that the judge examines.
 type Evidence struct {
 	Calls  []Call  // the driver's ledger
-	Posts  []Post  // the receiver's
-	Vendor []Entry // the vendor's
-	State  State   // the database, after all had settled and the gateway was stopped
-	Leaks  []Leak  // what was found in the gateway's log
+	Posts  []Post  // the receiver's ledger
+	Vendor []Entry // the vendor's ledger
+	State  State   // the database, after everything had settled and the gateway was stopped
+	Leaks  []Leak  // secrets and texts in the gateway's log
 
-	// Interrupted bounds how many attempts a kill or a fault cut short before
-	// anything left. Nobody can know that nothing did, so they are not given back.
+	// Interrupted is the maximum number of attempts that a kill or a fault cut short
+	// before a frame left. The gateway cannot know that none did, so it does not refund
+	// them.
 	Interrupted int
 }
 
-// Judge compares the ledgers with each other and with the database, and gives
-// what is broken in the order of the rules.
+// Judge compares the ledgers with each other and with the database, and returns the
+// violations in the order of the rules.
 func Judge(e Evidence) []Violation {
 	j := newJudging(e)
 	j.answers()
@@ -97,19 +98,19 @@ func Judge(e Evidence) []Violation {
 	return j.sorted()
 }
 
-// JudgeNow is Judge for a gateway that was stopped in the middle of its work.
+// JudgeNow is Judge for a gateway that was stopped while it was working.
 func JudgeNow(e Evidence) []Violation {
 	return slices.DeleteFunc(Judge(e), func(v Violation) bool { return afterwards(v.Rule) })
 }
 
-// findings are what a judge has found so far.
+// findings are the violations found so far.
 type findings []Violation
 
 func (f *findings) report(r Rule, id, format string, args ...any) {
 	*f = append(*f, Violation{r, id, fmt.Sprintf(format, args...)})
 }
 
-// sorted gives them in the order of the rules.
+// sorted returns them in the order of the rules.
 func (f findings) sorted() []Violation {
 	slices.SortFunc(f, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Detail, b.Detail))
@@ -117,10 +118,10 @@ func (f findings) sorted() []Violation {
 	return f
 }
 
-// networked is what identifies a message on the network.
+// networked identifies a message on the network.
 type networked struct{ account, id string }
 
-// judging is one case with its indexes.
+// judging is the evidence with its indexes.
 type judging struct {
 	Evidence
 	findings
@@ -183,7 +184,7 @@ func newJudging(e Evidence) *judging {
 	return j
 }
 
-// answers holds the gateway to what it told the driver.
+// answers checks the gateway's answers to the driver.
 func (j *judging) answers() {
 	told := map[string]string{} // key → message id
 	for _, c := range j.Calls {
@@ -194,14 +195,15 @@ func (j *judging) answers() {
 		switch t.Status {
 		case http.StatusAccepted:
 		case 0, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			continue // unknown, or refused for now
+			continue // unknown, or refused temporarily
 		default:
 			j.report(WrongAnswer, t.Key, "status %d", t.Status)
 			continue
 		}
 		m, ok := j.messages[t.MessageID]
 		if !ok {
-			j.report(AcceptedLost, t.MessageID, "answered with 202 under the key %s, and there is no such message", t.Key)
+			j.report(AcceptedLost, t.MessageID, "answered with 202 under the key %s, and there is no such message",
+				t.Key)
 		} else if m.Body != j.asks[t.Key].Body {
 			j.report(AcceptedLost, t.MessageID, "its body is not what was asked under the key %s", t.Key)
 		}
@@ -219,7 +221,7 @@ func (j *judging) answers() {
 	}
 }
 
-// outbound compares what was to be sent with what the vendor got.
+// outbound compares the requests with what the vendor received.
 func (j *judging) outbound() {
 	ids := map[string]string{} // body → network id
 	for _, v := range j.Vendor {
@@ -242,7 +244,7 @@ func (j *judging) outbound() {
 	}
 }
 
-// states looks at how each outbound message ended.
+// states checks the final state of each outbound message.
 func (j *judging) states() {
 	for _, m := range j.State.Messages {
 		if m.Direction != "outbound" {
@@ -270,7 +272,7 @@ func (j *judging) states() {
 	}
 }
 
-// receipts holds a status against what the vendor told the gateway.
+// receipts compares a status with what the vendor reported.
 func (j *judging) receipts(m Message, v Entry) {
 	switch reached := status(v); {
 	case rank(m.Status) < rank(reached):
@@ -292,18 +294,19 @@ func status(v Entry) string {
 
 func rank(status string) int { return slices.Index([]string{"sent", "delivered", "read"}, status) }
 
-// ended looks at a message that was not sent. All that the driver asks for can
-// be sent, save to the number that is on no network, and lives for a day.
+// ended checks a message that was not sent. Everything that the driver asks for can be
+// sent within its lifetime of a day, except to the number that is not on the network.
 func (j *judging) ended(m Message, v Entry, read bool) {
 	if m.Status != "failed" || m.Failure != "RECIPIENT_NOT_FOUND" || j.asked[m.Body].To != vendorsim.NumberUnknown {
 		j.report(WrongEnd, m.ID, "is %s %s", m.Status, m.Failure)
 	}
 	if read && !m.FrameLeft {
-		j.report(RefundedSent, m.ID, "is %s, and its unit was given back; the vendor has it as %s", m.Status, v.NetworkID)
+		j.report(RefundedSent, m.ID, "is %s, and its unit was given back; the vendor has it as %s", m.Status,
+			v.NetworkID)
 	}
 }
 
-// never reports events that contradict a message's status.
+// never reports events that contradict the status of a message.
 func (j *judging) never(message string, kinds ...string) {
 	for _, kind := range kinds {
 		if ids := j.eventOf[[2]string{message, kind}]; len(ids) > 0 {
@@ -312,7 +315,7 @@ func (j *judging) never(message string, kinds ...string) {
 	}
 }
 
-// stepsTo lists the states that a message passed, each with an event of its own.
+// stepsTo lists the states through which a message went, each with its own event.
 func stepsTo(status string) []string {
 	steps := []string{"sent", "delivered", "read"}
 	if i := slices.Index(steps, status); i >= 0 {
@@ -324,7 +327,7 @@ func stepsTo(status string) []string {
 	return nil
 }
 
-// once checks that a fact has one event.
+// once checks that a fact has exactly one event.
 func (j *judging) once(message, kind string) {
 	switch ids := j.eventOf[[2]string{message, kind}]; len(ids) {
 	case 0:
@@ -335,7 +338,7 @@ func (j *judging) once(message, kind string) {
 	}
 }
 
-// inbound compares what the vendor gave with what was kept and told.
+// inbound compares what the vendor delivered with the messages and events.
 func (j *judging) inbound() {
 	for _, v := range j.Vendor {
 		if v.Direction != "inbound" {
@@ -344,7 +347,8 @@ func (j *judging) inbound() {
 		list := j.taken[networked{v.Account, v.NetworkID}]
 		switch {
 		case len(list) == 0 && v.AckedAt != nil:
-			j.report(AcknowledgedLost, v.NetworkID, "acknowledged at %s by %s, and not in the database", v.AckedAt.Format("15:04:05.000"), v.Account)
+			j.report(AcknowledgedLost, v.NetworkID, "acknowledged at %s by %s, and not in the database",
+				v.AckedAt.Format("15:04:05.000"), v.Account)
 		case v.AckedAt == nil || v.Refused != 0:
 			j.report(NotTaken, v.NetworkID, "for %s; refused: %d", v.Account, v.Refused)
 		case len(list) > 1:
@@ -363,7 +367,7 @@ func (j *judging) inbound() {
 	}
 }
 
-// events checks the log against itself and against the queue.
+// events checks the log itself, and its deliveries.
 func (j *judging) events() {
 	j.order()
 	status := map[string]string{} // of the delivery, by event
@@ -377,13 +381,14 @@ func (j *judging) events() {
 		case s == "exhausted" && j.posted[e.ID] < attempts:
 			j.report(Undelivered, e.ID, "%s of %s: given up after %d attempts", e.Type, e.Device, j.posted[e.ID])
 		case s != "exhausted" && (s != "succeeded" || !j.delivered[e.ID]):
-			j.report(Undelivered, e.ID, "%s of %s: the delivery is %s; answered with 2xx: %v", e.Type, e.Device, s, j.delivered[e.ID])
+			j.report(Undelivered, e.ID, "%s of %s: the delivery is %s; answered with 2xx: %v", e.Type, e.Device, s,
+				j.delivered[e.ID])
 		}
 	}
 }
 
-// order checks that a device's events are numbered without holes, say so, and
-// do not run backwards.
+// order checks that a device's events are numbered without gaps, that their bodies
+// agree, and that their times never decrease.
 func (j *judging) order() {
 	last := map[string]Event{} // by device
 	for _, e := range j.State.Events {
@@ -391,8 +396,10 @@ func (j *judging) order() {
 		if e.Sequence != before.Sequence+1 {
 			j.report(SequenceHole, e.ID, "%d where %s is at %d", e.Sequence, e.Device, before.Sequence)
 		}
-		if s := e.Says; s.EventID != e.ID || s.Type != e.Type || s.DeviceID != e.Device || s.Sequence != e.Sequence || s.Timestamp < before.Says.Timestamp {
-			j.report(BadEvent, e.ID, "number %d of %s, %s at %s, says that it is %+v", e.Sequence, e.Device, e.Type, before.Says.Timestamp, s)
+		if s := e.Says; s.EventID != e.ID || s.Type != e.Type || s.DeviceID != e.Device || s.Sequence != e.Sequence ||
+			s.Timestamp < before.Says.Timestamp {
+			j.report(BadEvent, e.ID, "number %d of %s, %s at %s, says that it is %+v", e.Sequence, e.Device, e.Type,
+				before.Says.Timestamp, s)
 		}
 		last[e.Device] = e
 	}
@@ -403,7 +410,7 @@ func (j *judging) order() {
 	}
 }
 
-// posts checks what the receiver got against the log.
+// posts compares what the receiver got with the log.
 func (j *judging) posts() {
 	logged := make(map[string]Event, len(j.State.Events))
 	for _, e := range j.State.Events {
@@ -433,15 +440,15 @@ func (j *judging) posts() {
 	}
 }
 
-// log reports what the log should not hold.
+// log reports secrets and texts in the gateway's log.
 func (j *judging) log() {
 	for _, l := range j.Leaks {
 		j.report(Leaked, fmt.Sprintf("line %d", l.Line), "%s", l.What)
 	}
 }
 
-// quota counts what was accepted and given back. What ended without a frame
-// gave its unit back.
+// quota compares the units used with the accepted and the refunded messages. A message
+// that ended without a frame is refunded.
 func (j *judging) quota() {
 	accepted, refunded, kept, back := 0, 0, 0, 0
 	for _, m := range j.State.Messages {
@@ -459,7 +466,9 @@ func (j *judging) quota() {
 		accepted++
 	}
 	if kept > min(j.Interrupted, back) {
-		j.report(NotRefunded, "the month", "%d messages to nobody were not given back and %d were; at most %d attempts were cut short", kept, back, j.Interrupted)
+		j.report(NotRefunded, "the month",
+			"%d messages to nobody were not given back and %d were; at most %d attempts were cut short", kept, back,
+			j.Interrupted)
 	}
 	if j.State.Used != accepted-refunded {
 		j.report(QuotaOff, "the month", "used is %d; accepted %d, given back %d", j.State.Used, accepted, refunded)

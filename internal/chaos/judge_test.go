@@ -21,16 +21,25 @@ func innocent() chaos.Evidence {
 		return chaos.Call{Told: &chaos.Told{Key: key, Status: 202, MessageID: id}}
 	}
 	e := chaos.Evidence{
-		Calls: []chaos.Call{ask("k1", "+2", "b1"), ask("k2", vendorsim.NumberUnknown, "b2"), {Told: &chaos.Told{Key: "k1"}}, told("k1", "m1"), told("k1", "m1"), told("k2", "m2")},
+		Calls: []chaos.Call{
+			ask("k1", "+2", "b1"), ask("k2", vendorsim.NumberUnknown, "b2"), {Told: &chaos.Told{Key: "k1"}},
+			told("k1", "m1"), told("k1", "m1"), told("k2", "m2"),
+		},
 		Vendor: []chaos.Entry{
-			{Account: "+1", Peer: "+2", Direction: "outbound", Type: "text", NetworkID: "N1", Body: "b1", Copies: 2, DeliveredAt: &at},
-			{Account: "+1", Peer: "+4", Direction: "inbound", Type: "text", NetworkID: "N3", Body: "b3", AckedAt: &at},
+			{Account: "+1", Peer: "+2", Direction: "outbound", NetworkID: "N1", Content: vendorsim.Content{Type: "text", Body: "b1"}, Copies: 2, DeliveredAt: &at},
+			{Account: "+1", Peer: "+4", Direction: "inbound", NetworkID: "N3", Content: vendorsim.Content{Type: "text", Body: "b3"}, AckedAt: &at},
 		},
 		State: chaos.State{
 			Devices: map[string]string{"dev": "+1"},
 			Messages: []chaos.Message{
-				{ID: "m1", Device: "dev", Direction: "outbound", Status: "delivered", NetworkID: "N1", Body: "b1", FrameLeft: true},
-				{ID: "m2", Device: "dev", Direction: "outbound", Status: "failed", Failure: "RECIPIENT_NOT_FOUND", NetworkID: "N2", Body: "b2"},
+				{
+					ID: "m1", Device: "dev", Direction: "outbound", Status: "delivered", NetworkID: "N1",
+					Body: "b1", FrameLeft: true,
+				},
+				{
+					ID: "m2", Device: "dev", Direction: "outbound", Status: "failed",
+					Failure: "RECIPIENT_NOT_FOUND", NetworkID: "N2", Body: "b2",
+				},
 				{ID: "m3", Device: "dev", Direction: "inbound", Status: "received", NetworkID: "N3", Body: "b3"},
 			},
 			Sequences: map[string]int64{"dev": 4},
@@ -42,14 +51,21 @@ func innocent() chaos.Evidence {
 	} {
 		ev.Sequence, ev.Says.Sequence = int64(i+1), int64(i+1)
 		e.State.Events = append(e.State.Events, ev)
-		e.State.Deliveries = append(e.State.Deliveries, chaos.Delivery{ID: "d" + ev.ID, EventID: ev.ID, Status: "succeeded"})
-		e.Posts = append(e.Posts, chaos.Post{EventID: ev.ID, Type: ev.Type, MessageID: ev.Says.Message.ID, SHA256: ev.SHA256, Attempt: "1", Answer: 200})
+		e.State.Deliveries = append(e.State.Deliveries,
+			chaos.Delivery{ID: "d" + ev.ID, EventID: ev.ID, Status: "succeeded"})
+		e.Posts = append(e.Posts, chaos.Post{
+			EventID: ev.ID, Type: ev.Type, MessageID: ev.Says.Message.ID, SHA256: ev.SHA256,
+			Attempt: "1", Answer: 200,
+		})
 	}
 	return e
 }
 
 func event(id, kind, message string) chaos.Event {
-	e := chaos.Event{ID: id, Device: "dev", Type: kind, SHA256: "sum" + id, Says: chaos.Said{EventID: id, Type: kind, DeviceID: "dev", Timestamp: "2026"}}
+	e := chaos.Event{
+		ID: id, Device: "dev", Type: kind, SHA256: "sum" + id,
+		Says: chaos.Said{EventID: id, Type: kind, DeviceID: "dev", Timestamp: "2026"},
+	}
 	e.Says.Message.ID, e.Says.Message.Body = message, "b3"
 	return e
 }
@@ -59,10 +75,14 @@ func TestAnInnocentRunIsAcquitted(t *testing.T) {
 		t.Error(found)
 	}
 	again := innocent() // attempts that failed before one succeeded break nothing
-	again.Posts = append([]chaos.Post{{EventID: "e1", Type: "message.sent", MessageID: "m1", SHA256: "sume1", Attempt: "1"}}, again.Posts...)
+	again.Posts = append(
+		[]chaos.Post{{EventID: "e1", Type: "message.sent", MessageID: "m1", SHA256: "sume1", Attempt: "1"}},
+		again.Posts...)
 	given := again.Posts[4]
 	given.Answer = 500
-	again.State.Deliveries[3].Status, again.Posts = "exhausted", append(again.Posts[:4], slices.Repeat([]chaos.Post{given}, 12)...) // visibly given up
+	again.State.Deliveries[3].Status, again.Posts = "exhausted", append(
+		again.Posts[:4],
+		slices.Repeat([]chaos.Post{given}, 12)...) // visibly given up
 	if found := chaos.Judge(again); len(found) > 0 {
 		t.Error(found)
 	}
@@ -148,7 +168,8 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		t.Run(string(c.rule)+" "+c.how, func(t *testing.T) {
 			e := innocent()
 			c.spoil(&e)
-			if found := chaos.Judge(e); !slices.ContainsFunc(found, func(v chaos.Violation) bool { return v.Rule == c.rule }) {
+			if found := chaos.Judge(e); !slices.ContainsFunc(found,
+				func(v chaos.Violation) bool { return v.Rule == c.rule }) {
 				t.Errorf("found %v", found)
 			}
 		})

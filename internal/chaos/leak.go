@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Leak is a place in a log that holds what it should not.
+// Leak is a line of the log that contains a secret or a text.
 type Leak struct {
 	Line int    // from 1
 	What string // without the secret itself
 }
 
-// texts matches what the driver and its contacts write.
+// texts matches the texts that the driver and its contacts write.
 var texts = regexp.MustCompile(`(out|in)-[0-9a-f]{8}-[0-9]+-[0-9a-f]{24}`)
 
-// FindLeaks looks for message texts and for secrets, by name, in a log.
+// FindLeaks looks for message texts and for the given secrets, by name, in a log.
 func FindLeaks(log io.Reader, secrets map[string]string) (found []Leak, err error) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

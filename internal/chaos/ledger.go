@@ -12,8 +12,8 @@ import (
 	"postern/vendorsim"
 )
 
-// Ask is what the driver notes before it asks the gateway to send a message.
-// The body is unlike any other, so that all ledgers can be matched by it.
+// Ask is what the driver records before it asks the gateway to send a message. Each body
+// is unique, so that the ledgers can be matched by it.
 type Ask struct {
 	Key    string `json:"key"` // Idempotency-Key
 	Device string `json:"device"`
@@ -21,8 +21,8 @@ type Ask struct {
 	Body   string `json:"body"`
 }
 
-// Told is what the driver notes of an answer. Status is 0 when the connection
-// broke: the outcome is unknown.
+// Told is what the driver records about an answer. Status is 0 if the connection broke;
+// the outcome is unknown then.
 type Told struct {
 	Key       string `json:"key"`
 	Status    int    `json:"status"`
@@ -35,25 +35,25 @@ type Call struct {
 	Told *Told `json:"told,omitempty"`
 }
 
-// Post is what the receiver notes of a webhook before it answers.
+// Post is what the receiver records about a webhook before it answers.
 type Post struct {
 	EventID   string `json:"eventId"`
 	Type      string `json:"type"`
 	MessageID string `json:"messageId,omitempty"`
 	SHA256    string `json:"sha256"` // of the body
 	Attempt   string `json:"attempt"`
-	Answer    int    `json:"answer"`          // 0: the connection was cut instead
-	Wrong     string `json:"wrong,omitempty"` // why the signature or the form is wrong
+	Answer    int    `json:"answer"`          // 0: the connection was cut off
+	Wrong     string `json:"wrong,omitempty"` // why the signature or the format is invalid
 
-	Endpoint string `json:"endpoint,omitempty"` // where there are several
-	Life     int    `json:"life,omitempty"`     // of the gateway, where they are counted: how often it had been killed
+	Endpoint string `json:"endpoint,omitempty"` // if there are several
+	Life     int    `json:"life,omitempty"`     // how often the gateway had been killed before, if that is counted
 }
 
 // Entry is one message in the vendor's ledger.
 type Entry = vendorsim.Entry
 
-// Journal is a file of JSON lines. A line is on the disk when Write returns;
-// writers that come together share one fsync.
+// Journal is a file of JSON lines. A line is on disk when Write returns. Concurrent
+// writers share an fsync.
 type Journal struct {
 	file *os.File
 
@@ -66,7 +66,7 @@ type Journal struct {
 	err     error
 }
 
-// OpenJournal makes or continues a journal.
+// OpenJournal creates a journal, or continues an existing one.
 func OpenJournal(path string) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the harness names the file
 	if err != nil {
@@ -77,7 +77,7 @@ func OpenJournal(path string) (*Journal, error) {
 	return j, nil
 }
 
-// Write appends a line and returns when it is on the disk.
+// Write appends a line and returns when it is on disk.
 func (j *Journal) Write(line any) error {
 	text, err := json.Marshal(line)
 	if err != nil {
@@ -97,8 +97,8 @@ func (j *Journal) Write(line any) error {
 	return j.err
 }
 
-// round writes all that was given so far. It is called with mu held, and lets
-// go of it while it waits for the disk.
+// round writes all lines so far. The caller holds mu, which round releases while it waits
+// for the disk.
 func (j *Journal) round() {
 	buf, upTo := j.buf, j.end
 	j.buf, j.writing = nil, true

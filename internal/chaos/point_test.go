@@ -14,8 +14,8 @@ import (
 
 var everything = flag.Bool("everything", false, "fail and wait at each fail point too, instead of only crashing")
 
-// TestNothingIsLostAtAnyPoint stops the gateway at each chosen place of a
-// message's life, under load, and judges the whole at the end.
+// TestNothingIsLostAtAnyPoint stops the gateway at each fail point, under load, and
+// judges the whole run at the end.
 func TestNothingIsLostAtAnyPoint(t *testing.T) {
 	bin, err := rigged()
 	if err != nil {
@@ -41,8 +41,8 @@ func TestNothingIsLostAtAnyPoint(t *testing.T) {
 	w.report(chaos.Judge(e))
 }
 
-// meet starts the gateway with a fail point, stays until it was met, and after a
-// crash judges what holds at every moment.
+// meet starts the gateway with a fail point and waits until the gateway reaches it. After
+// a crash it judges what must hold at every moment.
 func (w *world) meet(p failpoint.Point, act string) {
 	w.t.Helper()
 	w.kill()
@@ -66,7 +66,7 @@ func (w *world) meet(p failpoint.Point, act string) {
 	}
 }
 
-// logged is how long the gateway's log is.
+// logged is the size of the gateway's log.
 func (w *world) logged() int64 {
 	info, err := w.gateway.log.Stat()
 	if err != nil {
@@ -75,8 +75,8 @@ func (w *world) logged() int64 {
 	return info.Size()
 }
 
-// met counts how often the gateway came to a fail point and did what was asked,
-// in its log from a place on.
+// met counts in the log, from an offset on, how often the gateway took the action of a
+// fail point.
 func (w *world) met(p failpoint.Point, from int64) int {
 	log, err := os.ReadFile(w.gateway.log.Name())
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 	"time"
 )
 
-// binaries are built once per run, without the race detector.
+// binaries are built once per run of the tests, without the race detector.
 type binaries struct{ postern, vendorsim string }
 
-// built gives the programs as they are shipped; rigged gives them with fail
-// points and saboteurs inside.
+// built returns the programs as they are released; rigged returns them with fail points
+// and saboteurs.
 var (
 	built  = sync.OnceValues(func() (binaries, error) { return build("") })
 	rigged = sync.OnceValues(func() (binaries, error) { return build("failpoints") })
@@ -47,7 +47,8 @@ func build(tags string) (b binaries, err error) {
 		return b, err
 	}
 	dir := filepath.Join(root, "with-"+tags) + "/"
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", dir, "postern/cmd/postern", "postern/cmd/vendorsim")
+	cmd := exec.Command("go", "build", "-tags", tags, "-ldflags", "-s -w", "-o", dir, "postern/cmd/postern",
+		"postern/cmd/vendorsim")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return b, fmt.Errorf("build: %w\n%s", err, out)
@@ -55,8 +56,8 @@ func build(tags string) (b binaries, err error) {
 	return binaries{dir + "postern", dir + "vendorsim"}, nil
 }
 
-// lookAtSources asks for each file that is built, which the test cache notes: a
-// result from before a change must not count as this one's.
+// lookAtSources calls stat on every source file, so that the test cache knows that the
+// result depends on them.
 func lookAtSources() error {
 	return filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -72,15 +73,15 @@ func lookAtSources() error {
 	})
 }
 
-// process is a program that was started. It dies with the harness.
+// process is a running program. It dies with the harness.
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has
+	ended chan struct{} // closed when it has ended
 	err   error         // how it ended
 }
 
-// launch starts a program. The goroutine keeps its thread, because the kernel
-// kills the child when the thread that started it ends.
+// launch starts a program. The goroutine keeps its thread, because the kernel kills the
+// child when the thread that started it ends.
 func launch(cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p := &process{cmd: cmd, ended: make(chan struct{})}
@@ -102,7 +103,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// stop asks the program to end and says how it did.
+// stop asks the program to end, and returns how it ended.
 func (p *process) stop(limit time.Duration) error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -114,7 +115,7 @@ func (p *process) stop(limit time.Duration) error {
 	}
 }
 
-// memory is what a process has in memory, in KiB: now and at its peak.
+// memory is the resident memory of a process in KiB: now and at its peak.
 type memory struct{ now, peak int }
 
 func (m memory) or(n memory) memory { return memory{max(m.now, n.now), max(m.peak, n.peak)} }
@@ -136,8 +137,8 @@ func (p *process) memory(t *testing.T) (m memory) {
 	return m
 }
 
-// firstLine hands on the first line that want accepts, and copies everything
-// to a file.
+// firstLine calls want with each line until it returns true, and copies everything to
+// another writer.
 type firstLine struct {
 	to    io.Writer
 	want  func(line []byte) bool
@@ -159,13 +160,13 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return f.to.Write(p)
 }
 
-// gateway is postern serve in a directory, started again after each kill. Each
-// start takes another port.
+// gateway is "postern serve" in a directory, started again after each kill. Each start
+// uses another port.
 type gateway struct {
 	bin   binaries
 	dir   string
 	flags []string
-	env   []string // of the next start
+	env   []string // for the next start
 	log   *os.File
 
 	mu      sync.Mutex // guards what follows
@@ -186,7 +187,14 @@ func (g *gateway) start() (ready <-chan struct{}, err error) {
 		close(serving)
 		return true
 	}}
-	cmd := exec.Command(g.bin.postern, append([]string{"serve", "--data-dir", g.dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0", "--allow-private-webhooks", "on"}, g.flags...)...)
+	cmd := exec.Command(
+		g.bin.postern,
+		append(
+			[]string{
+				"serve", "--data-dir", g.dir, "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0",
+				"--allow-private-webhooks", "on",
+			},
+			g.flags...)...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), g.env...), out
 	p, err := launch(cmd)
 	if err != nil {
@@ -206,7 +214,7 @@ func (g *gateway) serve(url string) {
 	g.changed = make(chan struct{})
 }
 
-// where is the API's address, and a channel that is closed when it changes.
+// where returns the address of the API, and a channel that is closed when it changes.
 func (g *gateway) where() (string, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -227,7 +235,7 @@ func (g *gateway) kill() {
 	g.serve("")
 }
 
-// crashes tells whether the program was told to crash at a fail point.
+// crashes reports whether the program is set to crash at a fail point.
 func (g *gateway) crashes() bool {
 	return slices.ContainsFunc(g.env, func(v string) bool {
 		return strings.HasPrefix(v, "POSTERN_FAILPOINT=") && strings.Contains(v, "=crash")
@@ -247,7 +255,7 @@ func (w *world) boot() {
 		w.boots = append(w.boots, time.Since(began))
 	case <-w.gateway.running().ended:
 		if w.gateway.crashes() {
-			return // before it served: meet looks whether it was at its fail point
+			return // before it served: meet checks whether it reached its fail point
 		}
 		w.t.Fatalf("the gateway did not start: %v; see %s", w.gateway.running().err, w.gateway.log.Name())
 	case <-time.After(patience(w.t)):
@@ -284,10 +292,13 @@ func startVendor(t *testing.T, bin, dir string) *vendor {
 	if err != nil {
 		t.Fatalf("vendorsim did not start: %v", err)
 	}
-	return &vendor{proc: p, control: ready.Control, flags: []string{"--network-url", ready.URL, "--network-root-key", ready.RootKey, "--network-ca", ready.CA}}
+	return &vendor{
+		proc: p, control: ready.Control,
+		flags: []string{"--network-url", ready.URL, "--network-root-key", ready.RootKey, "--network-ca", ready.CA},
+	}
 }
 
-// ask makes a call to the control interface.
+// ask calls the control interface.
 func (v *vendor) ask(method, path string, in, out any) error {
 	return caller{http.DefaultClient, nil}.call(method, v.control+path, in, out)
 }

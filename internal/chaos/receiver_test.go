@@ -19,9 +19,9 @@ import (
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 
-// receiver is a webhook endpoint that notes each event on the disk before it
-// answers, and misbehaves with some first attempts. It takes every second one,
-// so that the schedule of retries ends within a run.
+// receiver is a webhook endpoint that records each event on disk before it answers. It
+// misbehaves at some first attempts. It accepts every second attempt, so that retries end
+// within a run.
 type receiver struct {
 	url   string
 	path  string
@@ -30,6 +30,8 @@ type receiver struct {
 	notes *chaos.Journal
 	down  atomic.Int64 // how many first attempts it cuts off from now on
 	calm  atomic.Bool  // no more misbehavior
+
+	refused atomic.Int64 // attempts that it did not answer with 2xx
 
 	mu   sync.Mutex
 	seen map[string]struct{} // events answered with 2xx
@@ -64,10 +66,10 @@ const (
 	fine    mood = iota
 	fails        // 500
 	cuts         // no answer at all
-	forgets      // takes it, and cuts the connection before the answer
+	forgets      // accepts it, and cuts the connection before the answer
 )
 
-// moodFor is chosen by the seed, what happened to which text, and the attempt.
+// moodFor depends on the seed, on the type and text of the event, and on the attempt.
 func (r *receiver) moodFor(fact, attempt string) mood {
 	if attempt != "1" || r.calm.Load() {
 		return fine
@@ -91,7 +93,7 @@ func (r *receiver) moodFor(fact, attempt string) mood {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the gateway was killed in mid-sentence
+		return // the gateway was killed while it was sending
 	}
 	var e struct {
 		EventID, Type, DeviceID, Challenge string
@@ -115,6 +117,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case cuts, forgets:
 		p.Answer = 0
 	case fine:
+	}
+	if mood != fine {
+		r.refused.Add(1)
 	}
 	if err := r.notes.Write(p); err != nil || mood == cuts || mood == forgets {
 		panic(http.ErrAbortHandler)

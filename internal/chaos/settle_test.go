@@ -58,7 +58,9 @@ const vendorHolds = "the vendor still holds inbound messages or receipts"
 // empty if all earlier ones are, so a single pass that finds all of them empty proves
 // that nothing moves any more.
 func (w *world) underWay() string {
-	stages := []func() string{w.unwritten, w.unsent, w.unconfirmed, w.unconnected, w.untaken, w.unwritten, w.undelivered}
+	stages := []func() string{
+		w.unwritten, w.unsent, w.unconfirmed, w.unconnected, w.untaken, w.unwritten, w.undelivered,
+	}
 	switch w.opts.Mistake {
 	case failpoint.NeverTake: // the devices are paused: only the stages behind the devices move
 		stages = []func() string{w.unpaused, w.undelivered}
@@ -86,7 +88,8 @@ func (w *world) unwritten() string {
 		note(id)
 	}
 	for _, e := range w.ledger() {
-		if e.Direction == "inbound" && e.AckedAt != nil && e.Refused == 0 && (!w.opts.loses() || e.AckedAt.After(w.since)) {
+		if e.Direction == "inbound" && e.AckedAt != nil && e.Refused == 0 &&
+			(!w.opts.loses() || e.AckedAt.After(w.since)) {
 			note(e.NetworkID)
 		}
 	}

@@ -14,24 +14,24 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// State is what a stopped gateway's database holds, as far as the judge looks.
+// State is the part of a stopped gateway's database that the judge examines.
 type State struct {
 	Devices    map[string]string // id → number
-	Sequences  map[string]int64  // id → the number of its newest event
+	Sequences  map[string]int64  // id → sequence number of its newest event
 	Messages   []Message
 	Events     []Event
 	Deliveries []Delivery
 	Used       int // units of quota spent, over all months
 }
 
-// Message is a row of the table of that name.
+// Message is a row of the message table.
 type Message struct {
 	ID, Device, Direction, Status, Failure, NetworkID, Body string
 
-	FrameLeft bool // false in an ended message: its unit was given back
+	FrameLeft bool // if false for a message that has ended, its unit was refunded
 }
 
-// Event is a row of the log of events, with what its body says.
+// Event is a row of the event log, with the content of its body.
 type Event struct {
 	ID, Device, Type, SHA256 string
 
@@ -39,7 +39,7 @@ type Event struct {
 	Says     Said
 }
 
-// Said is the part of an event's body that the judge holds against the ledgers.
+// Said is the part of an event's body that the judge compares with the ledgers.
 type Said struct {
 	EventID   string `json:"eventId"`
 	Type      string `json:"type"`
@@ -59,10 +59,9 @@ type Delivery struct {
 	Attempts int
 }
 
-// ReadState reads the database of a server that has stopped: that of its URL,
-// or without one the file in its data directory. The SQL is the harness's own,
-// so that a mistake in a query of the store does not hide what it did to the
-// rows.
+// ReadState reads the database of a stopped server: the one with the URL, or without a
+// URL the file in the data directory. The SQL is the harness's own, so that an incorrect
+// query of the store cannot hide what it did to the rows.
 func ReadState(ctx context.Context, dir, url string) (s State, err error) {
 	db, err := open(dir, url)
 	if err != nil {
@@ -78,17 +77,21 @@ func ReadState(ctx context.Context, dir, url string) (s State, err error) {
 			s.Devices[id], s.Sequences[id] = number, sequence
 			return err
 		}),
-		each(ctx, db, `SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message ORDER BY n`, func(r *sql.Rows) error {
-			var m Message
-			err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body, &m.FrameLeft)
-			s.Messages = append(s.Messages, m)
-			return err
-		}),
-		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event ORDER BY position`, func(r *sql.Rows) error {
-			e, err := scanEvent(r)
-			s.Events = append(s.Events, e)
-			return err
-		}),
+		each(ctx, db,
+			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message ORDER BY n`,
+			func(r *sql.Rows) error {
+				var m Message
+				err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body,
+					&m.FrameLeft)
+				s.Messages = append(s.Messages, m)
+				return err
+			}),
+		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event ORDER BY position`,
+			func(r *sql.Rows) error {
+				e, err := scanEvent(r)
+				s.Events = append(s.Events, e)
+				return err
+			}),
 		each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery ORDER BY n`, func(r *sql.Rows) error {
 			d, err := scanDelivery(r)
 			s.Deliveries = append(s.Deliveries, d)
@@ -98,19 +101,20 @@ func ReadState(ctx context.Context, dir, url string) (s State, err error) {
 	)
 }
 
-// ReadPending lists the deliveries that have not ended, in the database of a
-// server that was killed.
+// ReadPending lists the deliveries that have not ended in the database of a killed
+// server.
 func ReadPending(ctx context.Context, dir, url string) (list []Delivery, err error) {
 	db, err := open(dir, url)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery WHERE status = 'pending' ORDER BY n`, func(r *sql.Rows) error {
-		d, err := scanDelivery(r)
-		list = append(list, d)
-		return err
-	})
+	err = each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery WHERE status = 'pending' ORDER BY n`,
+		func(r *sql.Rows) error {
+			d, err := scanDelivery(r)
+			list = append(list, d)
+			return err
+		})
 	return list, err
 }
 
@@ -140,7 +144,7 @@ func scanEvent(r *sql.Rows) (e Event, err error) {
 	return e, nil
 }
 
-// Sum is how the ledgers write down bytes.
+// Sum is the form in which the ledgers record bytes: their SHA-256 in hex.
 func Sum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -151,7 +155,7 @@ func each(ctx context.Context, db *sql.DB, query string, scan func(*sql.Rows) er
 	if err != nil {
 		return err
 	}
-	defer rows.Close() // rows.Err below reports what went wrong
+	defer rows.Close() // rows.Err below reports errors
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err

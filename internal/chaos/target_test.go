@@ -17,23 +17,23 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// targets are the webhook endpoints of a flat-out run, one for each path. They
-// note every POST with the life of the gateway that it came from.
+// targets are the webhook endpoints of a flat-out run, one per path. They record every
+// POST, with the life of the gateway that sent it.
 type targets struct {
 	url   string
 	seed  uint64
 	check *standardwebhooks.Webhook
 
 	mu      sync.Mutex // guards what follows
-	moved   *sync.Cond // any of it has changed
+	moved   *sync.Cond // signals any change
 	ids     map[string]string
 	posts   []chaos.Post
 	lives   []int // where each life begins in posts
 	marked  int   // how many posts there were at the mark
-	sockets int   // that are open
+	sockets int   // open connections
 }
 
-// shaky is the path of the endpoint that refuses one first attempt in refuses.
+// shaky is the path of the endpoint that refuses one in eight (refuses) first attempts.
 const (
 	shaky   = "/shaky"
 	refuses = 8
@@ -49,7 +49,9 @@ func startTargets(t *testing.T, seed uint64) *targets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &targets{url: "http://" + l.Addr().String(), seed: seed, check: check, ids: map[string]string{}, lives: []int{0}}
+	r := &targets{
+		url: "http://" + l.Addr().String(), seed: seed, check: check, ids: map[string]string{}, lives: []int{0},
+	}
 	r.moved = sync.NewCond(&r.mu)
 	srv := &http.Server{Handler: r, ConnState: r.socket}
 	go srv.Serve(l)
@@ -72,12 +74,12 @@ func (r *targets) socket(_ net.Conn, state http.ConnState) {
 }
 
 func (r *targets) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.URL.Path == "/" { // the harness itself
+	if req.URL.Path == "/" { // from the harness itself
 		return
 	}
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the gateway was killed in mid-sentence
+		return // the gateway was killed while it was sending
 	}
 	var e struct {
 		EventID, Type, Challenge string
@@ -101,7 +103,7 @@ func (r *targets) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fmt.Fprintf(w, `{"challenge":%q}`, e.Challenge)
 }
 
-// refuse is chosen by the seed and the text.
+// refuse depends on the seed and the text.
 func (r *targets) refuse(text string) bool {
 	h := fnv.New64a()
 	fmt.Fprint(h, r.seed, text)
@@ -116,21 +118,21 @@ func (r *targets) note(path string, p chaos.Post) {
 	r.moved.Broadcast()
 }
 
-// mark is where after counts from. The beginning of a life is one.
+// mark sets the mark from which after counts. The beginning of a life is also a mark.
 func (r *targets) mark() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.marked = len(r.posts)
 }
 
-// after gives a channel that is closed when n POSTs have come since the mark.
+// after returns a channel that is closed when n POSTs have arrived since the mark.
 func (r *targets) after(n int) <-chan struct{} {
 	come := make(chan struct{})
 	go r.until(func() bool { return len(r.posts) >= r.marked+n }, come)
 	return come
 }
 
-// until closes done when what is guarded is as it should be.
+// until closes done when ok, called with the lock held, returns true.
 func (r *targets) until(ok func() bool, done chan<- struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,11 +142,11 @@ func (r *targets) until(ok func() bool, done chan<- struct{}) {
 	close(done)
 }
 
-// endLife waits until all that the killed gateway had sent was read, and gives
-// it. Nobody else may call meanwhile.
+// endLife waits until everything that the killed gateway sent has been read, and returns
+// it. There must be no concurrent caller.
 func (w *world) endLife(r *targets) []chaos.Post {
 	w.t.Helper()
-	w.knock(r.url) // all connections of before are accepted once this one is answered
+	w.knock(r.url) // once this connection is answered, all earlier ones are accepted
 	quiet := make(chan struct{})
 	go r.until(func() bool { return r.sockets == 0 }, quiet)
 	select {
@@ -159,7 +161,7 @@ func (w *world) endLife(r *targets) []chaos.Post {
 	return life
 }
 
-// knock makes a request on a connection of its own.
+// knock makes a request on a new connection.
 func (w *world) knock(url string) {
 	w.t.Helper()
 	alone := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience(w.t)}
@@ -168,7 +170,7 @@ func (w *world) knock(url string) {
 	}
 }
 
-// all gives everything that came, and says how often there were retries.
+// all returns all POSTs, and how many of them were retries.
 func (r *targets) all() (posts []chaos.Post, retries int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +182,7 @@ func (r *targets) all() (posts []chaos.Post, retries int) {
 	return slices.Clone(r.posts), retries
 }
 
-// named tells the targets which endpoint is at a path.
+// named sets the id of the endpoint at a path.
 func (r *targets) named(path, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

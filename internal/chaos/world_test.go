@@ -32,12 +32,12 @@ func patience(t *testing.T) time.Duration {
 	return max(time.Until(end)-report, time.Second)
 }
 
-// options shape a world.
+// options configure a world.
 type options struct {
 	Bin     binaries
 	Devices int
 	Callers int // of each device
-	Room    int // messages under way for each device and direction
+	Room    int // how many messages may be under way for each device and direction
 	Seed    uint64
 	Faults  []string // of the vendor, by chance
 	Calm    bool     // the receiver does not misbehave
@@ -47,7 +47,7 @@ type options struct {
 	// Mistake is what the gateway does wrong on purpose.
 	Mistake failpoint.Mistake
 
-	Database string // the gateway's engine; "" is what the flag says
+	Database string // the gateway's engine; "" means the flag's
 }
 
 func (o options) env() []string {
@@ -64,8 +64,8 @@ func (o options) loses() bool {
 
 type device struct{ id, number string }
 
-// world is a gateway with all that is around it: a vendor, a receiver and a
-// driver, each with a ledger.
+// world is a gateway with everything around it: a vendor, a receiver and a driver, each
+// with a ledger.
 type world struct {
 	t    *testing.T
 	opts options
@@ -104,8 +104,7 @@ func newWorld(t *testing.T, opts options) *world {
 	return w
 }
 
-// newGateway starts a vendor and a gateway in which there is a workspace with a
-// key.
+// newGateway starts a vendor and a gateway, which has a workspace with a key.
 func newGateway(t *testing.T, opts options) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "chaos") //nolint:usetesting // short enough for a socket, and kept when the test fails
@@ -125,11 +124,16 @@ func newGateway(t *testing.T, opts options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.gateway = &gateway{bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...), env: opts.env(), log: log, changed: make(chan struct{})}
+	w.gateway = &gateway{
+		bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...),
+		env: opts.env(), log: log, changed: make(chan struct{}),
+	}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
-	w.driver = &driver{w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1), accepted: map[string][]string{}, http: &http.Client{
-		Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
-	}}
+	w.driver = &driver{
+		w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1),
+		accepted: map[string][]string{},
+		http:     &http.Client{Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
+	}
 	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +142,7 @@ func newGateway(t *testing.T, opts options) *world {
 	return w
 }
 
-// databaseFlags choose the engine. A PostgreSQL server outlives the gateway.
+// databaseFlags selects the engine. A PostgreSQL server outlives the gateway.
 func (w *world) databaseFlags() []string {
 	if cmp.Or(w.opts.Database, *database) != "postgres" {
 		return nil
@@ -151,7 +155,7 @@ func (w *world) databaseFlags() []string {
 	return []string{"--database-url", w.url, "--secret-key-file", key}
 }
 
-// furnish makes a workspace with a key.
+// furnish creates a workspace with a key.
 func (w *world) furnish() {
 	w.t.Helper()
 	var made struct{ ID, Key string }
@@ -161,7 +165,7 @@ func (w *world) furnish() {
 	w.header = http.Header{"Authorization": {"Bearer " + made.Key}}
 }
 
-// subscribe makes a webhook endpoint and waits until it gets events.
+// subscribe creates a webhook endpoint and waits until it is active.
 func (w *world) subscribe(endpoint map[string]any) (id string) {
 	w.t.Helper()
 	var hook struct{ ID string }
@@ -233,7 +237,7 @@ func (w *world) api(method, path string, in, out any) {
 	}
 }
 
-// await asks until the answer is yes.
+// await waits until ok returns true.
 func (w *world) await(what string, ok func() bool) {
 	for deadline := time.Now().Add(patience(w.t)); !ok(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -243,7 +247,7 @@ func (w *world) await(what string, ok func() bool) {
 	}
 }
 
-// kill kills the gateway where it stands.
+// kill kills the gateway, whatever it is doing.
 func (w *world) kill() {
 	w.depth = append(w.depth, w.driver.underWay())
 	w.ended = append(w.ended, w.driver.done())
@@ -279,7 +283,7 @@ func (w *world) evidence() chaos.Evidence {
 	return e
 }
 
-// maxShown bounds the violations that are printed.
+// maxShown limits the violations that are printed.
 const maxShown = 40
 
 // report fails the test for each violation.
@@ -297,7 +301,7 @@ func (w *world) report(found []chaos.Violation) {
 	}
 }
 
-// summary says how much was put through.
+// summary says how much work the run did.
 func (w *world) summary(e chaos.Evidence) string {
 	count := map[string]int{}
 	for _, m := range e.State.Messages {
@@ -310,13 +314,19 @@ func (w *world) summary(e chaos.Evidence) string {
 	slices.Sort(w.depth)
 	slices.Sort(w.boots)
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d: %d thousand messages through %d kills: %d accepted, %d received, %d events, %d webhook posts", w.opts.Seed,
-		(len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"], len(e.State.Events), len(e.Posts))
-	fmt.Fprintf(&s, "\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id", w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e))
+	fmt.Fprintf(&s,
+		"seed %d: %d thousand messages through %d kills: %d accepted, %d received, %d events, %d webhook posts",
+		w.opts.Seed, (len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"],
+		len(e.State.Events), len(e.Posts))
+	fmt.Fprintf(&s,
+		"\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id",
+		w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e))
 	if w.kills > 0 {
-		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d; came to their end between two kills: median %d", w.depth[len(w.depth)/2], w.depth[0], w.flow())
+		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d; came to their end between two kills: median %d",
+			w.depth[len(w.depth)/2], w.depth[0], w.flow())
 	}
-	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond), w.boots[len(w.boots)-1].Round(time.Millisecond))
+	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond),
+		w.boots[len(w.boots)-1].Round(time.Millisecond))
 	fmt.Fprintf(&s, "\nhow messages ended: %v", count)
 	return s.String()
 }
@@ -329,7 +339,7 @@ func resends(e chaos.Evidence) (n int) {
 	return n
 }
 
-// flow is how many messages came to their end between two kills, in the median.
+// flow is the median number of messages that came to their end between two kills.
 func (w *world) flow() int64 {
 	var each []int64
 	for i := 1; i < len(w.ended); i++ {

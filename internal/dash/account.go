@@ -24,7 +24,7 @@ func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 		if err != nil {
 			return err
 		}
-		seen, _ := time.Parse(time.RFC3339, data.Values[keySeen]) // ours; zero is shown as never
+		seen, _ := time.Parse(time.RFC3339, data.Values[keySeen]) // written by us; the zero time is shown as unknown
 		view.Sessions = append(view.Sessions, page.Session{
 			Browser: browser(data.Values[keyBrowser]), Address: data.Values[keyAddress], LastSeen: seen,
 			Current: s.TokenHash == mine,
@@ -46,8 +46,8 @@ func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 	return d.write(w, r, status, page.Account(d.frame(r, v, "Account", "/account"), view))
 }
 
-// browser names a browser by its User-Agent, roughly: it is for recognising one's
-// own.
+// browser names a browser and its system by the User-Agent, well enough for people to recognize
+// their own.
 func browser(agent string) string {
 	name, system := "A program", ""
 	for _, b := range [][2]string{
@@ -81,14 +81,14 @@ func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit)
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil { // all sessions have ended, this one too
+	if err := d.enter(r, u); err != nil { // all login sessions have ended, this one included
 		return err
 	}
 	return d.done(w, r, "The password was changed. All other browsers were signed out.", "/account")
 }
 
-// newPassword takes the present password, or that a person who has none has just
-// signed in again.
+// newPassword requires the current password, or a recent sign-in from a person who has no
+// password.
 func (d account) newPassword(r *http.Request, v visit) (postern.User, error) {
 	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/a-h/templ"
 )
 
-// visit is a request of a member for a page of a workspace.
+// visit is a member's request for a page of a workspace.
 type visit struct {
 	caller access.Caller
 	actor  access.Actor
@@ -33,7 +33,7 @@ type visit struct {
 func (v visit) user() postern.UserID           { return v.caller.Member.UserID }
 func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
 
-// open serves a page that everybody may see.
+// open serves a page that needs no sign-in.
 func (d *core) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		d.saw(r.Context(), pattern, postern.Member{})
@@ -43,7 +43,7 @@ func (d *core) open(pattern string, serve func(http.ResponseWriter, *http.Reques
 	})
 }
 
-// signedIn serves a page to those who are signed in, whatever their workspace is.
+// signedIn serves a page to signed-in users, whatever their workspace.
 func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
 	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
@@ -54,7 +54,7 @@ func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 	})
 }
 
-// member serves a page to those who are signed in and whose role has the scopes.
+// member serves a page to signed-in members whose role has the scopes.
 func (d *core) member(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
 ) {
@@ -84,8 +84,8 @@ var errNoPage = postern.Errorf(postern.NotFound, "this page does not exist")
 
 var errNoWorkspace = errors.New("the user belongs to no workspace")
 
-// sendAway signs out whoever belongs to no workspace any more, and says why. Operators
-// need none: they are led to their pages.
+// sendAway signs out a user who belongs to no workspace and says why. Operators need no
+// workspace; they are sent to their own pages.
 func (d *core) sendAway(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 	switch _, err := d.p.Operators.Actor(r.Context(), d.self(r, user)); {
 	case err == nil:
@@ -102,8 +102,8 @@ func (d *core) sendAway(w http.ResponseWriter, r *http.Request, user postern.Use
 	)
 }
 
-// showElsewhere refuses what was asked on a page of another workspace than the one
-// that is chosen by now, in another tab.
+// showElsewhere refuses a form from a page of one workspace after the user switched to another
+// one in a different tab.
 func (d *core) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusConflict, page.Problem(page.ProblemView{
 		Status: http.StatusConflict, Title: "Nothing was changed",
@@ -112,8 +112,7 @@ func (d *core) showElsewhere(w http.ResponseWriter, r *http.Request, v visit) er
 	}))
 }
 
-// visit finds the workspace that a user looks at: the one chosen last, or the
-// first.
+// visit finds the user's current workspace: the last one chosen, or else the first.
 func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) {
 	v.self = d.self(r, user)
 	if v.list, err = d.p.Members.Memberships(r.Context(), v.self); err != nil {
@@ -124,19 +123,19 @@ func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 	}
 	chosen := cmp.Or(postern.WorkspaceID(d.sessions.GetString(r.Context(), keyWorkspace)), v.list[0].WorkspaceID)
 	v.caller, err = d.p.Members.Caller(r.Context(), v.self, chosen)
-	if postern.ReasonOf(err) == postern.NotFound { // it is not the user's any more, or never was
+	if postern.ReasonOf(err) == postern.NotFound { // the user is not a member
 		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
 	v.actor = v.caller.Actor()
 	return v, err
 }
 
-// self is the person who is signed in, in this browser.
+// self is the user who is signed in with this browser.
 func (d *core) self(r *http.Request, user postern.UserID) access.Self {
 	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
-// toSignIn sends a browser to the sign-in, and from there back.
+// toSignIn redirects to the sign-in page, which leads back here.
 func toSignIn(w http.ResponseWriter, r *http.Request) error {
 	to := "/signin"
 	if r.Method == http.MethodGet && r.URL.Path != "/" {
@@ -145,8 +144,8 @@ func toSignIn(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, to)
 }
 
-// local is where to go after the sign-in: a path of this server, and nothing that
-// a browser might take for another one.
+// local returns next if it is a path of this server, and "/" if a browser could take it for
+// another site.
 func local(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || !strings.HasPrefix(next, "/") ||
@@ -157,14 +156,14 @@ func local(next string) string {
 	return next
 }
 
-// frame is what is around a page.
+// frame is the navigation and account data around a page.
 func (d *core) frame(r *http.Request, v visit, title, current string) page.Frame {
 	f := page.Frame{
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
 		Entries:   entries(v.caller.Member),
 	}
-	if !knownIn(r.Context()).poll { // which shows a part of the page, perhaps in another tab
+	if !knownIn(r.Context()).poll { // a poll swaps only a part of a page, perhaps in another tab
 		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	}
 	f.More = len(v.list) == people.MenuSize
@@ -181,7 +180,7 @@ func word(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// write writes a page. It is made whole before its first byte is written.
+// write renders a page completely before it writes the first byte.
 func (d *core) write(w http.ResponseWriter, r *http.Request, status int, c templ.Component) error {
 	var b bytes.Buffer
 	if err := c.Render(r.Context(), &b); err != nil {
@@ -190,23 +189,23 @@ func (d *core) write(w http.ResponseWriter, r *http.Request, status int, c templ
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the reader may be gone
+	_, _ = w.Write(b.Bytes()) // the browser may be gone
 	return nil
 }
 
-// seeOther sends a browser on, to a page of this server.
+// seeOther redirects to a page of this server.
 func seeOther(w http.ResponseWriter, r *http.Request, to string) error {
 	http.Redirect(w, r, local(to), http.StatusSeeOther) //nolint:gosec // local says so
 	return nil
 }
 
-// done says what was done on the page that follows.
+// done redirects and shows a notice on the next page.
 func (d *core) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)
 	return seeOther(w, r, to)
 }
 
-// fail shows why a page cannot be shown.
+// fail shows the problem page for an error.
 func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := page.ProblemView{
 		Status: http.StatusInternalServerError, Title: "Something went wrong",
@@ -227,8 +226,8 @@ func (d *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// faults are what is wrong with the fields of a form; ok is false when the error
-// is another one.
+// faults returns the messages for the fields of a form, by name; ok is false for any other
+// error.
 func faults(err error) (byName map[string]string, ok bool) {
 	e, is := errors.AsType[*postern.Error](err)
 	if !is || e.Reason != postern.ValidationFailed || len(e.Fields) == 0 {
@@ -242,7 +241,7 @@ func faults(err error) (byName map[string]string, ok bool) {
 	return byName, true
 }
 
-// entries is the navigation of a member: keys are for developers, people for admins.
+// entries is the navigation that a member sees: keys are for developers, people for admins.
 func entries(m postern.Member) []page.Entry {
 	return slices.DeleteFunc(page.Entries(), func(e page.Entry) bool {
 		switch e.Path {
@@ -257,8 +256,8 @@ func entries(m postern.Member) []page.Entry {
 	})
 }
 
-// ours serves a page of what the workspace has. A member may see all of that, so
-// that what must not be used is another workspace's: it is not there.
+// ours serves a page about a message or device. Members may see everything in their workspace,
+// so a resource that is not allowed belongs to another workspace: it is reported as not found.
 func (d *core) ours(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
 ) {
@@ -271,8 +270,8 @@ func (d *core) ours(
 	}, scopes...)
 }
 
-// hook serves a page of one endpoint. A member may see all that the workspace has,
-// so that what must not be used is another workspace's: it is not there.
+// hook serves a page about one endpoint. Members may see everything in their workspace, so a
+// resource that is not allowed belongs to another workspace: it is reported as not found.
 func (d *core) hook(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
 ) {
@@ -285,15 +284,15 @@ func (d *core) hook(
 	}, scopes...)
 }
 
-// may tells whether what needs the scopes is offered.
+// may reports whether to offer what needs the scopes.
 func (v visit) may(scopes ...postern.Scope) bool { return v.caller.Permit(scopes...) == nil }
 
-// sure serves a page to those who have just entered their password again.
+// sure serves a page to users who recently entered their password again.
 func (d *core) sure(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.sureFrom("/account/second", pattern, serve)
 }
 
-// sureFrom sends others to the page that asks for it.
+// sureFrom is sure with the page that asks for the password.
 func (d *core) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		if !d.isSure(r) {
@@ -303,8 +302,8 @@ func (d *core) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *ht
 	})
 }
 
-// operatorPage serves a page to operators, whatever their workspace is. To all others
-// this page does not exist.
+// operatorPage serves a page to operators, whatever their workspace. For all others it does not
+// exist.
 func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		actor, err := d.p.Operators.Actor(r.Context(), d.self(r, user))
@@ -325,7 +324,7 @@ func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *htt
 	})
 }
 
-// deviceNames are the names of devices by their ids, if the caller may see those.
+// deviceNames returns the names of devices by id, if the caller may see devices.
 func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]string, error) {
 	names := map[postern.DeviceID]string{}
 	if !v.may(postern.DevicesRead) {

@@ -35,7 +35,7 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Chats(d.frame(r, v, "Conversations", "/messages"), view))
 }
 
-// fill adds the chats of the chosen device.
+// fill adds the chats of the chosen device to the view.
 func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
 	after := r.FormValue("after")
 	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), paging.Page{Cursor: after})
@@ -58,7 +58,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	return nil
 }
 
-// chatIn is the conversation of the path.
+// chatIn returns the device and the chat in the path.
 func chatIn(r *http.Request) (device postern.DeviceID, chat string) {
 	return postern.DeviceID(r.PathValue("device")), r.PathValue("chat")
 }
@@ -71,7 +71,7 @@ func (d chats) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showAs(w, r, v, http.StatusOK, page.ChatView{})
 }
 
-// showAs shows a conversation, with what a form has come to.
+// showAs shows a conversation, with the outcome of a form if there was one.
 func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ChatView) error {
 	device, chat := chatIn(r)
 	one, err := d.g.Devices.Get(r.Context(), v.caller, device)
@@ -110,9 +110,9 @@ func (d messages) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	})
 }
 
-// showForm shows the form with a key of its own: however often it is posted,
-// one message is sent. A refusal leaves nothing under a key, but a new one is made
-// each time, for the case that it was another message that had it.
+// showForm shows the form with a new idempotency key, so that a form that is posted twice sends
+// one message. Each refusal gets a new key too, because the old one may belong to another
+// message.
 func (d messages) showForm(
 	w http.ResponseWriter, r *http.Request, v visit, status int, view page.MessageFormView,
 ) error {
@@ -126,14 +126,14 @@ func (d messages) showForm(
 
 func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 	in := gateway.NewMessage{
-		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Body: written(r),
+		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Content: postern.Text(written(r)),
 	}
 	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
 			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]},
 			To:     page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
-			Body:   page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+			Body:   page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
 		})
 	}
 	if err != nil {
@@ -142,17 +142,17 @@ func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.done(w, r, "The message was accepted.", messagePath(m.ID))
 }
 
-// reply sends what somebody has written into a conversation.
+// reply sends a message that was written in a conversation.
 func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	device, chat := chatIn(r)
-	in := gateway.NewMessage{DeviceID: device, To: chat, Body: written(r)}
+	in := gateway.NewMessage{DeviceID: device, To: chat, Content: postern.Text(written(r))}
 	_, err := messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {
 		if wrong["to"] != "" {
 			problem = wrong["to"]
 		}
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{
-			Body: page.Field{Value: in.Body, Error: wrong["body"]}, Problem: problem,
+			Body: page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
 		})
 	}
 	if err != nil {
@@ -161,19 +161,19 @@ func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	return seeOther(w, r, chatPath(device, chat))
 }
 
-// written is the text of the form. Forms end lines with CR LF (HTML, 4.10.21.4).
+// written returns the text of the form with LF line ends. Forms use CR LF (HTML, 4.10.21.4).
 func written(r *http.Request) string {
 	return strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n")
 }
 
-// A second post waits for the first, which takes no longer than a commit.
+// A second post waits for the first, which takes as long as a commit.
 const (
 	sendTries = 50
 	sendPause = 50 * time.Millisecond
 )
 
-// sendOnce sends a message under the key of its form: a double click and a reload
-// come to the message that is there.
+// sendOnce sends a message with the idempotency key of its form: a double click or a reload
+// returns the first message.
 func (d messages) sendOnce(
 	ctx context.Context, v visit, key string, in gateway.NewMessage,
 ) (m postern.Message, err error) {
@@ -182,7 +182,7 @@ func (d messages) sendOnce(
 	}
 	idem := &gateway.Idempotency{
 		Method: http.MethodPost, Path: "/messages", Key: key,
-		Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Body)),
+		Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Content.Text)),
 	}
 	for range sendTries {
 		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)
@@ -198,12 +198,12 @@ func (d messages) sendOnce(
 	return m, postern.Errorf(postern.Unavailable, "the message is still being accepted; look for it on the Messages page")
 }
 
-// isKey tells whether a key is one that a form was given, by its form.
+// isKey reports whether a key looks like one that showForm made.
 func isKey(key string) bool {
 	return len(key) == len(rand.Text()) && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
-// refusedMessage says what is wrong with a message that can be mended in its form.
+// refusedMessage explains a refusal that the user can fix in the form.
 func refusedMessage(err error) (wrong map[string]string, problem string, ok bool) {
 	if wrong, ok = faults(err); ok {
 		if wrong["to"] != "" {

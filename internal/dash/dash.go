@@ -1,6 +1,6 @@
-// Package dash serves the dashboard: people sign in, and do by pages what
-// programs do by the API, under the same rules. What a page shows and changes goes
-// through package gateway as a caller with the scopes of the member's role.
+// Package dash serves the dashboard, on which people do what programs do with the API, under
+// the same rules. Pages call package gateway with the scopes of the member's role, and package
+// people for accounts.
 package dash
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	idleTime    = 12 * time.Hour     // a browser that asks for nothing is signed out after it
-	sessionTime = 7 * 24 * time.Hour // and every browser after this
+	idleTime    = 12 * time.Hour     // an idle browser is signed out after it
+	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
 )
 
@@ -33,20 +33,19 @@ type Options struct {
 	People  *people.People
 	Log     *slog.Logger
 	BaseURL string                     // where callers reach the API
-	Secure  bool                       // browsers come by HTTPS
-	Kept    gateway.Retention          // how long the server keeps things
-	Address func(*http.Request) string // where a request comes from
-	// Saw is told for the log which page a request is for, and, once that is known,
-	// who asks for it.
+	Secure  bool                       // browsers use HTTPS
+	Kept    gateway.Retention          // how long the server keeps data
+	Address func(*http.Request) string // the IP address of a request
+	// Saw is called for the request log with the route and, once it is known, the member.
 	Saw func(ctx context.Context, pattern string, m postern.Member)
-	// Server is asked for what the process knows of itself; nil when it tells nothing.
+	// Server returns figures of the process; nil hides them.
 	Server func() Server
-	// SignOn is where people may sign in beside here; nil is nowhere.
+	// SignOn is the provider for single sign-on; nil turns it off.
 	SignOn *oidc.Provider
-	// Mail takes the mail of the dashboard; without it links are shown, to be passed on.
+	// Mail sends the dashboard's mail; without it, pages show links to pass on.
 	Mail *mail.Server
-	// Later runs what goes on after its request was answered; nil is a goroutine that
-	// nobody waits for.
+	// Later runs work after the response was written; nil starts a goroutine that nothing waits
+	// for.
 	Later func(func())
 }
 
@@ -138,12 +137,11 @@ type core struct {
 	mux       *http.ServeMux
 	mail      *mail.Server
 	later     func(func())
-	mailing   chan struct{} // has a place for each mail that nobody waits for
+	mailing   chan struct{} // one slot for each mail in the background
 	exporting sync.Map      // the exports that are being written, by user
 }
 
-// Handler serves every path of the dashboard, and a page that says so for those
-// that are none.
+// Handler serves every path of the dashboard, and a "not found" page for all others.
 func Handler(opts Options) http.Handler {
 	c := &core{
 		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
@@ -179,8 +177,8 @@ func headed(secure bool, h http.Handler) http.Handler {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		// All of a form is read before anybody asks who sends it: a request that is
-		// held open keeps no rights.
+		// The whole form is read before the sender is authenticated, so that a request that is held
+		// open does not keep rights that were revoked meanwhile.
 		if err := readForm(r); err != nil {
 			http.Error(w, "the form is too large or malformed", http.StatusBadRequest)
 			return

@@ -29,7 +29,7 @@ func (d deliveries) list(w http.ResponseWriter, r *http.Request, v visit) error 
 	}
 	q := gateway.DeliveryQuery{Page: paging.Page{Cursor: r.FormValue("after")}}
 	switch s := postern.DeliveryStatus(r.FormValue("status")); s {
-	case postern.DeliveryPending, postern.DeliverySucceeded, postern.DeliveryExhausted: // an unknown one asks for all
+	case postern.DeliveryPending, postern.DeliverySucceeded, postern.DeliveryExhausted: // any other value selects all
 		q.Status, view.Status = string(s), string(s)
 	}
 	if view.Type != "" {
@@ -62,7 +62,7 @@ func deliveryOf(one postern.Delivery) page.Delivery {
 	return p
 }
 
-// outcome says what the last attempt came to.
+// outcome describes the result of the last attempt.
 func outcome(one postern.Delivery) string {
 	switch {
 	case one.Attempts == 0:
@@ -73,7 +73,7 @@ func outcome(one postern.Delivery) string {
 	return cmp.Or(whyAttempt(string(one.LastReason)).What, "No response")
 }
 
-// get is that of the path, if it is one to the endpoint of the path.
+// get returns the one in the path, if it belongs to the endpoint in the path.
 func (d deliveries) get(r *http.Request, v visit) (gateway.DeliveryLog, error) {
 	l, err := d.g.Deliveries.Get(r.Context(), v.caller, postern.DeliveryID(r.PathValue("delivery")))
 	if err == nil && l.EndpointID != hookID(r) {
@@ -108,7 +108,7 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 	return d.write(w, r, http.StatusOK, page.DeliveryPage(d.frame(r, v, "Delivery", "/webhooks"), view))
 }
 
-// hidden says why there is no body to show.
+// hidden explains why there is no body to show.
 func (deliveries) hidden(v visit, l gateway.DeliveryLog) string {
 	switch {
 	case l.Body != nil:
@@ -119,7 +119,7 @@ func (deliveries) hidden(v visit, l gateway.DeliveryLog) string {
 	return "The body is no longer stored."
 }
 
-// indented is JSON for reading; anything else stays as it is.
+// indented formats JSON for reading and returns anything else unchanged.
 func indented(body []byte) string {
 	var b bytes.Buffer
 	if json.Indent(&b, body, "", "  ") != nil {
@@ -157,7 +157,7 @@ func whyEndpoint(e postern.Endpoint) page.Why {
 	return w
 }
 
-// stateReasons are those of an endpoint's state alone.
+// stateReasons explains the reasons that only an endpoint's state has.
 func stateReasons() map[string]page.Why {
 	return map[string]page.Why{
 		"challenge": {
@@ -181,7 +181,7 @@ func stateReasons() map[string]page.Why {
 	}
 }
 
-// whyAttempt explains why a POST failed; "" is one that did not.
+// whyAttempt explains why a POST failed; "" means that it did not.
 func whyAttempt(reason string) page.Why {
 	known := map[string]page.Why{
 		"dns": {What: "The host name in the URL was not found.", Do: "Check its spelling and that it is in public DNS."},

@@ -72,7 +72,7 @@ func (d devices) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showAs(w, r, v, http.StatusOK, func(*page.DeviceView) {})
 }
 
-// showAs is the page of a device; edit adds what a form has come to.
+// showAs shows a device; edit adds the outcome of a form.
 func (d devices) showAs(
 	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.DeviceView),
 ) error {
@@ -85,7 +85,7 @@ func (d devices) showAs(
 		Change:  v.caller.Permit(postern.DevicesWrite) == nil,
 		Sandbox: one.Mode == "sandbox" && v.caller.Permit(postern.SandboxWrite) == nil,
 	}
-	if view.Change { // whoever sees the code can link a phone
+	if view.Change { // seeing the code is enough to link a phone
 		if view.Link, err = d.link(r.Context(), v.caller, one); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func timeOf(t postern.Time) time.Time {
 	return t.Std()
 }
 
-// link is the newest attempt to link a phone, as long as it says something.
+// link returns the newest attempt to link a phone, as long as it is worth showing.
 func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) (v page.LinkView, err error) {
 	l, err := d.g.Links.Get(ctx, c, one.ID)
 	if postern.ReasonOf(err) == postern.NotFound || err == nil && isPast(l, one) {
@@ -142,7 +142,7 @@ func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) 
 	return v, nil
 }
 
-// isPast tells whether an attempt says nothing of the device any more.
+// isPast reports whether an attempt is no longer worth showing.
 func isPast(l postern.Link, one postern.Device) bool {
 	switch {
 	case l.Status.Open():
@@ -153,10 +153,10 @@ func isPast(l postern.Link, one postern.Device) bool {
 	return time.Since(l.ExpiresAt.Std()) > shownAfter
 }
 
-// shownAfter is how long after its time the outcome of an attempt is shown.
+// shownAfter is how long the outcome of an attempt is shown after it expired.
 const shownAfter = 10 * time.Minute
 
-// why says the reason of an attempt that failed.
+// why explains the reason of a failed attempt.
 func why(reason string) string {
 	switch reason {
 	case "other-number", "unexpected-number":
@@ -193,7 +193,7 @@ func (d devices) openLink(w http.ResponseWriter, r *http.Request, v visit) error
 	return d.back(w, r, err, "")
 }
 
-// back goes back to the page of the device.
+// back redirects to the page of the device.
 func (d devices) back(w http.ResponseWriter, r *http.Request, err error, notice string) error {
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (d devices) cancelLink(w http.ResponseWriter, r *http.Request, v visit) err
 	return d.back(w, r, d.g.Links.Cancel(r.Context(), v.caller, deviceIn(r)), "")
 }
 
-// shareLink makes a page for whoever holds the phone, and shows its address once.
+// shareLink creates a link page for the person who has the phone and shows its address once.
 func (d devices) shareLink(w http.ResponseWriter, r *http.Request, v visit) error {
 	made, err := d.g.LinkPages.Open(r.Context(), v.caller, deviceIn(r), nil)
 	if err != nil {
@@ -234,10 +234,10 @@ func (d devices) unlink(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.back(w, r, err, "The phone is being unlinked.")
 }
 
-const healthShown = 5 // changes on the page of a device
+const healthShown = 5 // changes shown on the page of a device
 
-// health is the newest part of what became of a device; nothing for those who may
-// not read events.
+// health returns a part of the device's health history; it is empty for members who may not
+// read events.
 func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p paging.Page) (h page.Health, err error) {
 	if !v.may(postern.DevicesRead, postern.EventsRead) {
 		return h, nil
@@ -255,7 +255,7 @@ func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p paging.
 	return h, err
 }
 
-// healthWords says what an event means for the device.
+// healthWords describes an event of the device.
 func healthWords(h gateway.Health) string {
 	switch h.Type { //nolint:exhaustive // the others are not about a device
 	case postern.DeviceLinked:

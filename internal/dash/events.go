@@ -14,7 +14,7 @@ import (
 	"postern/internal/postern"
 )
 
-// eventQuery is what the query of a page asks for.
+// eventQuery reads the filters of a page.
 func eventQuery(r *http.Request) gateway.EventQuery {
 	q := gateway.EventQuery{
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
@@ -25,7 +25,7 @@ func eventQuery(r *http.Request) gateway.EventQuery {
 	return q
 }
 
-// eventsPath is a page of the log with the filters of a request.
+// eventsPath is the path of a page of the log with the filters of a request.
 func eventsPath(r *http.Request, path, after string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{
@@ -64,10 +64,10 @@ func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
 }
 
-// newer are those behind a place, newest first, for a page that shows others.
+// newer returns the events after a position, newest first, for a page that is open.
 func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, place, more, err := d.g.Events.New(r.Context(), v.caller, eventQuery(r))
-	if postern.ReasonOf(err) == postern.EventsExpired { // the page was away for longer than events are kept
+	if postern.ReasonOf(err) == postern.EventsExpired { // the page was asleep for longer than events are kept
 		w.Header().Set("HX-Refresh", "true")
 		w.WriteHeader(http.StatusOK)
 		return nil
@@ -94,8 +94,8 @@ func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	)
 }
 
-// loggedPatterns are what the log can be narrowed to. That a webhook was disabled
-// is told to webhooks alone.
+// loggedPatterns are the event types that the log can be filtered by. webhook.disabled is
+// delivered only to webhooks and not logged.
 func loggedPatterns() []string {
 	return slices.DeleteFunc(eventPatterns()[1:], func(p string) bool { return p == string(postern.WebhookDisabled) })
 }
@@ -107,7 +107,7 @@ func eventsOf(list []gateway.LoggedEvent, v visit, names map[postern.DeviceID]st
 	return events
 }
 
-// eventOf shows an event. Its envelope is of our making.
+// eventOf shows an event. We wrote its envelope.
 func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) page.Event {
 	var in struct {
 		Timestamp time.Time `json:"timestamp"`
@@ -116,7 +116,7 @@ func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) 
 			ID string `json:"id"`
 		} `json:"message"`
 	}
-	_ = json.Unmarshal(e.Body, &in) // what cannot be read is shown as it is
+	_ = json.Unmarshal(e.Body, &in) // the raw event is shown in any case
 	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp, JSON: indented(e.Body)}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
 		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(names[postern.DeviceID(in.DeviceID)], in.DeviceID)}

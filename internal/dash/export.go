@@ -15,15 +15,15 @@ import (
 
 const (
 	exportRows     = 100_000          // of one file
-	exportPage     = 200              // that are in memory at a time: with texts of 64 KiB, 13 MB
-	exportPatience = 30 * time.Second // with a reader who takes nothing
+	exportPage     = 200              // in memory at a time: 13 MB with texts of 64 KiB
+	exportPatience = 30 * time.Second // for a client that does not read
 )
 
-// download writes what a search finds as a file, page by page as it is read.
-// The session's cookie is written before the first byte, and nothing between here
-// and the browser keeps the rest back.
+// download writes the result of a search as a CSV file, page by page as the client reads it.
+// The cookie of the login session is written before the first byte, and no layer up to the
+// browser buffers the rest.
 //
-// Somebody reads one file at a time: each is up to 100,000 rows of work.
+// Each user can run one export at a time, because each is up to 100,000 rows of work.
 func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, busy := d.exporting.LoadOrStore(v.user(), true); busy {
 		return postern.Errorf(
@@ -52,8 +52,8 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	f := &exported{ctl: http.NewResponseController(w), csv: csv.NewWriter(w)}
 	f.csv.UseCRLF = true               // RFC 4180
-	_, err = w.Write([]byte("\ufeff")) // without it Excel takes UTF-8 for something else
-	_ = f.csv.Write(exportColumns())   // Flush tells
+	_, err = w.Write([]byte("\ufeff")) // without it, Excel does not recognize UTF-8
+	_ = f.csv.Write(exportColumns())   // Flush reports errors
 	for err == nil {
 		if err = f.write(list.Data); err != nil || list.Next == "" || f.full {
 			break
@@ -65,14 +65,14 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 		if r.Context().Err() == nil {
 			d.log.WarnContext(r.Context(), "an export was cut", "error", err)
 		}
-		panic(http.ErrAbortHandler) // the file is not whole: the browser must see that
+		panic(http.ErrAbortHandler) // the file is incomplete, and the browser must see that
 	}
-	_ = f.ctl.SetWriteDeadline(time.Time{}) // the connection goes on
+	_ = f.ctl.SetWriteDeadline(time.Time{}) // the connection stays open
 	return nil
 }
 
-// next reads on, as long as the member may and the browser is signed in: a file
-// that is taken slowly keeps no rights.
+// next reads the next page, if the browser is still signed in and the member still has the
+// rights: a slow download must not outlive them.
 func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (paging.List[postern.Message], error) {
 	_, signedIn, err := d.p.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
@@ -96,7 +96,7 @@ type exported struct {
 	ctl  *http.ResponseController
 	csv  *csv.Writer
 	rows int
-	full bool // it has as many rows as it may
+	full bool // the row limit is reached
 }
 
 func exportColumns() []string {
@@ -134,7 +134,7 @@ func row(m postern.Message) []string {
 	}
 	cells := []string{
 		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName,
-		string(m.To), m.Type, m.Body, string(m.Status),
+		string(m.To), string(m.Content.Kind), m.Content.Text, string(m.Status),
 		string(e.Code), e.Detail, m.Source, m.SentAt.String(), m.DeliveredAt.String(), m.ReadAt.String(), m.NetworkID,
 	}
 	for i, c := range cells {
@@ -143,14 +143,14 @@ func row(m postern.Message) []string {
 	return cells
 }
 
-// formula is where a spreadsheet would begin one: at the beginning of a cell. A program
-// that parts cells by semicolons or tabs, as Excel does in much of Europe, does not see
-// the quotes around ours: for it a cell also begins behind those, and behind a line's end.
+// formula matches where a spreadsheet could see a formula: at the start of a cell. A program
+// that separates cells by semicolons or tabs, as Excel does in much of Europe, ignores the
+// quotes around our cells, so for it a cell also starts after those and after a line end.
 var formula = regexp.MustCompile(`(^|[;\t\r\n])([\s"]*)([=+\-@＝＋－＠])`)
 
-// harmless keeps a spreadsheet from taking a cell, or a part of it, for a formula
-// (OWASP, CSV injection): it shows what follows an apostrophe as text. So it does with a
-// number such as +15551234567, of which it would make a sum.
+// harmless keeps a spreadsheet from evaluating a cell or a part of it as a formula (OWASP, CSV
+// injection): text after an apostrophe is shown as it is. The same protects numbers such as
+// +15551234567, which would become a sum.
 func harmless(cell string) string {
 	if strings.ContainsAny(cell[:min(len(cell), 1)], "\t\r\n") {
 		cell = "'" + cell

@@ -11,7 +11,7 @@ import (
 	"postern/internal/qrcode"
 )
 
-// factorWords says what a user proves beside the password; "" when it is nothing.
+// factorWords names the user's second factors; "" if there are none.
 func factorWords(f people.Factors) string {
 	var list []string
 	if f.App {
@@ -27,7 +27,7 @@ func factorWords(f people.Factors) string {
 	return strings.Join(list, " or ")
 }
 
-// enterAgain takes the password of a user who is about to change the factors.
+// enterAgain checks the password of a user who wants to change factors.
 func (d factors) enterAgain(w http.ResponseWriter, r *http.Request, v visit) error {
 	next := cmp.Or(r.PostFormValue("next"), "/account/second")
 	err := d.p.SecondFactors.Reenter(r.Context(), v.self, r.PostFormValue("password"))
@@ -123,7 +123,7 @@ func (d factors) addPasskey(w http.ResponseWriter, r *http.Request, v visit) err
 	return d.added(w, r, v, codes, err, "The passkey was added. All other browsers were signed out.")
 }
 
-// added says what was added, with the recovery codes if there are new ones.
+// added reports what was added and shows new recovery codes, if any.
 func (d factors) added(
 	w http.ResponseWriter, r *http.Request, v visit, codes []string, err error, notice string,
 ) error {
@@ -153,7 +153,7 @@ func (d factors) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visi
 	return d.showRecovery(w, r, v, codes, "")
 }
 
-// remove removes a passkey, or the app where the path names none.
+// remove removes the passkey in the path, or the app if the path has none.
 func (d factors) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := r.PathValue("id")
 	if err := d.p.SecondFactors.Remove(r.Context(), v.self, id); err != nil {

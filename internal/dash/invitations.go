@@ -49,10 +49,10 @@ func (d invitations) revoke(w http.ResponseWriter, r *http.Request, v visit) err
 	return d.done(w, r, "The invitation was revoked. Its link no longer works.", "/people")
 }
 
-// sendMail sends the link of an invitation to its address alone: whoever joins
-// reads mail there. An invitation that cannot be sent is none.
+// sendMail sends the link of an invitation only to its address, so that joining proves access
+// to the mailbox. An invitation that cannot be sent is revoked.
 func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, token string) error {
-	ctx := context.WithoutCancel(r.Context()) // a browser that leaves takes neither along
+	ctx := context.WithoutCancel(r.Context()) // a browser that disconnects must cancel neither
 	err := d.mail.Send(ctx, mail.Message{
 		To: i.Email, Subject: "Invitation to " + i.Workspace,
 		Text: fmt.Sprintf("%s invited you to the workspace “%s” with the role “%s”.\n\n"+
@@ -65,7 +65,7 @@ func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, to
 		return nil
 	}
 	d.log.WarnContext(ctx, "an invitation was not mailed", "error", err)
-	// It may be revoked already, by a newer one or with its inviter.
+	// A newer invitation, or the removal of its inviter, may have revoked it already.
 	if err := d.p.Invitations.Revoke(ctx, v.actor, v.workspace(), i.ID); err != nil &&
 		postern.ReasonOf(err) != postern.NotFound {
 		return err
@@ -79,7 +79,7 @@ func (d invitations) sendMail(r *http.Request, v visit, i postern.Invitation, to
 	)
 }
 
-// show shows what a link at /join opens.
+// show shows the page of an invitation.
 func (d invitations) show(w http.ResponseWriter, r *http.Request) error {
 	l, err := d.p.Invitations.Get(r.Context(), r.PathValue("token"))
 	if err != nil {
@@ -112,13 +112,13 @@ func (d invitations) joinView(r *http.Request, l people.JoinLink) page.JoinView 
 		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email,
 		PasswordHint: passwordHint,
 	}
-	if !l.Known { // an account that is there joins by signing in
+	if !l.Known { // an existing account joins by signing in
 		v.SignOn = d.signOnName()
 	}
 	return v
 }
 
-// present is the e-mail address of who is signed in; "" when nobody is.
+// present returns the email address of the signed-in user; "" if nobody is signed in.
 func (d invitations) present(r *http.Request) (string, error) {
 	id := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 	if id == "" {
@@ -127,8 +127,8 @@ func (d invitations) present(r *http.Request) (string, error) {
 	return d.p.Users.Email(r.Context(), d.self(r, id))
 }
 
-// join uses a link: by the account that is signed in, or with a password for the
-// link's address. Of the form only the password counts; the rest is the link's.
+// join accepts an invitation for the signed-in account, or creates an account with a password.
+// Only the password comes from the form; everything else comes from the link.
 func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 	token := r.PathValue("token")
 	l, err := d.p.Invitations.Get(r.Context(), token)
@@ -159,7 +159,7 @@ func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ws == "" { // a new password for an account that was there
+	if ws == "" { // a new password for an existing account
 		return d.pass(w, r, u, "/")
 	}
 	if err := d.enter(r, u); err != nil {
@@ -168,7 +168,7 @@ func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 	return d.joined(w, r, ws)
 }
 
-// joined shows the workspace that somebody has joined.
+// joined switches to the workspace that the user has joined.
 func (d invitations) joined(w http.ResponseWriter, r *http.Request, ws postern.WorkspaceID) error {
 	d.sessions.Put(r.Context(), keyWorkspace, string(ws))
 	return d.done(w, r, "Welcome! You are now a member of this workspace.", "/")

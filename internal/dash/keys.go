@@ -17,7 +17,7 @@ func (d keys) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.KeysView{Change: true} // whoever may see them may change them
+	view := page.KeysView{Change: true} // members who may see keys may change them
 	now := postern.TimeOf(time.Now())
 	for _, k := range list.Data {
 		view.Keys = append(view.Keys, keyOf(k, now))
@@ -75,7 +75,7 @@ func (d keys) showForm(w http.ResponseWriter, r *http.Request, v visit, status i
 	return d.write(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
 }
 
-// scopeChoices are all scopes, some of them chosen.
+// scopeChoices lists all scopes and marks the chosen ones.
 func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 	about := map[postern.Scope]string{
 		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause, and delete devices.",
@@ -116,8 +116,7 @@ func (d keys) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	)
 }
 
-// keyForm reads what a key is to be. A form without a scope asks for none, and not
-// for all.
+// keyForm reads the form of a new key. A form without scopes means no scopes, not all of them.
 func keyForm(r *http.Request) (in gateway.NewKey, err error) {
 	in = gateway.NewKey{
 		Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{},

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	devicesShown = 200  // to choose from, and called by their names
-	gistLength   = 200  // characters of a text that a list shows
-	bubbleLength = 2000 // and a conversation
+	devicesShown = 200  // offered to choose from, and shown by name
+	gistLength   = 200  // characters of a text in a list
+	bubbleLength = 2000 // and in a conversation
 )
 
 func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEscape(string(id)) }
@@ -42,7 +42,7 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showList(w, r, v, q, view, err)
 }
 
-// showList shows what is found, or what is wrong with what was looked for.
+// showList shows the search results, or what is wrong with the search.
 func (d messages) showList(
 	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error,
 ) error {
@@ -73,7 +73,7 @@ func (d messages) showList(
 	return d.write(w, r, http.StatusOK, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
 }
 
-// search reads what is looked for; an unknown state or direction asks for all.
+// search reads the filters; an unknown status or direction selects all.
 func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	q = gateway.MessageSearch{
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
@@ -96,13 +96,13 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	return q, err
 }
 
-// messageID is the id in what somebody has pasted.
+// messageID extracts a message id from the search field.
 func messageID(s string) (id postern.MessageID, ok bool) {
 	s = strings.TrimSpace(s)
 	return postern.MessageID(s), strings.HasPrefix(s, "msg_")
 }
 
-// tidied takes out of a number what people write between its digits.
+// tidied removes the characters that people write between the digits of a number.
 func tidied(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\u00a0\u202f-()", r) {
@@ -112,8 +112,7 @@ func tidied(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// choices are the devices to choose from, oldest first, and the chosen one in any
-// case.
+// choices lists the devices to choose from, oldest first, and always includes the chosen one.
 func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choice) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		list = append(list, page.Choice{Value: string(id), Label: names[id]})
@@ -128,16 +127,16 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 	p := page.Message{
 		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
 		From: string(m.From),
-		Out:  m.Direction == postern.Outbound, Type: m.Type, Status: string(m.Status), At: m.CreatedAt.Std(),
+		Out:  m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status), At: m.CreatedAt.Std(),
 	}
 	if p.Device == "" {
 		p.Device = p.DeviceID
 	}
-	p.Body, p.Cut = begun(m.Body, length)
+	p.Body, p.Cut = begun(m.Content.Text, length)
 	return p
 }
 
-// begun is the beginning of a text, so that a page of long ones stays small.
+// begun cuts a text to a number of characters, so that a page of long texts stays small.
 func begun(s string, length int) (text string, cut bool) {
 	n := 0
 	for i := range s {
@@ -166,7 +165,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
-	view.Body = m.Body
+	view.Body = m.Content.Text
 	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}
@@ -188,8 +187,8 @@ func writer(source string) string {
 	return source
 }
 
-// every is how often a page looks for a change of the message: often at first, and
-// seldom when it waits for a recipient who may never read it; 0 when nothing comes.
+// every is the poll interval of a message's page: short at first, and long while it waits for a
+// recipient who may never read it; 0 if the message is final.
 func every(m postern.Message, now time.Time) time.Duration {
 	switch {
 	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status == postern.Read:
@@ -201,8 +200,8 @@ func every(m postern.Message, now time.Time) time.Duration {
 	}
 }
 
-// way is what is kept of how a message came to its state: the times of the network's
-// words, and the reason of an end. When an end came is not kept.
+// way returns the timeline of a message from the recorded times and the failure. The time of a
+// failure is not recorded.
 func way(m postern.Message) []page.WayStep {
 	switch {
 	case m.Direction == postern.Inbound:
@@ -232,12 +231,12 @@ func way(m postern.Message) []page.WayStep {
 				"sends it again. The recipient gets it once.",
 			Kind: "now",
 		})
-	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed says it
+	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed covers these
 	}
 	return append(append(list, passed(m)...), ahead(m)...)
 }
 
-// arrived is the way of a message that another has sent.
+// arrived is the timeline of a message that was not sent from here.
 func arrived(m postern.Message, sent string) (list []page.WayStep) {
 	if m.SentAt != 0 {
 		list = append(list, page.WayStep{Title: sent, At: m.SentAt.Std(), Kind: "done"})
@@ -248,7 +247,7 @@ func arrived(m postern.Message, sent string) (list []page.WayStep) {
 	})
 }
 
-// passed are the stations that the network has told of.
+// passed returns the steps that the network has confirmed.
 func passed(m postern.Message) (list []page.WayStep) {
 	for _, s := range stations(m) {
 		if s.At != 0 {
@@ -258,7 +257,7 @@ func passed(m postern.Message) (list []page.WayStep) {
 	return list
 }
 
-// ahead are those that may still come.
+// ahead returns the steps that may still come.
 func ahead(m postern.Message) (list []page.WayStep) {
 	for _, s := range stations(m) {
 		if s.At == 0 {

@@ -42,8 +42,8 @@ func (s *site) comes(d postern.Device, from, name, body string) postern.Message 
 	at := postern.TimeOf(time.Now())
 	m := postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound,
-		Type: postern.TypeText, ChatID: from, From: postern.Maybe(from), FromName: name,
-		Body: body, Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+		Content: postern.Text(body), ChatID: from, From: postern.Maybe(from), FromName: name,
+		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 		Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
 	}
 	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{
@@ -207,7 +207,7 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	list, err := s.db.Messages.List(
 		t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5},
 	)
-	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Body != "Yes.\nAnd you?" {
+	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Content.Text != "Yes.\nAnd you?" {
 		t.Fatalf("sent %+v, %v", list, err)
 	}
 	s.ends(list[0].ID, postern.Sent, "")

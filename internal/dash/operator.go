@@ -14,15 +14,15 @@ import (
 	"postern/internal/postern"
 )
 
-// Server is what the process knows of itself.
+// Server holds figures of the process.
 type Server struct {
 	Version    string
 	Started    time.Time
-	Memory     int64 // bytes that are resident
+	Memory     int64 // resident set size in bytes
 	Goroutines int
 }
 
-// show is how the whole server is doing.
+// show shows the status of the whole server.
 func (d operator) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	s, err := d.g.Statistics.System(r.Context(), v.actor)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d operator) serverTiles(s gateway.System) []page.Tile {
 		page.Tile{Label: "Goroutines", Value: number(me.Goroutines)})...)
 }
 
-// ageWords says roughly how long something took: its two largest units.
+// ageWords formats a duration with its two largest units.
 func ageWords(t time.Duration) string {
 	s := int64(max(t, 0).Seconds())
 	switch {
@@ -101,7 +101,7 @@ func ageWords(t time.Duration) string {
 	return fmt.Sprintf("%s %d h", many(s/(24*3600), "day", "days"), s%(24*3600)/3600)
 }
 
-// bytesWords writes a size with a unit that leaves it at least one.
+// bytesWords formats a size with the largest unit in which it is at least one.
 func bytesWords(n int64) string {
 	size, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	i := 0
@@ -162,7 +162,8 @@ func (d operator) showPasswordLink(w http.ResponseWriter, r *http.Request, v vis
 	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Reset your password", "/operator"), view))
 }
 
-// createPasswordLink makes a link for somebody's new password, and shows it once.
+// createPasswordLink creates a link with which a user can set a new password, and shows it
+// once.
 func (d operator) createPasswordLink(w http.ResponseWriter, r *http.Request, v visit) error {
 	u, token, err := d.p.PasswordLinks.ResetByPassword(
 		r.Context(), v.actor, userIn(r), r.PostForm.Has("alone"), r.PostFormValue("password"),

@@ -11,8 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-// show is the first page: what to do next, what is used of the plan, and what
-// happened lately.
+// show shows the first page: the next steps, the plan usage, and recent activity.
 func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
@@ -36,8 +35,8 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
 }
 
-// steps lead into a new workspace: those who may not see its keys may take none of
-// them. One that the plan does not allow leads nowhere.
+// steps are the first steps in a new workspace. Members who may not see keys cannot take any of
+// them. A step that the role or plan does not allow has no link.
 func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gateway.Used) ([]page.Step, error) {
 	hasKey, err := d.g.Keys.Any(r.Context(), v.actor, v.workspace())
 	if postern.ReasonOf(err) == postern.MissingScope {
@@ -75,7 +74,7 @@ func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gat
 	}, nil
 }
 
-// figures adds the charts of what the caller may see, and a tile of each rate.
+// figures adds the charts that the caller may see, and a tile for each rate.
 func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) error {
 	p, spans := lastHours(), gateway.LastDay()
 	view.Spans, view.Span = []page.Choice{
@@ -115,8 +114,7 @@ func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) err
 	return nil
 }
 
-// hooksUsed says how many webhooks there are; those who may not see any are not
-// told.
+// hooksUsed returns the number of webhooks; zero for members who may not see them.
 func (d overview) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 	if !v.may(postern.WebhooksRead) {
 		return gateway.Used{}, nil
@@ -124,7 +122,7 @@ func (d overview) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 	return d.g.Statistics.Endpoints(r.Context(), v.caller)
 }
 
-// metersOf are what is used of the plan.
+// metersOf returns the plan usage.
 func metersOf(v visit, u gateway.Usage, hooks gateway.Used) []page.Meter {
 	list := []page.Meter{meter("Messages this month", u.Messages), meter("Linked devices", u.Devices)}
 	if v.may(postern.WebhooksRead) && v.caller.Plan.API {
@@ -133,7 +131,7 @@ func metersOf(v visit, u gateway.Usage, hooks gateway.Used) []page.Meter {
 	return list
 }
 
-// nearly is the part of a limit, in per cent, from which on it is pointed out.
+// nearly is the percentage of a limit from which a meter warns.
 const nearly = 90
 
 func meter(label string, u gateway.Used) page.Meter {
@@ -147,7 +145,7 @@ func meter(label string, u gateway.Used) page.Meter {
 	return m
 }
 
-// number writes a number with its thousands apart: 1,000,000.
+// number formats a number with thousands separators: 1,000,000.
 func number(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -156,7 +154,7 @@ func number(n int) string {
 	return s
 }
 
-// usage is what the plan allows, what is used of it, and what happens at its end.
+// usage shows the plan, its usage, and what happens at each limit.
 func (d overview) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
@@ -166,7 +164,7 @@ func (d overview) usage(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	kept, err := d.g.Statistics.Kept(r.Context(), v.caller, d.retention)
+	kept, err := d.g.Statistics.Retention(r.Context(), v.caller, d.retention)
 	if err != nil {
 		return err
 	}
@@ -199,7 +197,7 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 	)
 }
 
-// timeWords writes a time as days, or as what it is when it is not whole days.
+// timeWords formats whole days as days, and any other duration as it is.
 func timeWords(t time.Duration) string {
 	const day = 24 * time.Hour
 	if t%day != 0 {
@@ -208,7 +206,7 @@ func timeWords(t time.Duration) string {
 	return many(int64(t/day), "day", "days")
 }
 
-// outcomes says what happens at each limit.
+// outcomes describes what happens at each limit.
 func outcomes(p postern.Plan) []page.Tile {
 	list := []page.Tile{
 		{
@@ -242,7 +240,7 @@ func outcomes(p postern.Plan) []page.Tile {
 	})
 }
 
-// period is what charts are about.
+// period is the time range of the charts.
 type period struct {
 	words string // "the last 24 hours"
 	days  bool
@@ -251,7 +249,7 @@ type period struct {
 func lastHours() period { return period{"the last 24 hours", false} }
 func lastDays() period  { return period{"the last 30 days", true} }
 
-// attemptsChart is what attempts of deliveries came to.
+// attemptsChart shows the results of delivery attempts.
 func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
 		ID: "attempts", Title: "Webhook deliveries", Colours: "outcome", Days: p.days,
@@ -278,7 +276,7 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 	return c
 }
 
-// latencyChart is how long receivers took to answer.
+// latencyChart shows how long receivers took to respond.
 func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
 		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"},
@@ -300,7 +298,7 @@ func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	return c
 }
 
-// messagesChart is what was sent and received.
+// messagesChart shows messages sent and received.
 func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
 		ID: "messages", Title: "Messages", Colours: "traffic", Days: p.days,
@@ -318,7 +316,7 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 	return c
 }
 
-// deliveredChart is how much of what was sent arrived.
+// deliveredChart shows the share of sent messages that were delivered.
 func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
 		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"},
@@ -353,7 +351,7 @@ func span(at postern.Time, parts []int64, cells ...string) page.Span {
 
 func num(n int64) string { return number(int(n)) }
 
-// many writes a number with what it counts.
+// many formats a number with its noun.
 func many(n int64, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -368,8 +366,8 @@ func wereMany(n int64) string {
 	return num(n) + " messages were"
 }
 
-// rate is a part of a whole in per cent, cut to a tenth: what is not all is never
-// said to be 100%. It is a dash of nothing.
+// rate is a share in percent, cut to a tenth, so that only a complete share is 100%. Without a
+// whole it is a dash.
 func rate(part, of int64) string {
 	if of == 0 {
 		return "–"
@@ -382,7 +380,7 @@ func rate(part, of int64) string {
 	return s + "%"
 }
 
-// orNone is a number that means something when there was something.
+// orNone formats n, or a dash if of is zero.
 func orNone(n, of int64) string {
 	if of == 0 {
 		return "–"

@@ -35,7 +35,7 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 	now := postern.TimeOf(time.Now())
 	m := postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
-		Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567", Body: "hello",
+		Content: postern.Text("hello"), ChatID: "+15551234567", To: "+15551234567",
 		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{},
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
@@ -64,8 +64,8 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 func (s *site) received(d postern.Device, body string) {
 	s.t.Helper()
 	m := postern.Message{
-		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText,
-		ChatID: "+15551234567", From: "+15551234567", Body: body,
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Content: postern.Text(body),
+		ChatID: "+15551234567", From: "+15551234567",
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived); err != nil {

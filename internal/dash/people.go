@@ -43,7 +43,7 @@ func (d members) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 	return d.write(w, r, status, page.People(d.frame(r, v, "People", "/people"), view))
 }
 
-// roleChoices are the roles that a member may give.
+// roleChoices lists the roles that a member may assign.
 func roleChoices(mine postern.Role) (list []page.Choice) {
 	about := map[postern.Role]string{
 		postern.Owner:     "full access, including managing owners",
@@ -71,8 +71,8 @@ func (d members) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.changed(w, r, v, id, err, "The member was removed.")
 }
 
-// changed follows a change of a member. Who has changed the own role may not be
-// allowed to see the people any more.
+// changed redirects after a member was changed. Members who changed their own role may no
+// longer see the page People.
 func (d members) changed(
 	w http.ResponseWriter, r *http.Request, v visit, id postern.UserID, err error, notice string,
 ) error {
@@ -90,7 +90,7 @@ func (d members) changed(
 	return d.done(w, r, notice, "/people")
 }
 
-// audit shows what was done; an unknown kind asks for all.
+// audit shows the audit log; an unknown kind selects all.
 func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.AuditView{Who: page.Field{Value: r.FormValue("who")}}
 	for _, kind := range people.ActKinds() {
@@ -127,8 +127,8 @@ func kindWords(kind string) string {
 	}[kind]
 }
 
-// actWords says an act in plain words. One without words of its own is still told:
-// "webhook.paused" is "Webhook paused".
+// actWords describes an act. An act without its own description is spelled out:
+// "webhook.paused" becomes "Webhook paused".
 func actWords(act string) string {
 	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
 		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",

@@ -10,7 +10,7 @@ import (
 	"postern/internal/postern"
 )
 
-// show is the simulated phone of a device.
+// show shows the simulated phone of a device.
 func (d phones) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showAs(w, r, v, http.StatusOK, page.PhoneView{From: page.Field{Value: "+15551234567"}})
 }
@@ -36,7 +36,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{
-			ID: string(m.ID), To: string(m.To), Body: m.Body, Status: string(m.Status),
+			ID: string(m.ID), To: string(m.To), Body: m.Content.Text, Status: string(m.Status),
 		})
 	}
 	for _, kind := range gateway.SandboxFaults() {
@@ -46,7 +46,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 }
 
 const (
-	phoneMessages = 50 // that the phone shows
+	phoneMessages = 50 // shown by the phone
 	sentMessages  = 10
 )
 
@@ -57,7 +57,7 @@ func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
 	from, body := r.PostFormValue("from"), r.PostFormValue("body")
-	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, body)
+	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, postern.Text(body))
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
 			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]},
@@ -82,7 +82,7 @@ func (d phones) read(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.confirm(w, r, v, postern.Read, "The contact read the message.")
 }
 
-// confirm lets the recipient of a message confirm it.
+// confirm simulates a receipt for a message.
 func (d phones) confirm(
 	w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string,
 ) error {

@@ -11,7 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-// formTime is how a field of a form writes a time.
+// formTime is the time format of form fields.
 const formTime = "2006-01-02T15:04"
 
 func (d replays) form(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -63,7 +63,7 @@ func replayForm(r *http.Request) (in gateway.NewReplay, err error) {
 	return in, err
 }
 
-// timeIn is the time in a field of a form, in UTC; 0 when it is empty.
+// timeIn reads a time in UTC from a form field; 0 if it is empty.
 func timeIn(r *http.Request, name string) (postern.Time, error) {
 	text := r.PostFormValue(name)
 	if text == "" {
@@ -81,7 +81,7 @@ func replayPath(of postern.Replay) string {
 	return hookPath(of.EndpointID) + "/replays/" + string(of.ID)
 }
 
-// get is that of the path, if it is one to the endpoint of the path.
+// get returns the one in the path, if it belongs to the endpoint in the path.
 func (d replays) get(r *http.Request, v visit) (postern.Replay, error) {
 	one, err := d.g.Replays.Get(r.Context(), v.caller, postern.ReplayID(r.PathValue("replay")))
 	if err == nil && one.EndpointID != hookID(r) {

@@ -20,25 +20,25 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// What a session holds.
+// The values of a login session.
 const (
 	keyUser      = "user"
 	keyEpoch     = "epoch"     // of the user, when the password was checked
-	keyWorkspace = "workspace" // that is shown
+	keyWorkspace = "workspace" // the current one
 	keyBrowser   = "browser"   // the User-Agent at the sign-in
 	keyAddress   = "address"
 	keySeen      = "seen" // RFC 3339
 	keyNotice    = "notice"
 
-	keyPending  = "pending"  // the user whose password was right, until the second step
-	keySince    = "since"    // when it was; RFC 3339
-	keySure     = "sure"     // when the password was entered again; RFC 3339
-	keyCeremony = "ceremony" // what was asked of a passkey
+	keyPending  = "pending"  // the user who entered the right password, until the second step
+	keySince    = "since"    // when the password was entered; RFC 3339
+	keySure     = "sure"     // when the password was last confirmed; RFC 3339
+	keyCeremony = "ceremony" // the state of a passkey ceremony
 	keyErrand   = "errand"   // why the browser was sent to the provider
 )
 
-// newSessions keeps sessions in the database. A browser has a random token, of
-// which only the hash is kept.
+// newSessions stores login sessions in the database. A browser holds a random token; the
+// database has only its hash.
 func newSessions(opts Options) *scs.SessionManager {
 	m := scs.New()
 	m.Store, m.Codec, m.HashTokenInStore = sessionStore{opts.People}, codec{}, true
@@ -55,7 +55,7 @@ func newSessions(opts Options) *scs.SessionManager {
 	return m
 }
 
-// codec writes a session as JSON, so that the store can tell whose it is.
+// codec encodes a login session as JSON, from which the store reads the user.
 type codec struct{}
 
 type session struct {
@@ -89,23 +89,23 @@ func decode(b []byte) (s session, err error) {
 	return s, err
 }
 
-// sessionStore keeps sessions through package people.
+// sessionStore stores login sessions through package people.
 type sessionStore struct{ p *people.People }
 
-// known is the session as the database has it, if it goes on. scs writes a session
-// with every request: one that was ended while the request was under way must not
-// begin anew, and one that stays as it is need not be written.
+// known is the login session as the database has it. scs writes the session with every request,
+// but a session that ended during the request must not be restored, and an unchanged one need
+// not be written.
 type known struct {
 	people.SignIn
-	poll bool // the page asked, not the person: it does not prolong the session
+	poll bool // a request of the page itself: it does not prolong the session
 }
 
 type knownKey struct{}
 
-// rewriting is how much later a session must end to be written for it alone.
+// rewriting is how much the expiry must change for a session to be written for that alone.
 const rewriting = time.Minute
 
-// remembering gives each request a place for the session it comes with.
+// remembering adds a place for the request's login session to its context.
 func remembering(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k := &known{poll: r.Method == http.MethodGet && r.Header.Get("HX-Request") != ""}
@@ -121,7 +121,7 @@ func knownIn(ctx context.Context) *known {
 	return k
 }
 
-// keeps tells whether the database has the session well enough.
+// keeps reports whether the session in the database is recent enough.
 func (k *known) keeps(s people.SignIn) bool {
 	return bytes.Equal(k.Data, s.Data) && (k.poll || s.ExpiresAt < k.ExpiresAt.Add(rewriting))
 }
@@ -152,7 +152,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 	if err != nil {
 		return err
 	}
-	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before somebody has signed in
+	epoch, _ := strconv.ParseInt(data.Values[keyEpoch], 10, 64) // 0 before the sign-in
 	in := people.SignIn{
 		TokenHash: token, UserID: postern.UserID(data.Values[keyUser]), Epoch: epoch, Data: b,
 		ExpiresAt: postern.TimeOf(expiry),
@@ -172,8 +172,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 	return err
 }
 
-// enter signs the browser in, with a new token: whoever had given it the one
-// before has nothing.
+// enter signs the browser in with a new token, so that a token planted before is worthless.
 func (d *core) enter(r *http.Request, u postern.User) error {
 	return d.begin(r, map[string]string{
 		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r),
@@ -183,13 +182,13 @@ func (d *core) enter(r *http.Request, u postern.User) error {
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// within tells whether a time that now wrote is not long ago.
+// within reports whether a time written by now is within the limit.
 func within(text string, limit time.Duration) bool {
 	at, err := time.Parse(time.RFC3339, text)
 	return err == nil && time.Since(at) < limit
 }
 
-// begin gives the browser a session with a new token, which holds nothing else.
+// begin starts a login session with a new token and only these values.
 func (d *core) begin(r *http.Request, values map[string]string) error {
 	ctx := r.Context()
 	if err := errors.Join(d.sessions.Clear(ctx), d.sessions.RenewToken(ctx)); err != nil {
@@ -198,22 +197,22 @@ func (d *core) begin(r *http.Request, values map[string]string) error {
 	for name, value := range values {
 		d.sessions.Put(ctx, name, value)
 	}
-	if _, _, err := d.sessions.Commit(ctx); err != nil { // now, so that a page can say why it was refused
+	if _, _, err := d.sessions.Commit(ctx); err != nil { // commit now, so that an error can be shown
 		return errors.Join(err, d.sessions.Destroy(ctx))
 	}
 	return nil
 }
 
 const (
-	secondTime = 10 * time.Minute // between the password and the second step
-	sureTime   = 10 * time.Minute // that a password counts for after it was entered again
+	secondTime = 10 * time.Minute // from the password to the second step
+	sureTime   = 10 * time.Minute // for which a confirmed password counts
 )
 
 func (d *core) isSure(r *http.Request) bool {
 	return within(d.sessions.GetString(r.Context(), keySure), sureTime)
 }
 
-// pass lets a user in whose password was right, by a second step if there is one.
+// pass signs in a user who entered the right password, through the second step if there is one.
 func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
 	factors, err := d.p.SecondFactors.Asked(r.Context(), access.Pending{ID: u.ID, Address: d.address(r)})
 	if err != nil {
@@ -229,7 +228,7 @@ func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next
 	return seeOther(w, r, "/signin/second?next="+url.QueryEscape(next))
 }
 
-// in signs a user in who has proved what there is to prove.
+// in signs in a user who has passed all steps.
 func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
 	if err := d.enter(r, u); err != nil {
 		return err
@@ -240,7 +239,7 @@ func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next s
 	return seeOther(w, r, next)
 }
 
-// ask begins a ceremony with one of the passkeys, and keeps in the session what was asked.
+// ask begins a passkey ceremony and stores its state in the login session.
 func (d *core) ask(r *http.Request, who access.Pending) (options string, err error) {
 	c, err := d.p.SecondFactors.BeginUsePasskey(r.Context(), who)
 	if err != nil {
@@ -260,7 +259,7 @@ func (d *core) askNew(r *http.Request, v visit) (options string, err error) {
 	return string(c.Options), nil
 }
 
-// askAgain asks for the password before the next page.
+// askAgain shows the page that asks for the password again.
 func (d *core) askAgain(w http.ResponseWriter, r *http.Request, v visit, status int, view page.SureView) (err error) {
 	if view.Again, err = d.again(r, v, view.Next); err != nil {
 		return err
@@ -268,13 +267,13 @@ func (d *core) askAgain(w http.ResponseWriter, r *http.Request, v visit, status 
 	return d.write(w, r, status, page.Sure(d.frame(r, v, "Confirm that it is you", "/account"), view))
 }
 
-// tokenHash is the name of this browser's session in the store, as scs makes it.
+// tokenHash is the key of this browser's login session in the store, computed as scs does.
 func (d *core) tokenHash(r *http.Request) string {
 	sum := sha256.Sum256([]byte(d.sessions.Token(r.Context())))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// again is how a person shows again who it is, before the next page.
+// again returns how the user confirms their identity: by password, or by signing in again.
 func (d *core) again(r *http.Request, v visit, next string) (page.Again, error) {
 	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil || has {

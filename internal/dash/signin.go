@@ -13,8 +13,8 @@ import (
 	"postern/internal/postern"
 )
 
-// what one must be
-const passwordHint = "Use at least 10 characters. A phrase of several words works well." //nolint:gosec
+// a hint, not a secret
+const passwordHint = "Use at least 10 characters. A few words work well." //nolint:gosec
 
 // showSetUp is the form for the first user.
 func (d signIns) showSetUp(w http.ResponseWriter, r *http.Request) error {
@@ -55,7 +55,7 @@ func (d signIns) show(w http.ResponseWriter, r *http.Request) error {
 	return d.showAs(w, r, http.StatusOK, page.SignInView{Next: local(r.FormValue("next"))})
 }
 
-// showAs adds to a form the other ways in that there are.
+// showAs adds the other ways to sign in.
 func (d signIns) showAs(w http.ResponseWriter, r *http.Request, status int, v page.SignInView) error {
 	v.SignOn, v.Mail = d.signOnName(), d.mail != nil
 	return d.write(w, r, status, page.SignIn(v))
@@ -82,7 +82,7 @@ func (d signIns) signOut(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, "/signin")
 }
 
-// pending is the user whose password was right in this browser, a short time ago.
+// pending is the user who recently entered the right password in this browser.
 func (d signIns) pending(r *http.Request) (u postern.User, ok bool) {
 	ctx := r.Context()
 	u.ID = postern.UserID(d.sessions.GetString(ctx, keyPending))
@@ -94,7 +94,7 @@ func (d signIns) showSecond(w http.ResponseWriter, r *http.Request) error {
 	return d.askSecond(w, r, http.StatusOK, page.SecondView{Next: local(r.FormValue("next"))})
 }
 
-// askSecond asks whose password was right for what else there is.
+// askSecond asks for the second step after the right password.
 func (d signIns) askSecond(w http.ResponseWriter, r *http.Request, status int, view page.SecondView) error {
 	u, ok := d.pending(r)
 	if !ok {
@@ -114,7 +114,7 @@ func (d signIns) askSecond(w http.ResponseWriter, r *http.Request, status int, v
 	return d.write(w, r, status, page.Second(view))
 }
 
-// second takes the second step: a code, or the answer of a passkey.
+// second checks the second step: a code, or the response of a passkey.
 func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	u, ok := d.pending(r)
 	if !ok {
@@ -141,7 +141,7 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 }
 
 const (
-	mailsAtOnce = 8 // that nobody waits for
+	mailsAtOnce = 8 // in the background
 	mailTime    = "2 January 2006 at 15:04 UTC"
 )
 
@@ -149,8 +149,8 @@ func (d signIns) showForgotten(w http.ResponseWriter, r *http.Request) error {
 	return d.write(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{}))
 }
 
-// forgotten sends a link to a mailbox, if an account has its address. What the page
-// says, and when, is the same if none has.
+// forgotten sends a link to an email address if an account has it. The page and its timing are
+// the same if no account has it.
 func (d signIns) forgotten(w http.ResponseWriter, r *http.Request) error {
 	entered := r.PostFormValue("email")
 	email, err := d.p.PasswordLinks.Forgot(r.Context(), d.address(r), entered)
@@ -167,9 +167,9 @@ func (d signIns) forgotten(w http.ResponseWriter, r *http.Request) error {
 	return d.write(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{Sent: email}))
 }
 
-// mailLater sends the link when nobody waits for it any more. One too many is not sent,
-// and only the log says so: places are long taken by those alone who have an account, and
-// a refusal would tell of them.
+// mailLater sends the link in the background. If all slots are taken, the mail is dropped and
+// only the log says so: slots are held only by existing accounts, so a refusal would reveal
+// them.
 func (d signIns) mailLater(r *http.Request, email string) {
 	ctx, address := context.WithoutCancel(r.Context()), d.address(r)
 	const failed = "a link for a new password was not mailed"

@@ -14,12 +14,12 @@ import (
 	"postern/internal/problem"
 )
 
-const errandTime = 10 * time.Minute // from here to the provider and back
+const errandTime = 10 * time.Minute // to the provider and back
 
-// SignOnPath is where the provider sends browsers back to.
+// SignOnPath is the path to which the provider redirects browsers.
 const SignOnPath = "/signin/oidc/callback"
 
-// signOnName is what people call the provider; "" when there is none.
+// signOnName is the display name of the provider; "" if there is none.
 func (d *core) signOnName() string {
 	if d.signOn == nil {
 		return ""
@@ -27,7 +27,7 @@ func (d *core) signOnName() string {
 	return d.signOn.Name()
 }
 
-// What a browser is sent to the provider for.
+// The reasons to send a browser to the provider.
 const (
 	toEnter   = "enter"
 	toJoin    = "join"
@@ -35,16 +35,16 @@ const (
 	toBeSure  = "sure"
 )
 
-// errand is why a browser is at the provider. It stays in the session, so that
-// nobody else's answer can be given to this browser.
+// errand is the reason why a browser is at the provider. It stays in the login session, so that
+// a response for another browser is refused.
 type errand struct {
 	Ask   oidc.Ask `json:"ask"`
 	For   string   `json:"for"`
-	Next  string   `json:"next"`  // where the person wants to go
+	Next  string   `json:"next"`  // where the user wants to go
 	Token string   `json:"token"` // of the invitation
 }
 
-// back is where the person goes on when nothing comes of it.
+// back is where the user continues if the sign-in fails.
 func (e errand) back() string {
 	switch e.For {
 	case toJoin:
@@ -57,8 +57,8 @@ func (e errand) back() string {
 	return "/signin?next=" + url.QueryEscape(local(e.Next))
 }
 
-// send sends a browser to the provider. It comes by a link: a form must not lead to
-// another site (see page.Policy), and a link changes nothing but the session.
+// send redirects a browser to the provider. The request is a link, because a form must not lead
+// to another site (see page.Policy); it changes only the login session.
 func (d signOns) send(w http.ResponseWriter, r *http.Request, e errand) error {
 	to, ask, err := d.signOn.Begin(r.Context(), e.For == toBeSure)
 	if err != nil {
@@ -70,16 +70,15 @@ func (d signOns) send(w http.ResponseWriter, r *http.Request, e errand) error {
 		return err
 	}
 	d.sessions.Put(r.Context(), keyErrand, string(text))
-	if d.sessions.GetString(r.Context(), keyUser) == "" { // a browser that never comes back is forgotten
+	if d.sessions.GetString(r.Context(), keyUser) == "" { // forget a browser that never comes back
 		d.sessions.SetDeadline(r.Context(), time.Now().Add(errandTime))
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 
-// fromHere tells whether a link on a page of ours was followed: other sites must not
-// begin what connects somebody with something. Browsers that do not say it are older
-// than 2023.
+// fromHere reports whether the request comes from a link on our own pages: other sites must not
+// start connecting an account. Browsers that do not send the header are older than 2023.
 func fromHere(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "" || site == "same-origin" || site == "none"
@@ -126,17 +125,17 @@ func (d signOns) sendFromHere(w http.ResponseWriter, r *http.Request, e errand) 
 	return d.send(w, r, e)
 }
 
-// takeErrand finds what this browser was sent for, once.
+// takeErrand returns and removes the errand of this browser.
 func (d signOns) takeErrand(r *http.Request) (e errand, ok bool) {
 	text := d.sessions.GetString(r.Context(), keyErrand)
 	if json.Unmarshal([]byte(text), &e) != nil || !e.Ask.Answers(r.URL.Query()) {
-		return errand{}, false // an answer that somebody made up takes nothing away
+		return errand{}, false // a forged response must not remove the errand
 	}
 	d.sessions.Remove(r.Context(), keyErrand)
 	return e, time.Since(e.Ask.At) < errandTime
 }
 
-// end takes what a browser brings back from the provider.
+// end handles the provider's response.
 func (d signOns) end(w http.ResponseWriter, r *http.Request) error {
 	e, ok := d.takeErrand(r)
 	if !ok {
@@ -158,7 +157,7 @@ func (d signOns) end(w http.ResponseWriter, r *http.Request) error {
 
 var errNoErrand = errors.New("an answer that this browser does not wait for")
 
-// finish does what the browser was sent for.
+// finish completes the errand.
 func (d signOns) finish(w http.ResponseWriter, r *http.Request, e errand, i people.Identity) error {
 	user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 	switch {
@@ -191,7 +190,7 @@ func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i 
 
 func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {
 	self := d.self(r, user)
-	self.Sure = true // when the browser was sent to the provider: see beginConnect
+	self.Sure = true // it was checked when the browser was sent to the provider: see beginConnect
 	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
@@ -208,9 +207,9 @@ func (d signOns) beSure(
 	return seeOther(w, r, next)
 }
 
-// refuse says why the provider's answer is none, with a way back.
+// refuse shows why the sign-in failed, with a link back.
 func (d signOns) refuse(w http.ResponseWriter, r *http.Request, e errand, err error) error {
-	if !errors.Is(err, errNoErrand) { // which anybody can make up
+	if !errors.Is(err, errNoErrand) { // which anybody can forge
 		d.log.WarnContext(r.Context(), "a sign-in at the provider came to nothing", "error", short(err.Error()))
 	}
 	status, text := d.problem(err)
@@ -220,7 +219,7 @@ func (d signOns) refuse(w http.ResponseWriter, r *http.Request, e errand, err er
 	)
 }
 
-// problem says what is wrong with the provider's answer.
+// problem describes what is wrong with the provider's response.
 func (d signOns) problem(err error) (status int, text string) {
 	name := word(d.signOnName())
 	switch {
@@ -238,7 +237,7 @@ func (d signOns) problem(err error) (status int, text string) {
 		" could not be verified. Try again. The reason is in the server's log."
 }
 
-// short is the beginning of what others wrote.
+// short cuts text of others for the log.
 func short(text string) string { return text[:min(len(text), 300)] }
 
 func (d signOns) show(w http.ResponseWriter, r *http.Request, v visit) error {

@@ -16,7 +16,7 @@ func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
 }
 
-// showForm shows the form with some devices chosen.
+// showForm shows the form with the chosen devices.
 func (d webhooks) showForm(
 	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID,
 ) error {
@@ -26,7 +26,7 @@ func (d webhooks) showForm(
 	}
 	for _, id := range chosen {
 		if names[id] == "" {
-			names[id] = string(id) // there are more than are named here
+			names[id] = string(id) // not among the devices that were listed
 		}
 	}
 	for _, c := range choices(names, "") {
@@ -41,8 +41,7 @@ func (d webhooks) showForm(
 	return d.write(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
 }
 
-// hookForm is what the form of a webhook asks for. A form without an event asks for
-// none, and not for all.
+// hookForm reads the form of a webhook. A form without events means no events, not all of them.
 func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	in = gateway.NewEndpoint{
 		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"), Ordered: r.PostFormValue("ordered") != "",
@@ -61,7 +60,7 @@ func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	return in, err
 }
 
-// devicesIn are the devices that a form has chosen; nil is all.
+// devicesIn returns the devices chosen in a form; nil means all.
 func devicesIn(r *http.Request) (list []postern.DeviceID) {
 	for _, id := range r.PostForm["device"] {
 		list = append(list, postern.DeviceID(id))
@@ -69,7 +68,7 @@ func devicesIn(r *http.Request) (list []postern.DeviceID) {
 	return list
 }
 
-// headersIn reads a header from each line that is not empty.
+// headersIn reads one header from each non-empty line.
 func headersIn(text string) (map[string]string, error) {
 	headers := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -92,8 +91,8 @@ func headerLines(headers map[string]string) (text string) {
 	return text
 }
 
-// changeTo is what makes an endpoint what a form asks for. The same address has
-// nothing to verify, and the same signatures keep their keys.
+// changeTo returns the change from an endpoint to a form. An unchanged URL needs no
+// verification, and unchanged signatures keep their keys.
 func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChange {
 	in := gateway.EndpointChange{
 		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events,
@@ -112,7 +111,7 @@ func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChan
 	return in
 }
 
-// refusedWebhook is the form again, when what was refused is in it.
+// refusedWebhook returns the form again if its fields were refused.
 func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFormView, ok bool) {
 	wrong, is := faults(err)
 	if !is && postern.ReasonOf(err) != postern.EndpointLimit {

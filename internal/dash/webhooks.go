@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	hooksShown = 20                 // on a page: each is asked for its hours
-	healthTime = 24 * time.Hour     // that the health of an endpoint is about
-	lastTime   = 7 * 24 * time.Hour // that a last success or failure is looked for in
+	hooksShown = 20                 // per page: each needs a query for its hours
+	healthTime = 24 * time.Hour     // the range of an endpoint's health
+	lastTime   = 7 * 24 * time.Hour // the range for the last success and failure
 )
 
 func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -43,7 +43,7 @@ func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Webhooks(d.frame(r, v, "Webhooks", "/webhooks"), view))
 }
 
-// summary is an endpoint with how it is doing.
+// summary returns an endpoint with its recent health.
 func (d webhooks) summary(r *http.Request, v visit, e postern.Endpoint) (page.Webhook, error) {
 	one := page.Webhook{
 		ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
@@ -69,7 +69,7 @@ func (d webhooks) summary(r *http.Request, v visit, e postern.Endpoint) (page.We
 	return one, nil
 }
 
-// eventChoices are all patterns, some of them chosen.
+// eventChoices lists all patterns and marks the chosen ones.
 func eventChoices(chosen []string) (list []page.EventChoice) {
 	about := map[string]string{
 		"*": "All events except webhook.disabled.", "message.*": "All message events.", "device.*": "All device events.",
@@ -97,8 +97,8 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 	return list
 }
 
-// eventPatterns are all that an endpoint may ask for: everything, then each family
-// of more than one before its kinds.
+// eventPatterns lists all patterns that an endpoint can subscribe to: everything, then each
+// family with more than one type, followed by its types.
 func eventPatterns() []string {
 	list, of := []string{"*"}, map[string]int{}
 	for _, t := range postern.EventTypes() {
@@ -142,7 +142,7 @@ func (d webhooks) showSecret(
 	return d.write(w, r, status, page.WebhookSecret(d.frame(r, v, "Signing secret", "/webhooks"), view))
 }
 
-// handshakeTries are made of a handshake: at 0 s, 10 s, 1 min and 10 min.
+// handshakeTries is the number of attempts of a handshake: at 0 s, 10 s, 1 min and 10 min.
 const handshakeTries = 4
 
 func hookID(r *http.Request) postern.EndpointID { return postern.EndpointID(r.PathValue("id")) }
@@ -169,7 +169,7 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
 		Change: v.may(postern.WebhooksWrite), InFlight: e.MaxInFlight, Key: string(e.PublicKey),
 	}
-	// DueAt is zero when no try comes any more.
+	// DueAt is zero if no attempt is scheduled.
 	view.Asked = e.DueAt != 0 && (e.Status == postern.EndpointPending || e.PendingURL != "")
 	if view.Asked && e.Attempts > 0 {
 		view.NextTry = e.DueAt.Std()
@@ -180,7 +180,7 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.WebhookPage(d.frame(r, v, "Webhook", "/webhooks"), view))
 }
 
-// lastDay are the hours of a day, also those in which nothing was sent.
+// lastDay returns the last 24 hours, including hours without attempts.
 func lastDay(hours []postern.EndpointHour, now time.Time) (list []postern.EndpointHour) {
 	for at := now.UTC().Truncate(time.Hour).Add(-23 * time.Hour); !at.After(now); at = at.Add(time.Hour) {
 		h := postern.EndpointHour{Hour: postern.TimeOf(at)}
@@ -207,7 +207,7 @@ func (d webhooks) edit(w http.ResponseWriter, r *http.Request, v visit) error {
 	}, e.DeviceIDs)
 }
 
-// wantedURL is where the endpoint is, or moves to.
+// wantedURL is the URL of the endpoint, or the one it is moving to.
 func wantedURL(e postern.Endpoint) string { return cmp.Or(string(e.PendingURL), e.URL) }
 
 func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -233,7 +233,7 @@ func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error 
 	return d.done(w, r, "The webhook was changed.", hookPath(e.ID))
 }
 
-// command does one thing to an endpoint, and shows it.
+// command runs one operation on an endpoint and shows the endpoint.
 func (d webhooks) command(
 	w http.ResponseWriter, r *http.Request, v visit,
 	do func(context.Context, access.Caller, postern.EndpointID) (postern.Endpoint, error), said string,

@@ -36,21 +36,20 @@ func (d workspaces) showChoice(
 	return d.write(w, r, status, page.Workspaces(view))
 }
 
-// showStopped says that the workspace of a visit cannot be shown, and leads to the
-// others.
+// showStopped says that the current workspace is unavailable, and links to the others.
 func (d workspaces) showStopped(w http.ResponseWriter, r *http.Request, v visit) error {
-	r.URL.RawQuery = "" // a cursor in it is that of another list
+	r.URL.RawQuery = "" // a cursor in it belongs to another list
 	return d.showChoice(w, r, v.user(), http.StatusForbidden, page.WorkspacesView{Stopped: v.caller.Member.Workspace})
 }
 
 func (d workspaces) switchTo(w http.ResponseWriter, r *http.Request, _ postern.UserID) error {
-	d.sessions.Put(r.Context(), keyWorkspace, r.PostFormValue("workspace")) // visit takes it when it is the user's
+	d.sessions.Put(r.Context(), keyWorkspace, r.PostFormValue("workspace")) // visit checks membership
 	return seeOther(w, r, "/")
 }
 
 const (
-	membersShown = 50 // of a workspace, to operators
-	namesAsked   = 20 // of devices, before they are paused
+	membersShown = 50 // of a workspace, shown to operators
+	namesAsked   = 20 // of devices listed before they are paused
 )
 
 func workspaceIn(r *http.Request) postern.WorkspaceID { return postern.WorkspaceID(r.PathValue("id")) }
@@ -134,8 +133,8 @@ func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) erro
 	}))
 }
 
-// make makes a workspace, and an invitation to own it when an address is given.
-// The token of the invitation is in the answer and nowhere else.
+// make creates a workspace, and an invitation to own it if an address is given. The token of
+// the invitation is returned here only.
 func (d workspaces) make(
 	ctx context.Context, by access.Actor, in gateway.NewWorkspace, owner string,
 ) (ws postern.Workspace, token string, err error) {
@@ -155,7 +154,7 @@ func (d workspaces) show(w http.ResponseWriter, r *http.Request, v visit) error 
 	return d.showAs(w, r, v, http.StatusOK, func(*page.WorkspaceView) {})
 }
 
-// showAs is the page of a workspace; edit adds what a form has come to.
+// showAs shows a workspace; edit adds the outcome of a form.
 func (d workspaces) showAs(
 	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.WorkspaceView),
 ) error {
@@ -221,7 +220,7 @@ func (d workspaces) addActs(r *http.Request, v visit, view *page.WorkspaceView) 
 	return err
 }
 
-// limitFields are the figures that a workspace may have of its own.
+// limitFields lists the limits that can be overridden for a workspace.
 func (d workspaces) limitFields(ws postern.Workspace) []page.LimitField {
 	p, _ := postern.PlanByName(ws.Plan)
 	plan := func(n int) string { return "Leave empty to use the plan's limit of " + number(n) + "." }
@@ -249,14 +248,14 @@ func figure(n *int) page.Field {
 	return page.Field{Value: strconv.Itoa(*n)}
 }
 
-// effect is what a change of a workspace pauses.
+// effect is what a change of plan or limits would pause.
 type effect struct {
 	devices []string // their names
 	noAPI   bool     // keys are refused, and webhooks paused
 }
 
-// token is what a form says to have been shown: "" for nothing. Another one, when more
-// or less is paused by now, asks again.
+// token identifies the effect that a form has shown; "" means none. If the effect has changed
+// since, the form asks again.
 func (e effect) token() string {
 	if len(e.devices) == 0 && !e.noAPI {
 		return ""
@@ -288,7 +287,7 @@ func (d workspaces) effect(r *http.Request, v visit, from, to postern.Workspace)
 	before, _ := from.Entitlement()
 	after, ok := to.Entitlement()
 	if !ok {
-		return e, nil // it will be refused
+		return e, nil // the change will be refused
 	}
 	list, err := d.g.Workspaces.Beyond(r.Context(), v.actor, from.ID, after.Devices)
 	for _, one := range list {
@@ -298,7 +297,7 @@ func (d workspaces) effect(r *http.Request, v visit, from, to postern.Workspace)
 	return e, err
 }
 
-// confirm shows what a change pauses.
+// confirm asks before a change pauses something.
 func (d workspaces) confirm(w http.ResponseWriter, r *http.Request, v visit, e effect, view page.ConfirmView) error {
 	view.Effects, view.Devices = e.words(), e.devices
 	if n := len(e.devices) - namesAsked; n > 0 {
@@ -367,7 +366,7 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 	return d.done(w, r, "The overrides were saved.", tenantPath(u.ID))
 }
 
-// limitsIn reads the figures of a form: an empty one is given back.
+// limitsIn reads the limits of a form; an empty field removes the override.
 func limitsIn(r *http.Request) (l postern.Limits, err error) {
 	for name, to := range map[string]**int{
 		"messages": &l.Messages, "devices": &l.Devices, "eventDays": &l.EventDays, "messageDays": &l.MessageDays,
@@ -382,7 +381,7 @@ func limitsIn(r *http.Request) (l postern.Limits, err error) {
 	return l, err
 }
 
-// limitsRefused shows the figures of a form again, and what is wrong with them.
+// limitsRefused shows the form again with its errors.
 func (d workspaces) limitsRefused(w http.ResponseWriter, r *http.Request, v visit, err error) error {
 	wrong, ok := faults(err)
 	if !ok {

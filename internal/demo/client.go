@@ -58,7 +58,7 @@ func (c *client) do(ctx context.Context, method, path string, in, out any) error
 	return json.Unmarshal(answer, out)
 }
 
-// poll asks until the answer is yes.
+// poll calls done until it returns true or an error.
 func poll(ctx context.Context, what string, done func() (bool, error)) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

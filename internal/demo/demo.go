@@ -1,7 +1,7 @@
-// Package demo shows the whole loop on one machine, without a phone: it starts
-// a sandbox server, links a simulated phone by QR code, sends, receives, and
-// checks every webhook with the official Standard Webhooks library. It uses
-// nothing but the public API, as any backend would.
+// Package demo demonstrates Postern on one machine, without a phone: it starts a
+// sandbox server, links a simulated phone by QR code, sends and receives messages,
+// and verifies every webhook with the official Standard Webhooks library. It uses
+// only the public API, as any backend would.
 package demo
 
 import (
@@ -25,9 +25,9 @@ import (
 // Options say how the demo runs.
 type Options struct {
 	Server  config.Server
-	LogFile string // the server's log: the terminal belongs to the demo
+	LogFile string // for the server's log, because the demo uses the terminal
 	Version string
-	Once    bool // end after the loop was shown
+	Once    bool // end after the last step
 	Out     io.Writer
 }
 
@@ -36,19 +36,20 @@ const (
 	name        = "Demo"
 	phone       = "+15550001111" // the account that is linked
 	customer    = "+15551234567" // writes to it
-	reader      = "+15005550003" // a sandbox number that reads at once
+	reader      = "+15005550003" // a sandbox number that reads each message immediately
 )
 
-// Run shows the demo until ctx is done, or until the loop was shown once.
+// Run runs the demo. Unless opts.Once is set, it then keeps serving until ctx is done.
 func Run(ctx context.Context, opts Options) error {
 	if err := os.MkdirAll(filepath.Dir(opts.LogFile), 0o700); err != nil {
-		return fmt.Errorf("make the demo's directory: %w", err)
+		return fmt.Errorf("create the demo's directory: %w", err)
 	}
 	logFile, err := os.OpenFile(opts.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the demo's log: %w", err)
 	}
-	a, err := app.New(ctx, opts.Server, app.Options{Log: obs.NewLogger(logFile, opts.Server.Level()), Version: opts.Version})
+	a, err := app.New(ctx, opts.Server,
+		app.Options{Log: obs.NewLogger(logFile, opts.Server.Level()), Version: opts.Version})
 	if err != nil {
 		return errors.Join(err, logFile.Close())
 	}
@@ -60,12 +61,12 @@ func Run(ctx context.Context, opts Options) error {
 	return errors.Join(err, <-served, logFile.Close())
 }
 
-// show plays the loop and stays up after it unless it is to be shown once.
+// show runs the steps, and then prints webhooks as they arrive unless opts.Once is set.
 func show(ctx context.Context, a *app.App, opts Options) error {
 	d := &demo{out: opts.Out, gateway: a.Gateway()}
 	if err := d.play(ctx, a, opts.LogFile); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to stop
+			return nil //nolint:nilerr // the user stopped it
 		}
 		return err
 	}
@@ -78,7 +79,7 @@ func show(ctx context.Context, a *app.App, opts Options) error {
 	return d.receiver.follow(ctx)
 }
 
-// demo is one showing.
+// demo is one run.
 type demo struct {
 	out      io.Writer
 	gateway  *gateway.Gateway
@@ -92,7 +93,7 @@ func (d *demo) say(format string, args ...any) {
 }
 
 func (d *demo) play(ctx context.Context, a *app.App, logFile string) error {
-	d.say("Postern is up at %s (log: %s)", a.URL(), logFile)
+	d.say("Postern is running at %s (log: %s)", a.URL(), logFile)
 	for _, step := range []func(context.Context, *app.App) error{d.prepare, d.listen, d.link, d.send, d.receive} {
 		ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 		err := step(ctx, a)
@@ -101,11 +102,11 @@ func (d *demo) play(ctx context.Context, a *app.App, logFile string) error {
 			return err
 		}
 	}
-	d.say("\nThe loop is closed: %d webhooks arrived, every signature verified.", d.receiver.count())
+	d.say("\nEverything worked: %d webhooks arrived, and every signature was verified.", d.receiver.count())
 	return nil
 }
 
-// prepare makes a workspace and a key, as "postern workspace create" and
+// prepare creates a workspace and a key, as "postern workspace create" and
 // "postern key create" do.
 func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	ws, err := d.workspace(ctx)
@@ -116,7 +117,7 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range keys { // of earlier showings: their secrets are gone
+	for _, k := range keys { // of earlier runs: nobody has their secrets
 		if k.RevokedAt == 0 {
 			if err := d.gateway.Keys.Revoke(ctx, access.Operator(), ws.ID, k.ID); err != nil {
 				return err
@@ -125,7 +126,7 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 	}
 	_, secret, err := d.gateway.Keys.Create(ctx, access.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
 	d.client = &client{base: a.URL(), key: secret}
-	d.say("\n1. A workspace on the plan %s, and an API key:\n   %s", ws.Plan, secret)
+	d.say("\n1. Create a workspace on the %s plan, and an API key:\n   %s", ws.Plan, secret)
 	return err
 }
 
@@ -148,7 +149,7 @@ func (d *demo) listen(ctx context.Context, _ *app.App) error {
 	if err := d.client.get(ctx, "/v1/webhooks", &old); err != nil {
 		return err
 	}
-	for _, e := range old.Data { // of earlier showings: their ports are gone
+	for _, e := range old.Data { // of earlier runs: nobody listens there
 		if err := d.client.delete(ctx, "/v1/webhooks/"+string(e.ID)); err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (d *demo) listen(ctx context.Context, _ *app.App) error {
 	if d.receiver, err = startReceiver(ctx, d.out); err != nil {
 		return err
 	}
-	d.say("\n2. A webhook receiver at %s. POST /v1/webhooks:", d.receiver.url)
+	d.say("\n2. Start a webhook receiver at %s and register it with POST /v1/webhooks:", d.receiver.url)
 	var e gateway.EndpointWithSecret
 	if err := d.client.post(ctx, "/v1/webhooks", map[string]any{"url": d.receiver.url, "secret": d.receiver.secret}, &e); err != nil {
 		return err
@@ -176,8 +177,7 @@ func (d *demo) awaitActive(ctx context.Context, id postern.EndpointID) error {
 	})
 }
 
-// link links a device, or finds the one that is linked since an earlier
-// showing.
+// link links a device, or finds the one that an earlier run linked.
 func (d *demo) link(ctx context.Context, _ *app.App) error {
 	var list struct{ Data []postern.Device }
 	if err := d.client.get(ctx, "/v1/devices", &list); err != nil {
@@ -186,7 +186,7 @@ func (d *demo) link(ctx context.Context, _ *app.App) error {
 	for _, dev := range list.Data {
 		if dev.PhoneNumber == phone && dev.Status.HoldsSlot() {
 			d.device = dev
-			d.say("\n3. Device %s was linked in an earlier showing and connects again without a scan.", dev.ID)
+			d.say("\n3. Device %s was linked in an earlier run and reconnects without a scan.", dev.ID)
 			return d.awaitConnected(ctx)
 		}
 	}
@@ -211,7 +211,7 @@ func (d *demo) linkAnew(ctx context.Context, have []postern.Device) error {
 	if err != nil {
 		return err
 	}
-	d.say("\n3. A device, %s. POST /v1/devices/{id}/link gives the code a phone scans:\n", d.device.ID)
+	d.say("\n3. Create device %s. POST /v1/devices/{id}/link returns the code to scan:\n", d.device.ID)
 	code, err := qrcode.Text(string(l.QR))
 	if err != nil {
 		return err
@@ -231,9 +231,9 @@ func (d *demo) awaitConnected(ctx context.Context) error {
 	})
 }
 
-// send sends a message to a number that reads at once.
+// send sends a message to a number that reads it immediately.
 func (d *demo) send(ctx context.Context, _ *app.App) error {
-	d.say("\n4. POST /v1/messages to %s, who reads at once:", reader)
+	d.say("\n4. Send a message to %s, which reads it immediately, with POST /v1/messages:", reader)
 	d.receiver.forget()
 	var m postern.Message
 	if err := d.client.post(ctx, "/v1/messages", map[string]any{"deviceId": d.device.ID, "to": reader, "body": "Hello from Postern"}, &m); err != nil {
@@ -242,39 +242,40 @@ func (d *demo) send(ctx context.Context, _ *app.App) error {
 	return d.receiver.await(ctx, postern.MessageSent, postern.MessageDelivered, postern.MessageRead)
 }
 
-// receive has a customer write.
+// receive lets a customer write to the device.
 func (d *demo) receive(ctx context.Context, _ *app.App) error {
-	d.say("\n5. A customer, %s, writes to %s:", customer, phone)
-	err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/inbound", map[string]any{"from": customer, "body": "Hi! Is this the support?"}, nil)
+	d.say("\n5. Receive a message that customer %s writes to %s:", customer, phone)
+	err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/inbound",
+		map[string]any{"from": customer, "body": "Hi! Is this the support team?"}, nil)
 	if err != nil {
 		return err
 	}
 	return d.receiver.await(ctx, postern.MessageReceived)
 }
 
-// invite shows what to try next.
+// invite prints what to try next.
 func (d *demo) invite(ctx context.Context, a *app.App) error {
 	d.say(`
-Try it yourself, in another terminal:
+Try it yourself in another terminal:
 
   export KEY=%s
 
-  # send
+  # send a message
   curl -s %s/v1/messages -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
-    -d '{"deviceId":"%s","to":"+15005550004","body":"Anybody there?"}'
+    -d '{"deviceId":"%s","to":"+15005550004","body":"Is anyone there?"}'
 
-  # what the customer writes
+  # let the customer write a message
   curl -s %s/v1/sandbox/devices/%s/inbound -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
     -d '{"from":"%s","body":"Hello again"}'
 
-  # devices
+  # list the devices
   curl -s %s/v1/devices -H "Authorization: Bearer $KEY"
 
-Webhooks appear below as they arrive. Stop with Ctrl-C.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
+Webhooks appear below as they arrive. Press Ctrl-C to stop.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
 	return d.inviteToDashboard(ctx, a)
 }
 
-// inviteToDashboard shows where to see it all in a browser.
+// inviteToDashboard prints a link to the dashboard.
 func (d *demo) inviteToDashboard(ctx context.Context, a *app.App) error {
 	url, err := a.SetUpURL(ctx)
 	if err != nil {
@@ -283,6 +284,6 @@ func (d *demo) inviteToDashboard(ctx context.Context, a *app.App) error {
 	if url == "" {
 		url = a.URL()
 	}
-	d.say("\nThe dashboard, in a browser: %s", url)
+	d.say("\nOpen the dashboard in a browser: %s", url)
 	return nil
 }

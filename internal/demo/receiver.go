@@ -18,8 +18,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// receiver is a small webhook receiver, such as a customer would write: it
-// answers the handshake, checks the signature and prints what it got.
+// receiver is a small webhook receiver, as a customer would write it: it answers the
+// handshake, verifies the signature, and prints each event.
 type receiver struct {
 	url    string
 	secret string
@@ -29,7 +29,7 @@ type receiver struct {
 	mu      sync.Mutex
 	seen    map[string]bool // eventIds: deliveries are at least once
 	got     map[postern.EventType]int
-	bad     error // the first signature that did not verify
+	bad     error // why webhooks could not be verified
 	changed chan struct{}
 }
 
@@ -57,7 +57,7 @@ func startReceiver(ctx context.Context, out io.Writer) (*receiver, error) {
 	return r, nil
 }
 
-// event is what a consumer reads of a webhook.
+// event contains the fields of a webhook that the demo reads.
 type event struct {
 	EventID   string            `json:"eventId"`
 	Type      postern.EventType `json:"type"`
@@ -82,7 +82,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.take(e)
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"received": true, "challenge": e.Challenge}) //nolint:errcheck,gosec // the sender tries again
+	json.NewEncoder(w).
+		Encode(map[string]any{"received": true, "challenge": e.Challenge})
+	//nolint:errcheck,gosec // the sender tries again
 }
 
 func (r *receiver) take(e event) {
@@ -96,7 +98,7 @@ func (r *receiver) take(e event) {
 	r.wake()
 }
 
-// summary is the part of an event that a reader of the terminal cares for.
+// summary is the part of an event that is printed.
 func summary(e event) string {
 	var m struct {
 		From   string `json:"from"`
@@ -123,11 +125,11 @@ func summary(e event) string {
 func (r *receiver) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.bad = errors.Join(r.bad, fmt.Errorf("a webhook did not verify: %w", err))
+	r.bad = errors.Join(r.bad, fmt.Errorf("a webhook could not be verified: %w", err))
 	r.wake()
 }
 
-// wake tells those who wait; r.mu is held.
+// wake wakes everyone who waits. The caller holds r.mu.
 func (r *receiver) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -139,14 +141,14 @@ func (r *receiver) count() int {
 	return len(r.seen)
 }
 
-// forget starts the count of kinds anew.
+// forget resets the counts.
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.got)
 }
 
-// await waits until each kind arrived.
+// await waits until an event of each kind has arrived.
 func (r *receiver) await(ctx context.Context, kinds ...postern.EventType) error {
 	for {
 		missing, changed, err := r.missing(kinds)
@@ -172,7 +174,7 @@ func (r *receiver) missing(kinds []postern.EventType) (postern.EventType, <-chan
 	return "", r.changed, r.bad
 }
 
-// follow stays until ctx is done, or a signature is wrong.
+// follow waits until ctx is done or a signature is wrong.
 func (r *receiver) follow(ctx context.Context) error {
 	for {
 		_, changed, err := r.missing(nil)

@@ -95,14 +95,21 @@ func (s *socket) failure() error {
 // read. Whoever reads it may still be busy with what came last: quiet waits until
 // its reader asks for more or closes it.
 func (s *socket) quiet(ctx context.Context) bool {
-	stop := context.AfterFunc(ctx, s.wake)
-	defer stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.waiting && !s.ended {
+		s.await(ctx)
+	}
+	return s.waiting && !s.ended && silent(s.Conn)
+}
+
+// await waits until the reader asks for more, or closes the socket.
+func (s *socket) await(ctx context.Context) {
+	stop := context.AfterFunc(ctx, s.wake)
+	defer stop()
 	for !s.waiting && !s.ended && ctx.Err() == nil {
 		s.changed.Wait()
 	}
-	return s.waiting && !s.ended && silent(s.Conn)
 }
 
 func (s *socket) wake() {

@@ -12,20 +12,23 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 )
 
-// Passkeys runs the ceremonies of WebAuthn for one server.
+// Passkeys runs the WebAuthn ceremonies for one server.
 type Passkeys struct{ party *webauthn.WebAuthn }
 
-// NewPasskeys makes the ceremonies of a server at an address. Browsers have
-// passkeys only for names, not for bare IP addresses.
+// NewPasskeys prepares the ceremonies for a server at a URL. It fails for a bare IP
+// address, because browsers support passkeys only for host names.
 func NewPasskeys(address string) (*Passkeys, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || net.ParseIP(u.Hostname()) != nil {
-		return nil, errors.New("passkeys need a server that is reached by a name, and not by an IP address")
+		return nil, errors.New("passkeys require a host name; this server is reached by an IP address")
 	}
 	party, err := webauthn.New(&webauthn.Config{
 		RPID: u.Hostname(), RPDisplayName: "Postern", RPOrigins: []string{u.Scheme + "://" + u.Host},
-		AttestationPreference:  protocol.PreferNoAttestation,
-		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementDiscouraged, UserVerification: protocol.VerificationPreferred},
+		AttestationPreference: protocol.PreferNoAttestation,
+		AuthenticatorSelection: protocol.AuthenticatorSelection{
+			ResidentKey:      protocol.ResidentKeyRequirementDiscouraged,
+			UserVerification: protocol.VerificationPreferred,
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("passkeys for %s: %w", address, err)
@@ -33,14 +36,14 @@ func NewPasskeys(address string) (*Passkeys, error) {
 	return &Passkeys{party}, nil
 }
 
-// Person is whose passkeys they are.
+// Person is the owner of passkeys.
 type Person struct {
 	ID       string
 	Email    string
-	Passkeys [][]byte // as FinishAdd and FinishUse gave them
+	Passkeys [][]byte // as FinishAdd and FinishUse returned them
 }
 
-// person is one as the library asks for it.
+// person is a Person in the form that the library needs.
 type person struct {
 	Person
 	keys []webauthn.Credential
@@ -63,8 +66,8 @@ func load(in Person) (person, error) {
 	return p, nil
 }
 
-// Ceremony is one that has begun: what the browser is asked, and what the server
-// must know when the answer comes. Only the first may leave it.
+// Ceremony is a ceremony that has begun. Options is for the browser; State must stay on
+// the server until the browser answers.
 type Ceremony struct {
 	Options []byte
 	State   []byte
@@ -72,32 +75,33 @@ type Ceremony struct {
 
 func begun(options any, state *webauthn.SessionData, err error) (c Ceremony, _ error) {
 	if err != nil {
-		return c, fmt.Errorf("begin with a passkey: %w", err)
+		return c, fmt.Errorf("begin a passkey ceremony: %w", err)
 	}
 	var failed error
 	if c.Options, failed = json.Marshal(options); failed != nil {
-		return c, fmt.Errorf("write the question for a passkey: %w", failed)
+		return c, fmt.Errorf("encode the options of a passkey ceremony: %w", failed)
 	}
 	if c.State, failed = json.Marshal(state); failed != nil {
-		return c, fmt.Errorf("keep the question for a passkey: %w", failed)
+		return c, fmt.Errorf("encode the state of a passkey ceremony: %w", failed)
 	}
 	return c, nil
 }
 
-// BeginAdd asks a browser for a new passkey, on a device that has none yet.
+// BeginAdd begins to add a passkey, on a device that has none of the person's yet.
 func (k *Passkeys) BeginAdd(in Person) (Ceremony, error) {
 	p, err := load(in)
 	if err != nil {
 		return Ceremony{}, err
 	}
-	options, state, err := k.party.BeginRegistration(p, webauthn.WithExclusions(webauthn.Credentials(p.keys).CredentialDescriptors()))
+	options, state, err := k.party.BeginRegistration(p,
+		webauthn.WithExclusions(webauthn.Credentials(p.keys).CredentialDescriptors()))
 	if err != nil {
 		return begun(nil, nil, err)
 	}
 	return begun(options.Response, state, nil)
 }
 
-// BeginUse asks a browser for one of the passkeys.
+// BeginUse begins to sign in with one of the passkeys.
 func (k *Passkeys) BeginUse(in Person) (Ceremony, error) {
 	p, err := load(in)
 	if err != nil {
@@ -110,10 +114,10 @@ func (k *Passkeys) BeginUse(in Person) (Ceremony, error) {
 	return begun(options.Response, state, nil)
 }
 
-// ErrPasskey is the refusal of an answer that does not fit its question.
-var ErrPasskey = errors.New("the passkey does not fit")
+// ErrPasskey means that a browser's answer does not match its ceremony.
+var ErrPasskey = errors.New("the passkey does not match")
 
-// Passkey is one as it is kept.
+// Passkey is a passkey in its stored form.
 type Passkey struct {
 	ID   string
 	Kept []byte
@@ -123,25 +127,26 @@ func kept(k *webauthn.Credential, err error) (Passkey, error) {
 	if err != nil {
 		return Passkey{}, fmt.Errorf("%w: %w", ErrPasskey, err)
 	}
-	if k.Authenticator.CloneWarning { // its counter went back: somebody has a copy (WebAuthn, 6.1.1)
+	if k.Authenticator.CloneWarning { // its counter went back: there may be a copy (WebAuthn, 6.1.1)
 		return Passkey{}, fmt.Errorf("%w: its counter went back", ErrPasskey)
 	}
 	text, err := json.Marshal(k)
 	if err != nil {
-		return Passkey{}, fmt.Errorf("write a passkey: %w", err)
+		return Passkey{}, fmt.Errorf("encode a passkey: %w", err)
 	}
 	return Passkey{base64.RawURLEncoding.EncodeToString(k.ID), text}, nil
 }
 
 func read(in Person, state []byte) (p person, s webauthn.SessionData, err error) {
 	if err := json.Unmarshal(state, &s); err != nil {
-		return p, s, fmt.Errorf("%w: no question was asked", ErrPasskey)
+		return p, s, fmt.Errorf("%w: no ceremony has begun", ErrPasskey)
 	}
 	p, err = load(in)
 	return p, s, err
 }
 
-// FinishAdd takes a browser's new passkey.
+// FinishAdd verifies a browser's new passkey. It returns ErrPasskey if the answer does
+// not match.
 func (k *Passkeys) FinishAdd(in Person, state, answer []byte) (Passkey, error) {
 	p, s, err := read(in, state)
 	if err != nil {
@@ -154,8 +159,9 @@ func (k *Passkeys) FinishAdd(in Person, state, answer []byte) (Passkey, error) {
 	return kept(k.party.CreateCredential(p, s, parsed))
 }
 
-// FinishUse takes a browser's proof that it has one of the passkeys, which is kept
-// anew: it counts how often it was used.
+// FinishUse verifies that a browser has one of the passkeys. The returned passkey
+// replaces the stored one, because it counts its uses. It returns ErrPasskey if the
+// answer does not match.
 func (k *Passkeys) FinishUse(in Person, state, answer []byte) (Passkey, error) {
 	p, s, err := read(in, state)
 	if err != nil {

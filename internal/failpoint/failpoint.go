@@ -1,31 +1,31 @@
-// Package failpoint is where tests make the program stop, fail, wait or do
-// wrong. Its functions are there only in a program built with the tag
-// "failpoints", and called only by the files named hook_on.go.
+// Package failpoint lets tests make the program stop, fail, wait or misbehave. Its
+// functions exist only in programs built with the tag "failpoints", and only files named
+// hook_on.go call them.
 package failpoint
 
 import "hash/fnv"
 
-// Point is a place in the life of a message or an event, named as in the
-// settings of a test.
+// Point is a place in the life of a message or an event. Its name is used in the settings
+// of a test.
 type Point string
 
-// The points, in the order in which a message meets them.
+// The points, in the order in which a message passes them.
 const (
-	AcceptBeforeCommit Point = "accept-before-commit" // a message to send is written, not committed
-	AcceptAfterCommit  Point = "accept-after-commit"  // it is committed, not answered
-	SendBeforeMark     Point = "send-before-mark"     // its turn has come
-	SendAfterMark      Point = "send-after-mark"      // from now on the network may have it
+	AcceptBeforeCommit Point = "accept-before-commit" // an outbound message is written but not committed
+	AcceptAfterCommit  Point = "accept-after-commit"  // it is committed but not answered
+	SendBeforeMark     Point = "send-before-mark"     // it is about to be sent
+	SendAfterMark      Point = "send-after-mark"      // from here on, the network may have it
 	SendFrameWritten   Point = "send-frame-written"   // it is on the wire
 	SendAnswered       Point = "send-answered"        // the vendor has answered
-	SendBeforeCommit   Point = "send-before-commit"   // the outcome is written, not committed
+	SendBeforeCommit   Point = "send-before-commit"   // the outcome is written but not committed
 
-	InboxDecrypted    Point = "inbox-decrypted"    // an inbound message is readable
-	InboxInserted     Point = "inbox-inserted"     // it is written, not committed
-	InboxBeforeAck    Point = "inbox-before-ack"   // it is committed, and not acknowledged to the vendor
+	InboxDecrypted    Point = "inbox-decrypted"    // an inbound message is decrypted
+	InboxInserted     Point = "inbox-inserted"     // it is written but not committed
+	InboxBeforeAck    Point = "inbox-before-ack"   // it is committed but not acknowledged to the vendor
 	InboxAcknowledged Point = "inbox-acknowledged" // the acknowledgement is on the wire
 
-	HookBeforePost Point = "hook-before-post" // a delivery's turn has come
-	HookAnswered   Point = "hook-answered"    // the receiver has answered, and it is not noted
+	HookBeforePost Point = "hook-before-post" // a delivery is about to be posted
+	HookAnswered   Point = "hook-answered"    // the receiver has answered, but the attempt is not recorded
 )
 
 // Points lists all points.
@@ -36,42 +36,42 @@ func Points() []Point {
 	}
 }
 
-// Mistake is something that a saboteur does wrong on purpose, so that a test
-// can show that it would be noticed.
+// Mistake is something that a saboteur does wrong on purpose, so that a test can prove
+// that it would be noticed.
 type Mistake string
 
-// The mistakes, each against one promise of docs/architecture.md.
+// The mistakes. Each breaks one promise of docs/architecture.md.
 const (
 	AnswerEarly       Mistake = "answer-early"       // a message is accepted before it is durable
-	RefuseGood        Mistake = "refuse-good"        // a good request is refused
-	FailGood          Mistake = "fail-good"          // a message that could be sent is given up
-	GiveUpEarly       Mistake = "give-up-early"      // an event is given up after its first attempt
-	DropReceipts      Mistake = "drop-receipts"      // acknowledged to the vendor, and forgotten
+	RefuseGood        Mistake = "refuse-good"        // a valid request is refused
+	FailGood          Mistake = "fail-good"          // a message that could be sent fails
+	GiveUpEarly       Mistake = "give-up-early"      // a delivery is exhausted after its first attempt
+	DropReceipts      Mistake = "drop-receipts"      // a receipt is acknowledged to the vendor and dropped
 	PretendRead       Mistake = "pretend-read"       // delivered counts as read
-	TellOtherText     Mistake = "tell-other-text"    // the event says something else than the message
+	TellOtherText     Mistake = "tell-other-text"    // the event has another text than the message
 	Invent            Mistake = "invent"             // an inbound message that nobody wrote
 	ForgetEvent       Mistake = "forget-event"       // an event is removed from the log
-	DateBack          Mistake = "date-back"          // an event's time runs backwards
-	NeverFinish       Mistake = "never-finish"       // a message is tried for ever
-	PretendSent       Mistake = "pretend-sent"       // a message is marked as sent and never was
+	DateBack          Mistake = "date-back"          // an event has an earlier time than the one before
+	NeverFinish       Mistake = "never-finish"       // a message is tried forever
+	PretendSent       Mistake = "pretend-sent"       // a message is marked as sent but never was
 	SendUnderTwoIDs   Mistake = "send-under-two-ids" // a message is sent again under another id
 	SendUnderOtherID  Mistake = "send-under-other-id"
 	SendOtherText     Mistake = "send-other-text"
-	NeverTake         Mistake = "never-take" // an inbound message is refused for ever
+	NeverTake         Mistake = "never-take" // an inbound message is refused forever
 	KeepTwice         Mistake = "keep-twice" // one inbound message becomes two
 	TellTwice         Mistake = "tell-twice" // one fact becomes two events
 	TellNever         Mistake = "tell-never" // a fact without an event
 	KeepOtherText     Mistake = "keep-other-text"
 	PretendDelivered  Mistake = "pretend-delivered" // a failed webhook counts as a success
-	QueueNever        Mistake = "queue-never"       // an event that no endpoint gets
+	QueueNever        Mistake = "queue-never"       // an event without a delivery
 	PostOtherBytes    Mistake = "post-other-bytes"
 	SignWrong         Mistake = "sign-wrong"
 	SkipSequence      Mistake = "skip-sequence"
 	SpendTwice        Mistake = "spend-twice"        // one message costs two units of the quota
-	RefundNever       Mistake = "refund-never"       // what never left is paid for
-	RefundSent        Mistake = "refund-sent"        // what was sent is given back
+	RefundNever       Mistake = "refund-never"       // a message that never left is not refunded
+	RefundSent        Mistake = "refund-sent"        // a message that was sent is refunded
 	ForgetIdempotency Mistake = "forget-idempotency" // a repeated request is a second message
-	AcknowledgeEarly  Mistake = "acknowledge-early"  // the vendor is told before the commit
+	AcknowledgeEarly  Mistake = "acknowledge-early"  // a message is acknowledged to the vendor before the commit
 	LogText           Mistake = "log-text"           // a message's text is written to the log
 )
 

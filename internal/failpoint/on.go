@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// The settings of one run. POSTERN_FAILPOINT is "point=crash@N", which kills the
-// process the Nth time it comes there, "point=error" or "point=delay", which
-// hit every fourth time. POSTERN_SABOTAGE is a mistake.
+// The settings of a run. POSTERN_FAILPOINT is "point=crash@N", which kills the process
+// when it reaches the point for the Nth time, or "point=error" or "point=delay", which
+// take effect every fourth time. POSTERN_SABOTAGE is a mistake.
 var (
 	point, action, at = parse(os.Getenv("POSTERN_FAILPOINT"))
 	mistake           = Mistake(os.Getenv("POSTERN_SABOTAGE"))
@@ -24,13 +24,13 @@ var (
 )
 
 const (
-	every     = 4  // error and delay hit each fourth time
-	slipFirst = 3  // the first slip
-	slipEvery = 20 // and then each twentieth time
+	every     = 4  // error and delay take effect every fourth time
+	slipFirst = 3  // a mistake is made at the third chance
+	slipEvery = 20 // and at every twentieth
 	delay     = 100 * time.Millisecond
 )
 
-// ErrInjected is the error of a fail point.
+// ErrInjected is the error that a fail point returns.
 var ErrInjected = errors.New("a fail point")
 
 func parse(setting string) (Point, string, int64) {
@@ -43,8 +43,8 @@ func parse(setting string) (Point, string, int64) {
 	return Point(p), act, n
 }
 
-// At stops the process, fails or waits, as the run's setting says, and notes it
-// on the standard error output before it does.
+// At kills the process, returns ErrInjected or waits, as the setting of the run says. It
+// reports that on standard error first.
 func At(p Point) error {
 	if p == "" || p != point {
 		return nil
@@ -66,11 +66,11 @@ func At(p Point) error {
 	}
 }
 
-// Makes tells whether a mistake is made throughout.
+// Makes reports whether the run makes a mistake, for mistakes that are made every time.
 func Makes(m Mistake) bool { return m == mistake }
 
-// Slips tells whether a mistake is made this time, which is the third and then
-// each twentieth.
+// Slips reports whether a mistake is made this time, which is the third and then every
+// twentieth.
 func Slips(m Mistake) bool {
 	if m != mistake {
 		return false

@@ -6,22 +6,22 @@ import (
 	"postern/internal/store"
 )
 
-// act is what the audit log keeps of an actor's act.
+// act is the audit log's entry for something that an actor did.
 func act(by access.Actor, at postern.Time, ws postern.WorkspaceID, act, subject string) store.Act {
 	return store.Act{At: at, WorkspaceID: ws, UserID: by.Member.UserID, Act: act, Subject: subject, Address: by.Address}
 }
 
-// actOn is what the audit log keeps of an operator's act on a workspace; what says
-// to what it was changed.
+// actOn is the audit log's entry for an operator's change of a workspace; what is the
+// value that it was changed to.
 func actOn(by access.Actor, at postern.Time, ws postern.WorkspaceID, name, what string) store.Act {
 	o := act(by, at, ws, name, string(ws))
 	o.Name = what
 	return o
 }
 
-// did is what the audit log keeps of what a caller does: of a member everything
-// that needs a role, of a key nothing. The name is that of the subject: it may be
-// gone when the log is read.
+// did is the audit log's entry for something that a caller did. A member's acts are
+// recorded; those of an API key are not. The subject's name is stored too, because the
+// subject may be gone when the log is read.
 func did(c access.Caller, at postern.Time, name, subject, subjectName string) []store.Act {
 	if c.Member.UserID == "" {
 		return nil
@@ -31,7 +31,7 @@ func did(c access.Caller, at postern.Time, name, subject, subjectName string) []
 	return []store.Act{a}
 }
 
-// rule is a rule of package access, for the store to check in a transaction.
+// rule turns a rule of package access into one that the store checks in a transaction.
 func rule(r access.Rule) store.Rule {
 	return func(s store.Standing) error { return r(access.Standing(s)) }
 }

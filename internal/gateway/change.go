@@ -8,14 +8,14 @@ import (
 	"postern/internal/postern"
 )
 
-// Change is one member of a merge patch (RFC 7396): left out, null, or a value.
+// Change is one field of a merge patch (RFC 7396): left out, null, or a value.
 type Change[T any] struct {
 	Given bool
-	Value *T // nil: null
+	Value *T // nil means null
 }
 
-// or is what the member is from now on: as it was when it was left out, the
-// default when it is null.
+// or returns the field's value after the change: the old value if the field was left out,
+// the default if it is null.
 func (c Change[T]) or(was, def T) T {
 	switch {
 	case !c.Given:
@@ -26,23 +26,24 @@ func (c Change[T]) or(was, def T) T {
 	return *c.Value
 }
 
-// DeviceChange is what the owner changes of a device; what is not given stays,
-// and null gives the default back.
+// DeviceChange is a change of a device. A field that is not given keeps its value, and
+// null resets it to its default.
 type DeviceChange struct {
-	Name     string // "" keeps it
+	Name     string // "" keeps the name
 	Metadata Change[map[string]Change[string]]
 	Pace     Change[PaceChange]
 	Receive  Change[ReceiveChange]
 	ProxyURL Change[string]
 }
 
-// PaceChange is the part of a [DeviceChange] about its pace.
+// PaceChange is the part of a [DeviceChange] about how fast the device sends.
 type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 
-// ReceiveChange is the part of a [DeviceChange] about what it takes.
+// ReceiveChange is the part of a [DeviceChange] about which messages the device receives.
 type ReceiveChange struct{ Direct, Groups, Channels, Status Change[bool] }
 
-// Change changes what was named of a device and nothing else.
+// Change changes the given fields of a device. It returns MissingScope,
+// ResourceNotAllowed, NotFound, or an error that names the field.
 func (g Devices) Change(
 	ctx context.Context, c access.Caller, id postern.DeviceID, in DeviceChange,
 ) (postern.Device, error) {
@@ -73,7 +74,7 @@ func (g Devices) Change(
 	})
 }
 
-// sealProxy checks and seals a proxy: its credentials are the owner's secret.
+// sealProxy checks and encrypts the URL of a proxy, which may contain a password.
 func (g Devices) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byte], error) {
 	if c.Value == nil {
 		return Change[[]byte]{Given: c.Given}, nil
@@ -84,7 +85,7 @@ func (g Devices) sealProxy(id postern.DeviceID, c Change[string]) (Change[[]byte
 	return Change[[]byte]{Given: true, Value: new(g.box.Seal([]byte(*c.Value), id.ProxyPlace()))}, nil
 }
 
-// mergeLabels applies the changes of single labels; null for all empties them.
+// mergeLabels applies the changes of single labels; null removes all labels.
 func mergeLabels(was map[string]string, c Change[map[string]Change[string]]) map[string]string {
 	if !c.Given {
 		return was

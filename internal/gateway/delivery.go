@@ -11,16 +11,16 @@ import (
 	"postern/internal/store"
 )
 
-// DeliveryQuery narrows a list of deliveries; zero members ask for nothing.
+// DeliveryQuery narrows a list of deliveries. A zero field does not narrow it.
 type DeliveryQuery struct {
 	Status string
-	Types  []string // names and prefixes such as message.*
+	Types  []string // event types and families such as message.*
 	Since  postern.Time
 	Until  postern.Time
 	Page   paging.Page
 }
 
-// List lists an endpoint's deliveries, newest first.
+// List lists the deliveries to an endpoint, newest first.
 func (g Deliveries) List(
 	ctx context.Context, c access.Caller, id postern.EndpointID, q DeliveryQuery,
 ) (paging.List[postern.Delivery], error) {
@@ -56,8 +56,8 @@ func (g Deliveries) List(
 	}, nil
 }
 
-// deliveryTypes are the kinds that patterns name, beside those of the log also
-// the notices that are delivered.
+// deliveryTypes returns the event types that patterns name. In addition to the types in
+// the event log there are notices, which are only delivered.
 func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 	var logged []string
 	var notices []postern.EventType
@@ -73,12 +73,13 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 	}
 	list, err := eventTypes("/query/type", logged)
 	if list == nil && len(logged) > 0 {
-		return nil, err // everything
+		return nil, err // nil means every type
 	}
 	return append(list, notices...), err
 }
 
-// Test sends a webhook.test to an active endpoint, like any event.
+// Test queues a webhook.test event for an active endpoint. It is delivered and retried
+// like any event.
 func (g Webhooks) Test(
 	ctx context.Context, c access.Caller, id postern.EndpointID, idem *Idempotency,
 ) (Created[postern.Delivery], error) {
@@ -112,14 +113,14 @@ func (g Webhooks) Test(
 	})
 }
 
-// DeliveryLog is a delivery with all that is known of it.
+// DeliveryLog is a delivery with its attempts and the body that is posted.
 type DeliveryLog struct {
 	postern.Delivery
 	Attempts []postern.Attempt // newest first
-	Body     []byte            // the bytes that are posted; nil when the caller may not read them or they are kept no more
+	Body     []byte            // posted bytes; nil if the caller may not read them or they were removed
 }
 
-// Get finds one delivery.
+// Get finds one delivery. The body needs messages:read and events:read in addition.
 func (g Deliveries) Get(ctx context.Context, c access.Caller, id postern.DeliveryID) (l DeliveryLog, err error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return l, err
@@ -135,8 +136,9 @@ func (g Deliveries) Get(ctx context.Context, c access.Caller, id postern.Deliver
 	return l, err
 }
 
-// get finds a delivery to an endpoint that the caller may use. The endpoint
-// may have had more devices when it was made.
+// get finds a delivery to an endpoint that the caller may use. The delivery's device is
+// checked too, because the endpoint may have had more devices when the delivery was
+// created.
 func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.DeliveryID) (postern.Delivery, []byte, error) {
 	d, body, err := g.db.Deliveries.Get(ctx, c.Workspace(), id)
 	if err != nil {
@@ -145,14 +147,14 @@ func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.Deliver
 	if _, err := g.webhooks().get(ctx, c, d.EndpointID); err != nil {
 		return postern.Delivery{}, nil, err
 	}
-	if d.DeviceID == "" { // a notice
+	if d.DeviceID == "" { // a notice, which has no device
 		return d, body, nil
 	}
 	return d, body, c.Allow(d.DeviceID)
 }
 
-// Retry delivers an event again, with its id and its bytes. One that is
-// on its way already is tried at once.
+// Retry delivers an event again, with the same id and the same bytes. If its delivery is
+// still pending, it is attempted at once.
 func (g Deliveries) Retry(
 	ctx context.Context, c access.Caller, id postern.DeliveryID, idem *Idempotency,
 ) (Created[postern.Delivery], error) {
@@ -179,8 +181,9 @@ func (g Deliveries) Retry(
 	})
 }
 
-// Hours gives what an endpoint's attempts came to, hour by hour: in the
-// hours that begin from since until before until; 0 is a day ago, and now.
+// Hours returns the results of an endpoint's attempts hour by hour, for the hours that
+// begin at or after since and before until. 0 means a day ago and now; the range is at
+// most 31 days.
 func (g Webhooks) Hours(
 	ctx context.Context, c access.Caller, id postern.EndpointID, since, until postern.Time,
 ) (paging.List[postern.EndpointHour], error) {

@@ -12,7 +12,7 @@ import (
 	"postern/internal/store"
 )
 
-// List lists the devices the caller may see, newest first.
+// List lists the devices that the caller may use, newest first.
 func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Device], error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return paging.List[postern.Device]{}, err
@@ -27,7 +27,7 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 	), err
 }
 
-// ListForOperator lists a workspace's devices for the operator.
+// ListForOperator lists all devices of a workspace to operators.
 func (g Devices) ListForOperator(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID,
 ) ([]postern.Device, error) {
@@ -37,17 +37,18 @@ func (g Devices) ListForOperator(
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
-	const all = 1000 // far above the largest plan
+	const all = 1000 // far more than the largest plan has
 	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: all})
 }
 
-// NewDevice describes a device to make.
+// NewDevice describes a device to create.
 type NewDevice struct {
 	Name     string
 	Metadata map[string]string
 }
 
-// Create makes a device that waits to be linked. It takes no slot yet.
+// Create creates a device without a link. It uses none of the plan's device slots until a
+// link attempt is opened. A key that is limited to devices is refused.
 func (g Devices) Create(
 	ctx context.Context, c access.Caller, in NewDevice, idem *Idempotency,
 ) (Created[postern.Device], error) {
@@ -56,7 +57,8 @@ func (g Devices) Create(
 	}
 	if c.Key.Devices != nil {
 		return Created[postern.Device]{}, postern.Errorf(
-			postern.ResourceNotAllowed, "this key is limited to certain devices and cannot create one; use a key without a device list",
+			postern.ResourceNotAllowed,
+			"this key is limited to certain devices and cannot create one; use a key without a device list",
 		)
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Device, func(*store.Once) error, error) {
@@ -64,8 +66,10 @@ func (g Devices) Create(
 			return postern.Device{}, nil, err
 		}
 		d := postern.Device{
-			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(), Status: postern.Unlinked,
-			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(), CreatedAt: g.time(),
+			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(),
+			Status:  postern.Unlinked,
+			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(),
+			CreatedAt: g.time(),
 		}
 		return d, func(once *store.Once) error {
 			return g.db.Devices.Create(ctx, d, once, did(c, d.CreatedAt, "device.created", string(d.ID), d.Name)...)
@@ -90,9 +94,9 @@ func (g Devices) get(ctx context.Context, c access.Caller, id postern.DeviceID) 
 	return d, c.Allow(id)
 }
 
-// Delete hides a device at once; its link, its keys and all it holds are
-// removed by the session engine. It waits a moment for the network's answer to
-// the unlink, which otherwise comes later.
+// Delete hides a device at once. The session engine then unlinks it and removes its keys
+// and messages. Delete waits for the network's answer to the unlink, at most
+// Options.GoodbyeWait; a later answer is not lost.
 func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -110,8 +114,8 @@ func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceI
 	return nil
 }
 
-// DeleteByPassword is DeleteDevice for a member who has entered the password
-// again. It does not wait for the network.
+// DeleteByPassword is Delete for a member who has entered the password again. It does not
+// wait for the network.
 func (g Devices) DeleteByPassword(ctx context.Context, c access.Caller, id postern.DeviceID, password string) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -141,8 +145,8 @@ func (g Devices) requestDelete(ctx context.Context, c access.Caller, d postern.D
 		did(c, now, "device.deleted", string(d.ID), d.Name)...)
 }
 
-// deletion is the event of a link that ends with its device; nil when there is
-// no link.
+// deletion returns the event that tells that a device was unlinked because it was deleted;
+// nil if the device has no link.
 func deletion(d postern.Device) (*postern.Event, error) {
 	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
 		return nil, nil
@@ -152,7 +156,7 @@ func deletion(d postern.Device) (*postern.Event, error) {
 	return &e, err
 }
 
-// awaitGoodbye waits until nothing is left of a device's account.
+// awaitGoodbye waits until the session engine has removed the device's account.
 func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes *store.Listener) {
 	ctx, cancel := context.WithTimeout(ctx, g.goodbye)
 	defer cancel()
@@ -170,8 +174,8 @@ func (g Devices) awaitGoodbye(ctx context.Context, id postern.DeviceID, changes 
 	}
 }
 
-// Unlink removes a device's link and keeps the device. The vendor is told by
-// the session engine, as soon as it can be.
+// Unlink removes a device's link and keeps the device. The session engine tells the
+// network as soon as it can.
 func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -190,17 +194,18 @@ func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceI
 	}
 	now := g.time()
 	return d, g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
-		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason), Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason),
+		Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
 	}, did(c, now, "device.unlinked", string(id), d.Name)...)
 }
 
-// pausedByUser is the reason of a pause, of a device or an endpoint, that only
-// the owner ends.
+// pausedByUser is the status reason of a device or endpoint that only its owner can
+// resume.
 const pausedByUser = "user"
 
-// Pause closes a device's connection and keeps its link and its slot, until it
-// is resumed. What is queued waits. Pausing twice changes nothing; a device that
-// the plan holds is from now on held by its owner too.
+// Pause closes a device's connection until it is resumed. The device keeps its link and
+// its slot, and queued messages wait. Pausing twice changes nothing. A device that was
+// paused because of the plan stays paused until its owner resumes it.
 func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -223,8 +228,8 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 	}, did(c, now, "device.paused", string(id), d.Name)...)
 }
 
-// Resume lets a paused device connect again, if the plan has room for it. One
-// that is not paused stays as it is.
+// Resume lets a paused device connect again, if the plan has a free slot. A device that is
+// not paused does not change.
 func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -265,16 +270,16 @@ func linked(d postern.Device, what string) error {
 	return nil
 }
 
-// Health is a change of what became of a device, as its event told it.
+// Health is one change of a device's state, as its event recorded it.
 type Health struct {
 	Type   postern.EventType
 	At     postern.Time
-	Reason string // "" when there is none
-	Number string // of the account then
+	Reason string // "" if the event has none
+	Number string // the phone number of the account at that time
 }
 
-// Health lists what became of a device, the newest first, as far back as
-// events are kept.
+// Health lists the changes of a device's state, newest first, as far back as events are
+// retained.
 func (g Devices) Health(
 	ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page,
 ) (paging.List[Health], error) {
@@ -312,7 +317,7 @@ func (g Devices) Health(
 	return list, nil
 }
 
-// healthIn reads an event's body, of which nothing may be left.
+// healthIn reads an event's body, which is empty when it was removed with its device.
 func healthIn(e store.LogEntry) Health {
 	var body struct {
 		Device struct {

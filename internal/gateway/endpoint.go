@@ -7,28 +7,28 @@ import (
 	"postern/internal/postern"
 )
 
-// EndpointChange is what is to change of an endpoint; zero members leave
-// theirs as it is.
+// EndpointChange is a change of an endpoint. A zero field keeps its value.
 type EndpointChange struct {
 	URL         string
 	Description *string
 	Events      []string
-	DeviceIDs   Change[[]postern.DeviceID] // null for all that the key may see
+	DeviceIDs   Change[[]postern.DeviceID] // null means all devices that the key may use
 	Headers     map[string]string
 	MaxInFlight int
 	Ordered     *bool
 	Signatures  []string
 }
 
-// Change changes an endpoint. A new URL takes the place of the old one
-// once it has answered the handshake.
+// Change changes an endpoint. A new URL replaces the old one when it has answered the
+// handshake. It needs messages:read and events:read too, because it sends the caller's
+// events to another receiver.
 func (g Webhooks) Change(
 	ctx context.Context, c access.Caller, id postern.EndpointID, in EndpointChange,
 ) (postern.Endpoint, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err
 	}
-	if in.URL != "" { // it gives the key's reach to another receiver, like making an endpoint
+	if in.URL != "" { // like creating an endpoint
 		if err := c.Permit(postern.MessagesRead, postern.EventsRead); err != nil {
 			return postern.Endpoint{}, err
 		}
@@ -56,8 +56,8 @@ func (g Webhooks) Change(
 	})
 }
 
-// change is for an endpoint that the caller may use, also after the change. It is
-// written down as an act.
+// change changes an endpoint that the caller may use both before and after the change, and
+// records it in the audit log.
 func (g Webhooks) change(
 	ctx context.Context, c access.Caller, id postern.EndpointID, act string, change func(*postern.Endpoint) error,
 ) (postern.Endpoint, error) {
@@ -91,8 +91,8 @@ func (g Webhooks) checkChange(in EndpointChange) error {
 	return checkEndpoint(n)
 }
 
-// devicesFor are the devices of an endpoint that the caller asks for; each that
-// is named must exist.
+// devicesFor returns the devices for an endpoint when the caller asks for some by id; each
+// one must exist.
 func (g Webhooks) devicesFor(
 	ctx context.Context, c access.Caller, named []postern.DeviceID,
 ) ([]postern.DeviceID, error) {
@@ -131,8 +131,8 @@ func (in EndpointChange) apply(e *postern.Endpoint) {
 	}
 }
 
-// moveTo gives an endpoint a URL. An active one goes on at the old one until
-// the new one has answered; any other has no URL in use that could stay.
+// moveTo gives an endpoint a new URL. An active endpoint keeps the old URL until the new
+// one has answered the handshake. Any other endpoint takes the new one at once.
 func moveTo(e *postern.Endpoint, url string, now postern.Time) {
 	switch {
 	case e.Status == postern.EndpointActive && url == e.URL:
@@ -147,8 +147,8 @@ func moveTo(e *postern.Endpoint, url string, now postern.Time) {
 	}
 }
 
-// ask makes an endpoint prove anew that it wants events. One that was paused is
-// asked where it was: its new URL has its turn after that.
+// ask starts the handshake again. For an endpoint that failed or was disabled while a new
+// URL was pending, the new URL becomes its URL.
 func ask(e *postern.Endpoint, now postern.Time) {
 	if e.PendingURL != "" && (e.Status == postern.EndpointFailed || e.Status == postern.EndpointDisabled) {
 		e.URL, e.PendingURL = string(e.PendingURL), ""
@@ -156,8 +156,8 @@ func ask(e *postern.Endpoint, now postern.Time) {
 	e.Status, e.StatusReason, e.Attempts, e.DueAt = postern.EndpointPending, "", 0, now
 }
 
-// Verify starts the handshake anew: that of the new URL if there is
-// one, and otherwise the endpoint's own, until which it gets nothing.
+// Verify repeats the handshake: with the new URL if one is pending, otherwise with the
+// endpoint's own. In the second case nothing is delivered until it has answered.
 func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err
@@ -166,7 +166,9 @@ func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.Endpoi
 	return g.change(ctx, c, id, "webhook.verified-again", func(e *postern.Endpoint) error {
 		switch {
 		case e.Status == postern.EndpointPaused:
-			return postern.Errorf(postern.EndpointIsPaused, "the endpoint is paused; resume it instead, which also verifies it")
+			return postern.Errorf(
+				postern.EndpointIsPaused, "the endpoint is paused; resume it instead, which also verifies it",
+			)
 		case e.Status == postern.EndpointActive && e.PendingURL != "":
 			e.StatusReason, e.Attempts, e.DueAt = "", 0, now
 		default:
@@ -176,8 +178,8 @@ func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.Endpoi
 	})
 }
 
-// Pause stops deliveries to an endpoint. What is recorded meanwhile it
-// gets when it is resumed.
+// Pause stops deliveries to an endpoint. Events that are recorded during the pause are
+// delivered after it is resumed.
 func (g Webhooks) Pause(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err
@@ -194,8 +196,8 @@ func (g Webhooks) Pause(ctx context.Context, c access.Caller, id postern.Endpoin
 	})
 }
 
-// Resume starts deliveries again after a pause or a failure: the
-// endpoint is verified and then catches up.
+// Resume starts deliveries again after a pause or a failure. The endpoint is verified
+// first, then it receives what was recorded in the meantime.
 func (g Webhooks) Resume(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err

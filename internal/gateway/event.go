@@ -14,23 +14,23 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// EventQuery narrows the log of events; zero members ask for nothing.
+// EventQuery narrows the event log. A zero field does not narrow it.
 type EventQuery struct {
-	Types    []string // names and prefixes such as message.*
+	Types    []string // event types and families such as message.*
 	DeviceID postern.DeviceID
-	After    postern.EventID // events behind this one
-	Page     paging.Page     // its cursor goes on where a page ended; not beside After
+	After    postern.EventID // only events after this one
+	Page     paging.Page     // its cursor continues an earlier list; not together with After
 }
 
-// LoggedEvent is an event as the log shows it.
+// LoggedEvent is an event in the log.
 type LoggedEvent struct {
 	ID   postern.EventID
 	Type postern.EventType
-	Body []byte // the envelope, the very bytes that webhooks carry
+	Body []byte // the envelope: the same bytes that webhooks post
 }
 
-// List reads the log of what the caller may see, oldest first. Behind a
-// place whose next event was removed it gives EventsExpired.
+// List reads the log of the events that the caller may see, oldest first. If events after
+// the given point were removed, it returns EventsExpired.
 func (g Events) List(ctx context.Context, c access.Caller, q EventQuery) (paging.List[LoggedEvent], error) {
 	if err := c.Permit(postern.EventsRead); err != nil {
 		return paging.List[LoggedEvent]{}, err
@@ -53,26 +53,27 @@ func (g Events) List(ctx context.Context, c access.Caller, q EventQuery) (paging
 	return paging.List[LoggedEvent]{Data: list, Next: r.cursor("events", r.at)}, nil
 }
 
-// cursor is for a place in the reader's log.
+// cursor returns a signed cursor for a position in the reader's log.
 func (r *LogReader) cursor(kind string, place int64) string {
 	return r.g.cursors.At(r.ws, kind, strconv.FormatInt(place, 10))
 }
 
-// LogReader reads a log page by page. It is not for many goroutines at once.
+// LogReader reads the log page by page. It must not be used from several goroutines at
+// once.
 type LogReader struct {
 	g      *core
 	ws     postern.WorkspaceID
 	filter store.EventFilter
-	at     int64           // read up to here
+	at     int64           // the position of the last event that was read
 	start  postern.EventID // see Start
 }
 
-// Start is the newest event that the caller could see when the reader began at
-// the end of the log; "" when there was none.
+// Start is the newest event that the caller could see when the reader began at the end of
+// the log; "" if there was none.
 func (r *LogReader) Start() postern.EventID { return r.start }
 
-// Follow reads the log from behind an event, or, without one, what is
-// recorded from now on.
+// Follow reads the log from after an event. Without an event it reads what is recorded
+// from now on.
 func (g Events) Follow(ctx context.Context, c access.Caller, q EventQuery) (*LogReader, error) {
 	if err := c.Permit(postern.EventsRead); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (g Events) Follow(ctx context.Context, c access.Caller, q EventQuery) (*Log
 	return r, r.whole(ctx)
 }
 
-// toEnd puts the reader behind all that is recorded.
+// toEnd moves the reader to the end of the log.
 func (r *LogReader) toEnd(ctx context.Context) (err error) {
 	if r.at, err = r.g.db.Events.End(ctx, r.ws); err != nil {
 		return err
@@ -100,18 +101,19 @@ func (r *LogReader) toEnd(ctx context.Context) (err error) {
 	return err
 }
 
-// Next gives the next events; more tells that others follow at once.
+// Next returns the next events, at most a page; more tells that further ones can be read
+// at once.
 func (r *LogReader) Next(ctx context.Context) (list []LoggedEvent, more bool, err error) {
 	return r.next(ctx, paging.DefaultLimit)
 }
 
-// Watch tells of every event of the reader's workspace until the listener is closed.
+// Watch reports every event of the reader's workspace until the listener is closed.
 func (r *LogReader) Watch() *store.Listener {
 	return r.g.db.Listen(store.EventLogged, string(r.ws))
 }
 
-// openLog checks the filters. The device is looked up, so that a wrong one is
-// an error and not an empty list.
+// openLog checks the filters. It looks the device up, so that an unknown one is an error
+// and not an empty list.
 func (g Events) openLog(ctx context.Context, c access.Caller, q EventQuery) (*LogReader, error) {
 	types, err := eventTypes("/query/type", q.Types)
 	if err != nil {
@@ -125,13 +127,13 @@ func (g Events) openLog(ctx context.Context, c access.Caller, q EventQuery) (*Lo
 	return r, err
 }
 
-// eventTypes are the kinds that patterns name; nil is every kind.
+// eventTypes returns the event types that patterns name; nil means every type.
 func eventTypes(place string, patterns []string) (list []postern.EventType, err error) {
 	if len(patterns) > maxEventPatterns {
 		return nil, postern.Invalid(place, "name at most %d event types", maxEventPatterns)
 	}
 	if len(patterns) > 0 {
-		list = []postern.EventType{} // a family without members names nothing, not everything
+		list = []postern.EventType{} // a family without members names no type, not every type
 	}
 	for _, p := range patterns {
 		if !postern.ValidEventPattern(p) {
@@ -151,7 +153,7 @@ func eventTypes(place string, patterns []string) (list []postern.EventType, err 
 	return list, nil
 }
 
-// placeOf finds where a list begins.
+// placeOf sets the position at which a list begins.
 func (g Events) placeOf(ctx context.Context, c access.Caller, q EventQuery, r *LogReader) (err error) {
 	switch {
 	case q.After != "" && q.Page.Cursor != "":
@@ -166,7 +168,7 @@ func (g Events) placeOf(ctx context.Context, c access.Caller, q EventQuery, r *L
 	return err
 }
 
-// positionOf is the place of an event that the caller may see.
+// positionOf returns the position of an event that the caller may see.
 func (g Events) positionOf(ctx context.Context, c access.Caller, id postern.EventID) (int64, error) {
 	position, device, err := g.db.Events.Place(ctx, c.Workspace(), id)
 	if postern.ReasonOf(err) == postern.NotFound && g.mayBeRemoved(ctx, c, id) {
@@ -178,12 +180,12 @@ func (g Events) positionOf(ctx context.Context, c access.Caller, id postern.Even
 	return position, err
 }
 
-// clockMargin is how much later than its event an id may have been made.
+// clockMargin is how much later than its event an id may have been created.
 const clockMargin = time.Minute
 
-// mayBeRemoved tells whether an id that is nowhere may be that of a removed
-// event: ids tell when they were made. In doubt it says yes, since a gap that
-// nobody is told of is worse than a wrong word.
+// mayBeRemoved tells whether an unknown id may belong to an event that was removed: ids
+// contain the time of their creation. If in doubt it returns true, because an unreported
+// gap is worse than a wrong reason.
 func (g Events) mayBeRemoved(ctx context.Context, c access.Caller, id postern.EventID) bool {
 	floor, newest, err := g.db.Events.Floor(ctx, c.Workspace())
 	if err != nil || floor == 0 {
@@ -197,12 +199,13 @@ func (g Events) mayBeRemoved(ctx context.Context, c access.Caller, id postern.Ev
 func expired() error {
 	return postern.Errorf(
 		postern.EventsExpired,
-		"events after that point were older than the retention period and were removed; read the log again from its start, without after or cursor",
+		"events after that point were older than the retention period and were removed; read the log "+
+			"again from its start, without after or cursor",
 	)
 }
 
-// next reads on. The floor is looked at after the page was read: what was
-// removed while it was read is noticed.
+// next reads the next page. It checks for removed events after it has read the page, so
+// that a removal during the read is noticed.
 func (r *LogReader) next(ctx context.Context, limit int) (list []LoggedEvent, more bool, err error) {
 	p, err := r.g.db.Events.List(ctx, r.ws, r.filter, r.at, limit)
 	if err != nil {
@@ -217,7 +220,7 @@ func (r *LogReader) next(ctx context.Context, limit int) (list []LoggedEvent, mo
 
 func shown(entries []store.LogEntry) (list []LoggedEvent) {
 	for _, e := range entries {
-		if len(e.Body) == 0 { // its device was deleted
+		if len(e.Body) == 0 { // it was removed with its device
 			e.Body = e.Envelope(e.Sequence, e.At)
 		}
 		list = append(list, LoggedEvent{e.ID, e.Type, e.Body})
@@ -225,7 +228,7 @@ func shown(entries []store.LogEntry) (list []LoggedEvent) {
 	return list
 }
 
-// whole refuses when something behind the reader's place was removed.
+// whole refuses to continue if events after the reader's position were removed.
 func (r *LogReader) whole(ctx context.Context) error {
 	floor, _, err := r.g.db.Events.Floor(ctx, r.ws)
 	if err == nil && r.at < floor {
@@ -234,15 +237,15 @@ func (r *LogReader) whole(ctx context.Context) error {
 	return err
 }
 
-// RecentEvents are events, newest first.
+// RecentEvents is a page of events, newest first.
 type RecentEvents struct {
-	paging.List[LoggedEvent] // Next goes on with older ones
+	paging.List[LoggedEvent] // Next continues with older events
 
-	End string // where NewEvents goes on with newer ones; "" on a page behind the first
+	End string // the place from which New continues with newer events; "" except on the first page
 }
 
-// Recent reads the log of what the caller may see from its end backwards. A
-// page may be empty and still have older ones behind it.
+// Recent reads the log of the events that the caller may see backwards from its end. A
+// page may be empty although older pages have events.
 func (g Events) Recent(ctx context.Context, c access.Caller, q EventQuery) (RecentEvents, error) {
 	if err := c.Permit(postern.EventsRead); err != nil {
 		return RecentEvents{}, err
@@ -266,8 +269,8 @@ func (g Events) Recent(ctx context.Context, c access.Caller, q EventQuery) (Rece
 	return found, err
 }
 
-// back reads a page before the reader's place. What retention has left below the
-// floor is no part of the log.
+// back reads the page before the reader's position. Events below the log's floor, which
+// retention is removing, are not part of the log.
 func (r *LogReader) back(ctx context.Context) (paging.List[LoggedEvent], error) {
 	floor, _, err := r.g.db.Events.Floor(ctx, r.ws)
 	if err != nil {
@@ -281,9 +284,9 @@ func (r *LogReader) back(ctx context.Context) (paging.List[LoggedEvent], error) 
 	return list, err
 }
 
-// New reads on from a place, the page's cursor, that RecentEvents or an
-// earlier call gave, and gives the place behind what it has looked at. They come
-// oldest first, at most a page of them; more tells that there may be more.
+// New continues from a place that Recent or an earlier call returned, and returns the
+// place after the last event that it looked at. It returns at most a page, oldest first;
+// more tells that there may be further events.
 func (g Events) New(
 	ctx context.Context, c access.Caller, q EventQuery,
 ) (list []LoggedEvent, place string, more bool, err error) {

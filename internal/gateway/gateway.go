@@ -1,7 +1,7 @@
-// Package gateway holds the rules: who may do what, and what follows from what
-// happened. It checks keys, scopes, plans and device lists, turns requests into
-// operations of the store, and turns what a session reports into states and
-// events. It knows neither HTTP nor the network.
+// Package gateway holds the rules for devices, messages, events, webhooks, keys and plans.
+// It turns requests into operations of the store, and what a session reports into states
+// and events. Each exported method checks the rights of its caller through package access.
+// The package knows neither HTTP nor the network.
 package gateway
 
 import (
@@ -20,8 +20,8 @@ import (
 	"postern/internal/throttle"
 )
 
-// Gateway applies the rules over one store, one member for each noun. Its
-// methods may be called from many goroutines.
+// Gateway applies the rules over one store, with one member for each noun. Its methods may
+// be called from several goroutines.
 type Gateway struct {
 	*core
 
@@ -41,7 +41,7 @@ type Gateway struct {
 	Workspaces    Workspaces
 }
 
-// The nouns. Each has the rules for one kind of thing.
+// The nouns. Each one has the rules for one kind of thing.
 type (
 	Deliveries    struct{ *core }
 	Devices       struct{ *core }
@@ -59,7 +59,7 @@ type (
 	Workspaces    struct{ *core }
 )
 
-// core is what all nouns share.
+// core is shared by all nouns.
 type core struct {
 	db       *store.Store
 	box      *seal.Box
@@ -74,11 +74,11 @@ type core struct {
 
 	keys     keyCache
 	running  inProgress
-	linkRate *throttle.Limit // link attempts of each device
+	linkRate *throttle.Limit // limits the link attempts of each device
 }
 
-// Confirm refuses a member who has not entered the password again, or signed in again
-// where the account has no password. Package people provides it.
+// Confirm refuses a member who has not entered the password again, or who has not signed
+// in again if the account has no password. Package people provides it.
 type Confirm func(ctx context.Context, c access.Caller, password string) error
 
 // Options configure a Gateway.
@@ -87,19 +87,19 @@ type Options struct {
 	Box      *seal.Box
 	Log      *slog.Logger
 	Sandbox  Sandbox            // nil on a server for the real network
-	CheckURL func(string) error // whether a webhook may be posted to a URL; its words reach the caller
-	// CheckProxy tells whether the network may be dialled through a proxy; its
-	// words reach the caller. Nil refuses every proxy.
+	CheckURL func(string) error // refuses URLs for webhooks; the caller sees its errors
+	// CheckProxy refuses URLs of proxies to the network; the caller sees its errors. If it
+	// is nil, every proxy is refused.
 	CheckProxy func(string) error
-	// Confirm is asked before a member deletes a device or sees a secret. Nil refuses
-	// both.
+	// Confirm is called before a member deletes a device or sees a secret. If it is nil,
+	// both are refused.
 	Confirm Confirm
-	// GoodbyeWait is how long deleting a device waits for the network's answer;
-	// 0 is ten seconds.
+	// GoodbyeWait is how long Devices.Delete waits for the network's answer; 0 means 10
+	// seconds.
 	GoodbyeWait time.Duration
 }
 
-// New makes a Gateway.
+// New returns a Gateway.
 func New(opts Options) *Gateway {
 	if opts.CheckProxy == nil {
 		opts.CheckProxy = func(string) error { return errors.New("this server does not support proxies") }
@@ -142,7 +142,7 @@ func (g *core) webhooks() Webhooks { return Webhooks{g} }
 
 func (g *core) time() postern.Time { return postern.TimeOf(g.now()) }
 
-// mode of the devices made here.
+// mode is the mode of the devices that are created here.
 func (g *core) mode() string {
 	if g.sandbox != nil {
 		return "sandbox"
@@ -150,20 +150,20 @@ func (g *core) mode() string {
 	return "live"
 }
 
-// open turns a page into what the store asks for.
+// open turns a page into the store's form.
 func (g *core) open(ws postern.WorkspaceID, kind string, p paging.Page) (store.Page, error) {
 	after, rows, err := g.cursors.Open(ws, kind, p)
 	return store.Page{After: after, Limit: rows}, err
 }
 
-// inProgress holds the idempotency keys whose first request is still running
-// on this node. The mark dies with its request.
+// inProgress holds the idempotency keys whose first request is still running on this node.
+// An entry lasts as long as its request.
 type inProgress struct {
 	mu   sync.Mutex
 	keys map[scopedKey]struct{}
 }
 
-// start marks a key as running; ok is false when it is already.
+// start marks a key as running; ok is false if it is already marked.
 func (p *inProgress) start(k scopedKey) (done func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

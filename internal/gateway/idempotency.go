@@ -10,16 +10,16 @@ import (
 	"postern/internal/store"
 )
 
-// Idempotency is what a request says of itself when it wants to happen once.
+// Idempotency identifies a request that must take effect only once.
 type Idempotency struct {
 	Method string
-	Path   string // the concrete path
+	Path   string // the path with its ids filled in
 	Key    string
 	Hash   [32]byte // SHA-256 of the body
 }
 
-// Created is what a request made, or what an earlier one with the same
-// idempotency key made.
+// Created is what a request created, or what an earlier request with the same idempotency
+// key created.
 type Created[T any] struct {
 	Value    T
 	Replayed bool
@@ -30,9 +30,8 @@ type scopedKey struct {
 	method, path, key string
 }
 
-// create runs build and its commit at most once for an idempotency key. The
-// commit writes the sealed answer in the transaction of the effect; a refusal
-// leaves nothing.
+// create runs build and its commit at most once for an idempotency key. The commit writes
+// the encrypted answer in the same transaction as the effect. A refusal stores nothing.
 func create[T any](
 	ctx context.Context,
 	g *core,
@@ -86,7 +85,7 @@ func createOnce[T any](
 	}
 	once.Answer = g.box.Seal(answer, oncePlace(once))
 	err = commit(&once)
-	if errors.Is(err, store.ErrAlreadyDone) { // another node was first
+	if errors.Is(err, store.ErrAlreadyDone) { // another node was faster
 		v, _, err := replay[T](ctx, g, once)
 		return Created[T]{v, true}, err
 	}

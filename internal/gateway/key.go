@@ -14,13 +14,13 @@ import (
 	"postern/internal/store"
 )
 
-// keyCache remembers keys until any key or plan changes. A change empties it
-// before the change is answered, so that a revoked key is refused at once.
+// keyCache caches keys until any key or plan changes. The cache is emptied before the
+// change is answered, so that a revoked key is refused at once.
 type keyCache struct {
 	changed *store.Listener
 
 	mu      sync.Mutex
-	version int // grows with every change
+	version int // increases with every change
 	byHash  map[[32]byte]access.Caller
 	used    map[postern.KeyID]time.Time
 }
@@ -32,7 +32,7 @@ func newKeyCache(db *store.Store) keyCache {
 	}
 }
 
-// find looks a key up. The version is for put.
+// find looks a key up. Its caller passes the version on to put.
 func (k *keyCache) find(hash [32]byte) (c access.Caller, version int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -41,8 +41,8 @@ func (k *keyCache) find(hash [32]byte) (c access.Caller, version int, ok bool) {
 	return c, k.version, ok
 }
 
-// put remembers what was read since find gave the version, unless a key or a
-// plan has changed in between: then it may be out of date already.
+// put caches what was read since find returned the version, unless a key or plan has
+// changed since then: in that case it may be outdated.
 func (k *keyCache) put(hash [32]byte, c access.Caller, version int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *keyCache) put(hash [32]byte, c access.Caller, version int) {
 	k.byHash[hash] = c
 }
 
-// refresh forgets everything after a change; k.mu is held.
+// refresh empties the cache after a change. The caller holds k.mu.
 func (k *keyCache) refresh() {
 	select {
 	case <-k.changed.C():
@@ -67,7 +67,7 @@ func (k *keyCache) refresh() {
 	}
 }
 
-// touch tells whether the key's use is worth writing down now.
+// touch tells whether the time of the key's use must be written now.
 func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,9 +81,9 @@ func (k *keyCache) touch(id postern.KeyID, now time.Time) bool {
 	return true
 }
 
-// Watch tells of every change of the workspace's keys and of its plan until the
-// listener is closed. Authenticate knows of a change before it is told here. Every
-// caller may watch: what is told is that something has changed, not what.
+// Watch reports every change of the workspace's keys and of its plan until the listener is
+// closed. Authenticate sees a change before the listener does. Every caller may watch,
+// because the listener does not say what has changed.
 func (g Keys) Watch(c access.Caller) (*store.Listener, error) {
 	if err := c.Permit(); err != nil {
 		return nil, err
@@ -97,9 +97,8 @@ func unauthorized() error {
 	)
 }
 
-// Authenticate finds the caller behind the value of an Authorization header. A
-// missing, malformed, unknown, expired and revoked key give one and the same
-// error.
+// Authenticate finds the caller for the value of an Authorization header. It returns the
+// same error for a missing, malformed, unknown, expired and revoked key.
 func (g Keys) Authenticate(ctx context.Context, authorization string) (access.Caller, error) {
 	scheme, secret, ok := strings.Cut(authorization, " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") || !postern.WellFormedKey(secret) {
@@ -137,8 +136,8 @@ func (g Keys) load(ctx context.Context, hash [32]byte, version int) (access.Call
 	return c, nil
 }
 
-// NewKey describes a key to make; nil Scopes means all that exist today, nil
-// Devices every device.
+// NewKey describes a key to create. Nil Scopes means every scope that exists today, nil
+// Devices means every device.
 type NewKey struct {
 	Name        string             `json:"name"`
 	Environment string             `json:"environment"`
@@ -147,8 +146,8 @@ type NewKey struct {
 	ExpiresAt   postern.Time       `json:"expiresAt"`
 }
 
-// Create makes a key and returns its secret, which is kept nowhere. A member
-// needs the role of a developer.
+// Create creates a key and returns its secret, which is not stored. Members need the role
+// developer.
 func (g Keys) Create(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewKey,
 ) (key postern.Key, secret string, err error) {
@@ -171,22 +170,22 @@ func (g Keys) Create(
 	)
 }
 
-// withSecret chooses the secret of a key. Only its hash and its last four
-// characters are part of the key.
+// withSecret generates the secret of a key. The key keeps only its hash and its last four
+// characters.
 func withSecret(key postern.Key) (_ postern.Key, secret string) {
 	secret = postern.NewKeySecret()
 	key.Hash, key.LastFour = postern.HashKey(secret), secret[len(secret)-4:]
 	return key, secret
 }
 
-// Rotation is how a key is replaced.
+// Rotation describes how a key is replaced.
 type Rotation struct {
-	Overlap   time.Duration `json:"overlap"`   // how long the old key lives on
-	ExpiresAt postern.Time  `json:"expiresAt"` // of the successor; 0: never
+	Overlap   time.Duration `json:"overlap"`   // how long the old key stays valid, at most 30 days
+	ExpiresAt postern.Time  `json:"expiresAt"` // of the new key; 0 means never
 }
 
-// Rotate makes a successor with the same name, environment, scopes and
-// devices and returns its secret. A member needs the role of a developer.
+// Rotate creates a successor with the same name, environment, scopes and devices, and
+// returns its secret. Members need the role developer.
 func (g Keys) Rotate(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation,
 ) (key postern.Key, secret string, err error) {
@@ -194,7 +193,8 @@ func (g Keys) Rotate(
 		return key, "", err
 	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
-		return key, "", postern.Invalid("/overlap", "the old key can stay valid for 0 to %d hours", int(maxOverlap.Hours()))
+		hours := int(maxOverlap.Hours())
+		return key, "", postern.Invalid("/overlap", "the old key can stay valid for 0 to %d hours", hours)
 	}
 	old, err := g.db.Keys.Get(ctx, ws, id)
 	if err != nil {
@@ -202,7 +202,8 @@ func (g Keys) Rotate(
 	}
 	next := old
 	next.ID, next.CreatedAt, next.LastUsedAt, next.ExpiresAt = postern.NewKeyID(), g.time(), 0, in.ExpiresAt
-	if old.ExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" { // it lives as long as the old one was to
+	// A member's new key lasts as long as the old one did.
+	if old.ExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" {
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
 	}
 	key, secret = withSecret(next)
@@ -236,7 +237,9 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 		}
 	}
 	if in.Scopes != nil && len(in.Scopes) == 0 {
-		return postern.Invalid("/scopes", "name at least one scope, or leave the field out for every scope that exists today")
+		return postern.Invalid(
+			"/scopes", "name at least one scope, or leave the field out for every scope that exists today",
+		)
 	}
 	for _, s := range in.Scopes {
 		if !slices.Contains(postern.Scopes(), s) {
@@ -254,8 +257,7 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 	return nil
 }
 
-// List lists a workspace's keys, the newest first. A member needs the role of a
-// developer.
+// List lists the keys of a workspace, newest first. Members need the role developer.
 func (g Keys) List(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, p paging.Page,
 ) (paging.List[postern.Key], error) {
@@ -270,14 +272,14 @@ func (g Keys) List(
 	return paging.Cut(g.cursors, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
 }
 
-// Any tells whether a workspace has a key, revoked ones too. A member needs the
-// role of a developer.
+// Any tells whether a workspace has any key, revoked ones included. Members need the role
+// developer.
 func (g Keys) Any(ctx context.Context, by access.Actor, ws postern.WorkspaceID) (bool, error) {
 	list, err := g.List(ctx, by, ws, paging.Page{Limit: 1})
 	return len(list.Data) > 0, err
 }
 
-// ListForOperator lists all keys of a workspace for the operator.
+// ListForOperator lists all keys of a workspace to operators.
 func (g Keys) ListForOperator(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Key, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return nil, err
@@ -289,7 +291,7 @@ func (g Keys) ListForOperator(ctx context.Context, by access.Actor, ws postern.W
 	return g.db.Keys.List(ctx, ws, store.Page{Limit: all})
 }
 
-// Revoke ends a key at once. A member needs the role of a developer.
+// Revoke makes a key invalid at once. Members need the role developer.
 func (g Keys) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID) error {
 	if err := by.Needs(ws, postern.Developer); err != nil {
 		return err

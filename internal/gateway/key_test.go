@@ -21,7 +21,9 @@ func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
 func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": storetest.URL}
+	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t, url(t)))
@@ -88,7 +90,8 @@ func TestEveryBrokenCredentialGivesTheSameError(t *testing.T) {
 		_, expired := newKey(t, g, NewKey{ExpiresAt: 1})
 		want := unauthorized().Error()
 		for _, header := range []string{
-			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ", "Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
+			"", good, "Bearer", "Bearer ", "Basic " + good, "Bearer  " + good, "Bearer " + good + " ",
+			"Bearer " + good[:41] + "!", "Bearer " + postern.NewKeySecret(), "Bearer " + expired,
 		} {
 			if _, err := g.Keys.Authenticate(t.Context(), header); err == nil || err.Error() != want {
 				t.Errorf("a broken header = %v, want %v", err, want)
@@ -142,7 +145,7 @@ func TestKeyLimitedToDevicesStaysWithinThem(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"another device":             second(g.Devices.Get(ctx, one, ids[1])),
-			"a send from another device": second(g.Messages.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Body: "x"}, nil)),
+			"a send from another device": second(g.Messages.Send(ctx, one, NewMessage{DeviceID: ids[1], To: "+15551234567", Content: postern.Text("x")}, nil)),
 			"a new device":               second(g.Devices.Create(ctx, one, NewDevice{Name: "x"}, nil)),
 			"an endpoint beyond":         second(g.Webhooks.Create(ctx, one, NewEndpoint{URL: "https://example.com", DeviceIDs: ids}, nil)),
 			"an endpoint of all":         second(g.Webhooks.Get(ctx, one, everything.Value.ID)),

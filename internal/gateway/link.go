@@ -11,14 +11,14 @@ import (
 
 // NewLink describes a link attempt to open.
 type NewLink struct {
-	Method         string `json:"method"`              // postern.ByQR or postern.ByCode; "" is the first
-	PhoneNumber    string `json:"phoneNumber"`         // of the phone to enter a code on
-	ExpectedNumber string `json:"expectedPhoneNumber"` // only this number may be linked; "" any
-	AllowNewNumber bool   `json:"allowNewNumber"`      // a device may change its number
+	Method         string `json:"method"`              // postern.ByQR or postern.ByCode; "" means ByQR
+	PhoneNumber    string `json:"phoneNumber"`         // of the phone on which a code is entered
+	ExpectedNumber string `json:"expectedPhoneNumber"` // only this number may be linked; "" means any
+	AllowNewNumber bool   `json:"allowNewNumber"`      // the device may be linked to another number than before
 }
 
-// Open opens a link attempt and takes a slot of the plan. Codes follow
-// from the session engine.
+// Open opens a link attempt and takes one of the plan's device slots. The session engine
+// then provides the codes.
 func (g Links) Open(
 	ctx context.Context, c access.Caller, id postern.DeviceID, in NewLink, idem *Idempotency,
 ) (Created[postern.Link], error) {
@@ -33,7 +33,8 @@ func (g Links) Open(
 		if err := in.check(); err != nil {
 			return postern.Link{}, nil, err
 		}
-		if err := g.linkRate.Take(ctx, string(id), "too many link attempts for this device; wait a minute"); err != nil {
+		err := g.linkRate.Take(ctx, string(id), "too many link attempts for this device; wait a minute")
+		if err != nil {
 			return postern.Link{}, nil, err
 		}
 		now := g.time()
@@ -48,17 +49,19 @@ func (g Links) Open(
 		}
 		return l, func(once *store.Once) error {
 			return g.db.Links.Open(ctx, store.OpenLink{
-				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices, At: now, Once: once,
+				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices,
+				At: now, Once: once,
 				Acts: did(c, now, "device.link-opened", string(id), d.Name),
 			})
 		}, nil
 	})
 }
 
-// check settles what is left open, and writes numbers in their one form.
+// check fills in defaults and normalizes the numbers.
 func (in *NewLink) check() error {
 	in.Method = cmp.Or(in.Method, postern.ByQR)
-	for pointer, number := range map[string]*string{"/expectedPhoneNumber": &in.ExpectedNumber, "/phoneNumber": &in.PhoneNumber} {
+	numbers := map[string]*string{"/expectedPhoneNumber": &in.ExpectedNumber, "/phoneNumber": &in.PhoneNumber}
+	for pointer, number := range numbers {
 		if *number == "" {
 			continue
 		}
@@ -70,7 +73,9 @@ func (in *NewLink) check() error {
 	}
 	switch {
 	case in.Method == postern.ByQR && in.PhoneNumber != "":
-		return postern.Invalid("/phoneNumber", "this field is for method code; use expectedPhoneNumber to limit who may scan")
+		return postern.Invalid(
+			"/phoneNumber", "this field is for method code; use expectedPhoneNumber to limit who may scan",
+		)
 	case in.Method == postern.ByCode && in.PhoneNumber == "":
 		return postern.Invalid("/phoneNumber", "give the number of the phone on which the code will be entered")
 	case in.Method == postern.ByCode && in.ExpectedNumber != "" && in.ExpectedNumber != in.PhoneNumber:
@@ -79,7 +84,7 @@ func (in *NewLink) check() error {
 	return nil
 }
 
-// Get finds the newest link attempt of a device, with the code to show now.
+// Get finds the newest link attempt of a device, with the code that is valid now.
 func (g Links) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return postern.Link{}, err
@@ -102,7 +107,7 @@ func (g Links) get(ctx context.Context, c access.Caller, id postern.DeviceID) (p
 	return g.shown(row)
 }
 
-// shown is an attempt with the code to show now.
+// shown returns a link attempt with the code that is valid now.
 func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 	l := row.Link
 	if row.Passkey && l.Status == postern.LinkPending {
@@ -123,8 +128,7 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 
 func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 
-// Watch tells of every change of a device's link attempts until the listener is
-// closed.
+// Watch reports every change of a device's link attempts until the listener is closed.
 func (g Links) Watch(c access.Caller, id postern.DeviceID) (*store.Listener, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return nil, err
@@ -132,9 +136,9 @@ func (g Links) Watch(c access.Caller, id postern.DeviceID) (*store.Listener, err
 	return g.db.Listen(store.LinkChanged, string(id)), c.Allow(id)
 }
 
-// AnswerPasskey would hand the owner's passkey to the network. No page of ours
-// can ask a browser for a passkey of the network's own domain, so an attempt that
-// wants one cannot go on.
+// AnswerPasskey refuses to pass a passkey on to the network, and says why: only the
+// network's own pages can ask a browser for a passkey of its domain. A link attempt that
+// needs one cannot succeed.
 func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -152,11 +156,12 @@ func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.De
 	}
 	return postern.Errorf(
 		postern.PasskeyNotSupported,
-		"browsers release this passkey only to the network's own pages; turn the passkey off in the account's settings on the phone, then open a new link attempt",
+		"browsers release this passkey only to the network's own pages; turn the passkey off in the "+
+			"account's settings on the phone, then open a new link attempt",
 	)
 }
 
-// Cancel ends the open attempt and gives the slot back.
+// Cancel ends the open link attempt and frees its slot.
 func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
@@ -167,7 +172,8 @@ func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID)
 	}
 	now := g.time()
 	ended, err := g.db.Links.End(ctx, store.LinkEnd{
-		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now, Acts: did(c, now, "device.link-canceled", string(id), d.Name),
+		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now,
+		Acts: did(c, now, "device.link-canceled", string(id), d.Name),
 	})
 	if err == nil && !ended {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")

@@ -11,14 +11,14 @@ import (
 	"postern/internal/store"
 )
 
-// LinkPage is where a link attempt is shown to whoever holds the phone.
+// LinkPage is a page that shows a link attempt to the person holding the phone.
 type LinkPage struct {
 	Token     string       `json:"token"`
 	ExpiresAt postern.Time `json:"expiresAt"`
 }
 
-// Open makes the page of a device's open link attempt, in place of an
-// earlier one. The attempt stays open as long as its page.
+// Open creates a page for the open link attempt of a device and replaces an earlier page.
+// The attempt stays open as long as its page.
 func (g LinkPages) Open(
 	ctx context.Context, c access.Caller, id postern.DeviceID, idem *Idempotency,
 ) (Created[LinkPage], error) {
@@ -34,7 +34,8 @@ func (g LinkPages) Open(
 		p := LinkPage{Token: seal.NewToken(), ExpiresAt: now.Add(pageTime)}
 		return p, func(once *store.Once) error {
 			return g.db.LinkPages.Open(ctx, store.OpenLinkPage{
-				WorkspaceID: c.Workspace(), DeviceID: id, TokenHash: sha256.Sum256([]byte(p.Token)), ExpiresAt: p.ExpiresAt, Once: once,
+				WorkspaceID: c.Workspace(), DeviceID: id, TokenHash: sha256.Sum256([]byte(p.Token)),
+				ExpiresAt: p.ExpiresAt, Once: once,
 				Acts: did(c, now, "device.link-shared", string(id), d.Name),
 			})
 		}, nil
@@ -43,15 +44,15 @@ func (g LinkPages) Open(
 
 // PageView is what a browser may see of a link page.
 type PageView struct {
-	Workspace string       // its name
-	Free      bool         // no browser has the page yet; the attempt is not shown
-	Link      postern.Link // the attempt, with the code to show now; only its method while the page is free
+	Workspace string       // name of the workspace
+	Free      bool         // no browser has claimed the page; the attempt is not shown
+	Link      postern.Link // with the code that is valid now; only the method while the page is free
 }
 
-// ErrPageGone means that a page's time is over, or that another browser has it.
+// ErrPageGone means that a page has expired or belongs to another browser.
 var ErrPageGone = postern.Errorf(postern.NoOpenLink, "this page has expired, or was opened in another browser")
 
-// Get is what the browser that holds a secret may see of a page.
+// Get returns what the browser with a secret may see of a page.
 func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, error) {
 	p, err := g.db.LinkPages.Get(ctx, sha256.Sum256([]byte(token)))
 	if err != nil {
@@ -70,8 +71,8 @@ func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, er
 	return v, err
 }
 
-// Watch tells of every change of a page's link attempt, to the browser that has the
-// page, until the listener is closed.
+// Watch reports every change of a page's link attempt until the listener is closed, to the
+// browser that has the page.
 func (g LinkPages) Watch(ctx context.Context, token, browser string) (*store.Listener, error) {
 	v, err := g.Get(ctx, token, browser)
 	if err == nil && v.Free {
@@ -83,8 +84,7 @@ func (g LinkPages) Watch(ctx context.Context, token, browser string) (*store.Lis
 	return g.db.Listen(store.LinkChanged, string(v.Link.DeviceID)), nil
 }
 
-// Bind gives a page to a browser that nobody has it before, and returns
-// the browser's secret.
+// Bind gives a free page to a browser and returns the browser's secret.
 func (g LinkPages) Bind(ctx context.Context, token string) (browser string, err error) {
 	browser = seal.NewToken()
 	ok, err := g.db.LinkPages.Bind(ctx, sha256.Sum256([]byte(token)), sha256.Sum256([]byte(browser)), g.time())

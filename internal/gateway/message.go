@@ -17,14 +17,14 @@ import (
 type NewMessage struct {
 	DeviceID         postern.DeviceID
 	To               string
-	Body             string
+	Content          postern.Content
 	Metadata         map[string]string
-	ExpiresIn        time.Duration // 0: one day
-	WhenDisconnected string        // "fail" or "queue"; "" is fail
+	ExpiresIn        time.Duration // 0 means one day; at most 7 days
+	WhenDisconnected string        // "fail" or "queue"; "" means fail
 }
 
-// Send accepts a message: it is durable, its unit of the quota is spent and its
-// network id chosen. The session engine sends it.
+// Send accepts a message. When it returns, the message is durable, one unit of the quota
+// is spent and the network id is chosen. The session engine sends it.
 func (g Messages) Send(
 	ctx context.Context, c access.Caller, in NewMessage, idem *Idempotency,
 ) (Created[postern.Message], error) {
@@ -46,7 +46,8 @@ func (g Messages) Send(
 		m := g.build(d, in, chat, to)
 		return m, func(once *store.Once) error {
 			return g.db.Messages.Queue(ctx, store.QueueMessage{
-				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages, WhenDisconnected: in.WhenDisconnected, Once: once,
+				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
+				WhenDisconnected: in.WhenDisconnected, Once: once,
 				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
 		}, nil
@@ -54,27 +55,27 @@ func (g Messages) Send(
 }
 
 func (g Messages) build(d postern.Device, in NewMessage, chat, to string) postern.Message {
-	now := g.db.Now() // the month of its quota is that of the database's clock
+	now := g.db.Now() // the database's clock also decides which month's quota is used
 	expiry := in.ExpiresIn
 	if expiry == 0 {
 		expiry = defaultExpiry
 	}
 	return postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText,
-		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(to), Body: in.Body, Status: postern.Queued, NetworkID: postern.NewNetworkID(),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Content: in.Content,
+		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(to), Status: postern.Queued, NetworkID: postern.NewNetworkID(),
 		Source: postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
 	}
 }
 
 func checkMessage(in NewMessage) (chat, to string, err error) {
 	chat, to, ok := parseRecipient(in.To)
+	if !ok {
+		return "", "", postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
+	}
+	if err := in.Content.Check(); err != nil {
+		return "", "", err
+	}
 	switch {
-	case !ok:
-		err = postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
-	case in.Body == "":
-		err = postern.Invalid("/body", "a text message needs a body")
-	case len(in.Body) > maxText:
-		err = tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
 		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
 	default:
@@ -83,8 +84,8 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 	return chat, to, err
 }
 
-// parseRecipient takes a phone number in any accepted form, or the chat id of
-// a person whose number the vendor hides.
+// parseRecipient accepts a phone number in any accepted form, or the chat id of a person
+// whose number the vendor hides.
 func parseRecipient(s string) (chat, to string, ok bool) {
 	if digits, hidden := strings.CutPrefix(s, "lid:"); hidden {
 		ok = len(digits) >= 5 && len(digits) <= 20 &&
@@ -115,7 +116,7 @@ func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID
 	return m, nil
 }
 
-// MessageQuery narrows a list of messages; zero members ask for nothing.
+// MessageQuery narrows a list of messages. A zero field does not narrow it.
 type MessageQuery struct {
 	DeviceID  postern.DeviceID
 	ChatID    string
@@ -123,11 +124,11 @@ type MessageQuery struct {
 	Status    string
 	Since     postern.Time
 	Until     postern.Time
-	Archived  bool // those of numbers that a device had before, instead of the others
+	Archived  bool // only messages from a number that the device had before
 	Page      paging.Page
 }
 
-// List lists the messages the caller may see, newest first.
+// List lists the messages that the caller may see, newest first.
 func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (paging.List[postern.Message], error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return paging.List[postern.Message]{}, err
@@ -157,7 +158,7 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 	), err
 }
 
-// RecordExport writes into the audit log that a member takes messages away as a file.
+// RecordExport records in the audit log that a member exports messages to a file.
 func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error)
 	return err
 }
 
-// MessageSearch narrows what is looked for; zero members ask for nothing.
+// MessageSearch narrows a search. A zero field does not narrow it.
 type MessageSearch struct {
 	DeviceID  postern.DeviceID
 	ChatID    string
@@ -177,9 +178,9 @@ type MessageSearch struct {
 	Page      paging.Page
 }
 
-// Search looks through the messages that the caller may see, newest first,
-// for people: other than [Gateway.Messages] it never looks through everything for
-// one page, so that a page may be short, or empty, with a next one behind it.
+// Search lists the messages that the caller may see, newest first. Unlike List it looks
+// through a limited number of messages for each page, so a page may be short or empty
+// although there is a next one.
 func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) (paging.List[postern.Message], error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return paging.List[postern.Message]{}, err
@@ -188,7 +189,7 @@ func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) 
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	if q.DeviceID != "" { // a wrong one is an error and not an empty list
+	if q.DeviceID != "" { // an unknown device is an error and not an empty list
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
 		}
@@ -214,7 +215,7 @@ func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) 
 	}, nil
 }
 
-// Chats lists the chats of a device; the one with the newest message comes first.
+// Chats lists the chats of a device, the one with the newest message first.
 func (g Messages) Chats(
 	ctx context.Context, c access.Caller, device postern.DeviceID, p paging.Page,
 ) (paging.List[store.Chat], error) {
@@ -224,7 +225,7 @@ func (g Messages) Chats(
 	if _, err := g.devices().get(ctx, c, device); err != nil {
 		return paging.List[store.Chat]{}, err
 	}
-	kind := "chats " + string(device) // a place in another device's list is none in this one
+	kind := "chats " + string(device) // a cursor is valid for the list of one device
 	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
 	if err != nil {
 		return paging.List[store.Chat]{}, err
@@ -244,8 +245,8 @@ func (g Messages) Chats(
 	), err
 }
 
-// ChatOf is the chat with a number in any accepted form, or the chat id itself where
-// the vendor hides the number.
+// ChatOf returns the id of the chat with a number in any accepted form. It returns a chat
+// id of a hidden number unchanged.
 func ChatOf(s string) (string, bool) {
 	chat, _, ok := parseRecipient(s)
 	return chat, ok

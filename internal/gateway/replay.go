@@ -9,12 +9,12 @@ import (
 	"postern/internal/store"
 )
 
-// NewReplay describes a replay to make; zero members ask for nothing.
+// NewReplay describes a replay to create. A zero field does not narrow it.
 type NewReplay struct {
 	Since      postern.Time // inclusive
-	Until      postern.Time // exclusive; what is recorded later than the request is never in
-	Types      []string     // names and prefixes such as message.*
-	OnlyFailed bool         // only what was exhausted
+	Until      postern.Time // exclusive; events recorded after the request are never included
+	Types      []string     // event types and families such as message.*
+	OnlyFailed bool         // only events whose delivery was exhausted
 }
 
 // Create starts to deliver a part of the log again to an active endpoint.
@@ -99,8 +99,8 @@ func (g Replays) List(
 	), nil
 }
 
-// Stop keeps a replay from queueing more. What it has queued, a hundred
-// or so, is still delivered.
+// Stop ends a replay. What it has already queued, about a hundred deliveries, is still
+// delivered.
 func (g Replays) Stop(ctx context.Context, c access.Caller, id postern.ReplayID) error {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return err

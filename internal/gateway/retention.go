@@ -8,8 +8,8 @@ import (
 	"postern/internal/postern"
 )
 
-// Retention is how long things are kept. A workspace's own figures may lower
-// those of events and messages.
+// Retention is how long data is kept. A workspace's own limits may shorten the times for
+// events and messages.
 type Retention struct {
 	Events   time.Duration
 	Messages time.Duration
@@ -18,7 +18,7 @@ type Retention struct {
 
 const day = 24 * time.Hour
 
-// of is the retention of one workspace.
+// of returns the retention of one workspace.
 func (r Retention) of(ws postern.Workspace) Retention {
 	if d := ws.Limits.EventDays; d != nil {
 		r.Events = min(r.Events, time.Duration(*d)*day)
@@ -29,7 +29,7 @@ func (r Retention) of(ws postern.Workspace) Retention {
 	return r
 }
 
-// Run removes what is too old, from time to time, until ctx is done.
+// Run removes old data at intervals until ctx is done.
 func (g Maintenance) Run(ctx context.Context, keep Retention) error {
 	tick := time.NewTicker(retentionEvery)
 	defer tick.Stop()
@@ -45,7 +45,7 @@ func (g Maintenance) Run(ctx context.Context, keep Retention) error {
 	}
 }
 
-// RemoveOld removes once what is too old, of every workspace.
+// RemoveOld removes the old data of every workspace once.
 func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 	list, err := g.db.Workspaces.List(ctx)
 	if err != nil {
@@ -58,7 +58,9 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 			err,
 			inChunks(
 				ctx,
-				func(from int64) (int64, bool, error) { return g.db.Events.Remove(ctx, ws.ID, now.Add(-k.Events), from) },
+				func(from int64) (int64, bool, error) {
+					return g.db.Events.Remove(ctx, ws.ID, now.Add(-k.Events), from)
+				},
 			),
 			inChunks(ctx, func(int64) (int64, bool, error) {
 				more, err := g.db.Deliveries.RemoveNotices(ctx, ws.ID, now.Add(-k.Events))
@@ -88,8 +90,8 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 		}))
 }
 
-// inChunks removes chunk after chunk. It rests after each for as long as the
-// chunk took: whatever there is to remove, others have half of the writer.
+// inChunks removes chunk after chunk. After each one it pauses for as long as the chunk
+// took, so that at least half of the writer's time is left to others.
 func inChunks(ctx context.Context, remove func(from int64) (next int64, more bool, err error)) error {
 	for from := int64(0); ; {
 		start := time.Now()

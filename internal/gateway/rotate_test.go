@@ -63,9 +63,9 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if now = now.Add(time.Millisecond); good(oldSecret) || !good(nextSecret) {
 			t.Error("after the overlap the old key holds, or the new one does not")
 		}
-		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, _, err := g.Keys.Rotate(
+			ctx, access.Operator(), old.WorkspaceID, old.ID, Rotation{Overlap: time.Hour},
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a key that has ended = %v", err)
 		}
 		// Without an overlap the old key ends at once, and a shorter life is kept.
@@ -79,22 +79,24 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if err != nil || good(nextSecret) || !good(lastSecret) {
 			t.Errorf("without an overlap: %v", err)
 		}
-		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour}); err != nil {
+		if _, _, err := g.Keys.Rotate(
+			ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if now = now.Add(time.Minute); good(lastSecret) {
 			t.Error("an overlap made a key live longer")
 		}
 		for _, overlap := range []time.Duration{-1, 30*24*time.Hour + 1} {
-			if _, _, err := g.Keys.Rotate(ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap}); postern.ReasonOf(
-				err,
-			) != postern.ValidationFailed {
+			if _, _, err := g.Keys.Rotate(
+				ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: overlap},
+			); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("an overlap of %s = %v", overlap, err)
 			}
 		}
-		if _, _, err := g.Keys.Rotate(ctx, access.Operator(), postern.NewWorkspaceID(), last.ID, Rotation{}); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, _, err := g.Keys.Rotate(
+			ctx, access.Operator(), postern.NewWorkspaceID(), last.ID, Rotation{},
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a key of another workspace = %v", err)
 		}
 	})
@@ -106,9 +108,9 @@ func TestRevokedKeyHasNoSuccessor(t *testing.T) {
 		if err := g.Keys.Revoke(t.Context(), access.Operator(), key.WorkspaceID, key.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Keys.Rotate(t.Context(), access.Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour}); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, _, err := g.Keys.Rotate(
+			t.Context(), access.Operator(), key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour},
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("rotating a revoked key = %v", err)
 		}
 		list, err := g.Keys.ListForOperator(t.Context(), access.Operator(), key.WorkspaceID)
@@ -128,12 +130,14 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 			t.Errorf("a key made without scopes is listed as %+v, %v", list, err)
 		}
 		for name, in := range map[string]NewKey{
-			"no scopes": {Name: "k", Scopes: []postern.Scope{}}, "unknown scope": {Name: "k", Scopes: []postern.Scope{"all"}}, "no devices": {Name: "k", Devices: []postern.DeviceID{}},
-			"bad label": {Name: "k", Environment: "a\nb"}, "no name": {},
+			"no scopes":     {Name: "k", Scopes: []postern.Scope{}},
+			"unknown scope": {Name: "k", Scopes: []postern.Scope{"all"}},
+			"no devices":    {Name: "k", Devices: []postern.DeviceID{}},
+			"bad label":     {Name: "k", Environment: "a\nb"}, "no name": {},
 		} {
-			if _, _, err := g.Keys.Create(t.Context(), access.Operator(), key.WorkspaceID, in); postern.ReasonOf(
-				err,
-			) != postern.ValidationFailed {
+			if _, _, err := g.Keys.Create(
+				t.Context(), access.Operator(), key.WorkspaceID, in,
+			); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%s = %v, want validation-failed", name, err)
 			}
 		}
@@ -146,9 +150,9 @@ func TestScopesAreWrittenOutWhenAKeyIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Keys.Create(t.Context(), access.Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}}); postern.ReasonOf(
-			err,
-		) != postern.ResourceNotAllowed {
+		if _, _, err := g.Keys.Create(
+			t.Context(), access.Operator(), key.WorkspaceID, NewKey{Name: "k", Devices: []postern.DeviceID{d.Value.ID}},
+		); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("a device of another workspace = %v", err)
 		}
 	})
@@ -175,7 +179,8 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		if lastUsed() != 0 {
 			t.Error("a new key was used")
 		}
-		for _, step := range []struct{ at, want time.Duration }{{0, 0}, {time.Second, 0}, {59 * time.Second, 0}, {60 * time.Second, time.Minute}, {119 * time.Second, time.Minute}, {time.Hour, time.Hour}} {
+		for _, step := range []struct{ at, want time.Duration }{{0, 0}, {time.Second, 0}, {59 * time.Second, 0},
+			{60 * time.Second, time.Minute}, {119 * time.Second, time.Minute}, {time.Hour, time.Hour}} {
 			now = start.Add(step.at)
 			if _, err := g.Keys.Authenticate(t.Context(), "Bearer "+secret); err != nil {
 				t.Fatal(err)
@@ -221,16 +226,17 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 				t.Errorf("the answer says %+v", p)
 			}
 		}
-		for name, change := range map[string]postern.Limits{"messages": {Messages: n(1e9 + 1)}, "no day": {EventDays: n(0)}, "many days": {MessageDays: n(40_000)}} {
-			if _, err := g.Workspaces.ChangeLimits(ctx, access.Operator(), key.WorkspaceID, change); postern.ReasonOf(
-				err,
-			) != postern.ValidationFailed {
+		for name, change := range map[string]postern.Limits{"messages": {Messages: n(1e9 + 1)},
+			"no day": {EventDays: n(0)}, "many days": {MessageDays: n(40_000)}} {
+			if _, err := g.Workspaces.ChangeLimits(
+				ctx, access.Operator(), key.WorkspaceID, change,
+			); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%s = %v", name, err)
 			}
 		}
-		if _, err := g.Workspaces.ChangeLimits(ctx, access.Operator(), postern.NewWorkspaceID(), postern.Limits{}); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Workspaces.ChangeLimits(
+			ctx, access.Operator(), postern.NewWorkspaceID(), postern.Limits{},
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("no workspace = %v", err)
 		}
 		keep := Retention{Events: 30 * day, Messages: 90 * day}

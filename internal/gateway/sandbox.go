@@ -14,31 +14,31 @@ import (
 	"postern/internal/store"
 )
 
-// Sandbox is the simulated vendor as the sandbox routes use it. Accounts are
-// named by their phone number.
+// Sandbox is the simulated vendor as the sandbox routes use it. An account is named by its
+// phone number.
 type Sandbox interface {
 	// Scan lets the phone of a number scan the text of a QR code.
 	Scan(ctx context.Context, qr, number string) error
 	// EnterCode lets the owner of a number enter a pairing code on the phone.
 	EnterCode(ctx context.Context, code, number string) error
 	// Inbound lets a contact write to the account and returns the network id.
-	Inbound(ctx context.Context, account, from, body string) (networkID string, err error)
+	Inbound(ctx context.Context, account, from string, content postern.Content) (networkID string, err error)
 	// Receipt lets the recipient of a message confirm it.
 	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
-	// Phone is what the phone of a number shows.
+	// Phone lists what the phone of a number shows.
 	Phone(number string) []PhoneMessage
 }
 
-// PhoneMessage is a message as the simulated phone shows it.
+// PhoneMessage is a message on the simulated phone.
 type PhoneMessage struct {
-	ID   string       `json:"id"   example:"3EB0A1B2C3D4E5F60718"`
+	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
 	From string       `json:"from" example:"+15550001111"`
 	To   string       `json:"to"   example:"+15551234567"`
-	Type string       `json:"type" example:"text"`
+	Type postern.Kind `json:"type" example:"text"`
 	Body string       `json:"body" example:"Hello"`
-	At   postern.Time `json:"at"   example:"2026-11-21T09:00:00.000Z" format:"date-time"`
+	At   postern.Time `json:"at" example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 }
 
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
@@ -50,7 +50,7 @@ func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.D
 	return g.devices().get(ctx, c, id)
 }
 
-// linkedDevice is a sandbox device that has an account.
+// linkedDevice finds a sandbox device that has an account.
 func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	d, err := g.device(ctx, c, id)
 	if err == nil && (d.PhoneNumber == "" || !d.Status.HoldsSlot()) {
@@ -59,10 +59,10 @@ func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id pos
 	return d, err
 }
 
-// Scan lets a simulated phone scan the code of the device's open link
-// attempt, or its owner enter it; another code than the one that is shown may be
-// entered. Without a number the phone is the one that the attempt names, or one
-// of the device's own.
+// Scan lets a simulated phone scan the code of the device's open link attempt, or lets its
+// owner enter the pairing code; entered replaces the code that is shown. Without a number
+// it uses the phone that the attempt names, or a phone of the device's own. It returns the
+// number.
 func (g SandboxPhones) Scan(
 	ctx context.Context, c access.Caller, id postern.DeviceID, number, entered string,
 ) (string, error) {
@@ -105,8 +105,8 @@ func (g SandboxPhones) scan(ctx context.Context, l postern.Link, number, entered
 	return g.sandbox.Scan(ctx, cmp.Or(entered, string(l.QR)), number)
 }
 
-// awaitLinked waits a moment until the device is connected, so that the next
-// request can send. One that takes longer is no error.
+// awaitLinked waits until the device is connected, so that the next request can send, but
+// at most linkedWait.
 func (g SandboxPhones) awaitLinked(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	ctx, cancel := context.WithTimeout(ctx, linkedWait)
 	defer cancel()
@@ -137,14 +137,14 @@ func checkNumber(number string) (string, error) {
 	return n, nil
 }
 
-// ownNumber is that of a simulated phone which nobody named.
+// ownNumber is the number of the simulated phone of a device when the caller names none.
 func ownNumber(id postern.DeviceID) string {
 	sum := sha256.Sum256([]byte(id))
 	return fmt.Sprintf("+1555%07d", binary.BigEndian.Uint64(sum[:])%10_000_000)
 }
 
-// awaitCode waits a moment for the first code: it follows the opening of the
-// attempt by some milliseconds.
+// awaitCode waits for the first code, which follows some milliseconds after the attempt
+// was opened.
 func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, codeWait)
 	defer cancel()
@@ -170,9 +170,10 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 	}
 }
 
-// Inbound lets a contact write to the device's account.
+// Inbound lets a contact write to the device's account. It returns the network id of the
+// message.
 func (g SandboxPhones) Inbound(
-	ctx context.Context, c access.Caller, id postern.DeviceID, from, body string,
+	ctx context.Context, c access.Caller, id postern.DeviceID, from string, content postern.Content,
 ) (networkID string, err error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return networkID, err
@@ -182,15 +183,13 @@ func (g SandboxPhones) Inbound(
 		return "", err
 	}
 	number, ok := postern.ParsePhone(from)
-	switch {
-	case !ok:
+	if !ok {
 		return "", postern.Invalid("/from", "write a phone number as + and 7 to 15 digits")
-	case body == "":
-		return "", postern.Invalid("/body", "a text message needs a body")
-	case len(body) > maxText:
-		return "", tooLarge("a text may be at most %d bytes long in UTF-8", maxText)
 	}
-	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, body)
+	if err := content.Check(); err != nil {
+		return "", err
+	}
+	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, content)
 }
 
 // Receipt lets the recipient of an outbound message confirm it.
@@ -229,13 +228,13 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 	return g.sandbox.Fault(ctx, string(d.PhoneNumber), kind)
 }
 
-// SandboxFaults are the ways in which the simulated vendor misbehaves.
+// SandboxFaults lists the ways in which the simulated vendor can misbehave.
 func SandboxFaults() []string {
 	return []string{"drop", "silence", "conflict", "restrict", "logout", "ban"}
 }
 
-// Offline keeps the device from the simulated vendor for a time; none
-// lets it come back.
+// Offline disconnects the device from the simulated vendor for a number of seconds, at
+// most an hour; 0 lets it return at once.
 func (g SandboxPhones) Offline(ctx context.Context, c access.Caller, id postern.DeviceID, seconds int) error {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return err
@@ -250,7 +249,7 @@ func (g SandboxPhones) Offline(ctx context.Context, c access.Caller, id postern.
 	return g.sandbox.Fault(ctx, string(d.PhoneNumber), "offline:"+strconv.Itoa(seconds))
 }
 
-// List is what the phone of the device's account shows.
+// List lists what the phone of the device's account shows.
 func (g SandboxPhones) List(ctx context.Context, c access.Caller, id postern.DeviceID) ([]PhoneMessage, error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return nil, err

@@ -21,21 +21,21 @@ func newWebhookSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
 }
 
-// validWebhookSecret takes what the Standard Webhooks specification allows.
+// validWebhookSecret accepts what the Standard Webhooks specification allows.
 func validWebhookSecret(s string) bool {
 	text, ok := strings.CutPrefix(s, "whsec_")
 	raw, err := base64.StdEncoding.DecodeString(text)
-	strict := base64.StdEncoding.EncodeToString(raw) == text // not every decoder skips line breaks
+	strict := base64.StdEncoding.EncodeToString(raw) == text // some decoders skip line breaks
 	return ok && err == nil && strict && len(raw) >= 24 && len(raw) <= 64
 }
 
-// validSignatures takes v1 alone or with v1a: every consumer can verify v1.
+// validSignatures accepts v1 alone or with v1a: every consumer can verify v1.
 func validSignatures(list []string) bool {
 	return slices.Equal(list, []string{postern.SignatureHMAC}) ||
 		slices.Equal(list, []string{postern.SignatureHMAC, postern.SignatureEd25519})
 }
 
-// newSigningKey makes an ed25519 key when the signatures ask for one.
+// newSigningKey generates an ed25519 key if the signatures need one.
 func newSigningKey(signatures []string) ed25519.PrivateKey {
 	if !slices.Contains(signatures, postern.SignatureEd25519) {
 		return nil
@@ -61,8 +61,8 @@ func (g Webhooks) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
 	) //nolint:errcheck,forcetypeassert // of an ed25519 key
 }
 
-// signWith gives an endpoint other signatures. Without v1a its old keys stop
-// signing too.
+// signWith changes the signatures of an endpoint. Without v1a its old keys stop signing
+// too.
 func (g Webhooks) signWith(e *postern.Endpoint, signatures []string) {
 	e.Signatures = signatures
 	switch wants := slices.Contains(signatures, postern.SignatureEd25519); {
@@ -76,15 +76,15 @@ func (g Webhooks) signWith(e *postern.Endpoint, signatures []string) {
 	}
 }
 
-// NewSecret describes a rotation.
+// NewSecret describes a rotation of an endpoint's secret.
 type NewSecret struct {
-	Secret  string         // "": one is made
-	Overlap *time.Duration // how long the old ones go on signing beside it; nil: a day
+	Secret  string         // "" generates one
+	Overlap *time.Duration // how long the old secret signs too; nil means a day, at most 30 days
 }
 
-// RotateSecret gives an endpoint a new secret, and a new ed25519 key if it has
-// one. What it had signs beside them for the overlap, and what it had before
-// that no longer than that.
+// RotateSecret gives an endpoint a new secret, and a new ed25519 key if it uses one. The
+// old ones also sign until the overlap ends; those that are older still do not sign longer
+// than that.
 func (g Webhooks) RotateSecret(
 	ctx context.Context, c access.Caller, id postern.EndpointID, in NewSecret, idem *Idempotency,
 ) (Created[EndpointWithSecret], error) {
@@ -108,7 +108,8 @@ func (g Webhooks) RotateSecret(
 					return notThisEndpoint()
 				}
 				retire(e, now, until)
-				e.Secret, e.SecretLastFour, e.SigningKey, e.PublicKey, e.Signatures = shown.Secret, shown.SecretLastFour, shown.SigningKey, shown.PublicKey, shown.Signatures
+				e.Secret, e.SecretLastFour = shown.Secret, shown.SecretLastFour
+				e.SigningKey, e.PublicKey, e.Signatures = shown.SigningKey, shown.PublicKey, shown.Signatures
 				return nil
 			}, did(c, now, "webhook.secret-rotated", string(id), e.URL)...)
 			return err
@@ -116,8 +117,8 @@ func (g Webhooks) RotateSecret(
 	})
 }
 
-// RevealSecret gives an endpoint's secret to a member who may rotate it and has
-// entered the password again. An API key never gets it.
+// RevealSecret returns an endpoint's secret to a member who may rotate it and has entered
+// the password again. An API key never gets it.
 func (g Webhooks) RevealSecret(
 	ctx context.Context, c access.Caller, id postern.EndpointID, password string,
 ) (EndpointWithSecret, error) {
@@ -126,7 +127,8 @@ func (g Webhooks) RevealSecret(
 	}
 	if c.Member.UserID == "" {
 		return EndpointWithSecret{}, postern.Errorf(
-			postern.MissingScope, "secrets are shown only to members in the dashboard; rotate the secret to get a new one",
+			postern.MissingScope,
+			"secrets are shown only to members in the dashboard; rotate the secret to get a new one",
 		)
 	}
 	e, err := g.get(ctx, c, id)
@@ -148,7 +150,7 @@ func (g Webhooks) RevealSecret(
 	return EndpointWithSecret{e, string(secret)}, nil
 }
 
-// check also fills in what was left out.
+// check fills in defaults and checks the rest.
 func (in *NewSecret) check() error {
 	day := defaultOverlap
 	if in.Overlap == nil {
@@ -166,8 +168,7 @@ func (in *NewSecret) check() error {
 	return nil
 }
 
-// retire moves an endpoint's keys to the old ones. None of these signs longer
-// than until.
+// retire moves an endpoint's keys to its old keys. None of these signs after until.
 func retire(e *postern.Endpoint, now, until postern.Time) {
 	old := append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: until}}, e.OldSecrets...)
 	for i := range old {

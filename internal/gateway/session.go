@@ -8,15 +8,15 @@ import (
 	"postern/internal/store"
 )
 
-// SessionState is what the session engine found out about a device.
+// SessionState is the state of a device's session as the session engine sees it.
 type SessionState struct {
 	Status      postern.Status
 	Reason      string
 	DisplayName string
 }
 
-// eventOf names the event a state makes. Connecting is on the way to another
-// state and makes none.
+// eventOf returns the event that a state causes. Connecting is only a transition and
+// causes none.
 func eventOf(s postern.Status) (postern.EventType, bool) {
 	switch s {
 	case postern.Connected:
@@ -36,8 +36,8 @@ func eventOf(s postern.Status) (postern.EventType, bool) {
 	return "", false
 }
 
-// live are the states that a session may leave by itself: what the user or
-// the plan decided meanwhile is never overwritten.
+// live returns the states that a session may leave on its own. A state that the user or
+// the plan has set since is never overwritten.
 func live() []postern.Status {
 	return []postern.Status{
 		postern.Connecting,
@@ -48,9 +48,8 @@ func live() []postern.Status {
 	}
 }
 
-// SetState records the state of a device's session, with its event when the
-// state changed. An account that is gone ends what the device still had to
-// send and gives its slot back.
+// SetState records the state of a device's session, with an event if the status has
+// changed. When the account is gone, queued messages fail and the device's slot is freed.
 func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionState) error {
 	d, err := g.db.Devices.ForEngine(ctx, id)
 	if err != nil {
@@ -94,17 +93,18 @@ func (g Sessions) event(
 	return &e, err
 }
 
-// Unlinked records that the vendor knows of the removal, or that there was
+// Unlinked records that the vendor has confirmed the removal of a link, or that there was
 // nothing to remove.
 func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {
 	return g.db.Devices.SetState(ctx, store.SetDeviceState{
-		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Reason: "unlinked", Desired: postern.WantIdle, DropAccount: true,
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Reason: "unlinked",
+		Desired: postern.WantIdle, DropAccount: true,
 		FromDesired: postern.WantUnlink, At: g.time(),
 	})
 }
 
-// Receive keeps a message that arrived, or that the account sent elsewhere,
-// with its event. The network may be told once it returned nil.
+// Receive stores a message that arrived, or that the account sent from elsewhere, with its
+// event. Only after it has returned nil may the message be acknowledged to the network.
 func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
 	return g.db.Messages.RecordInbound(
@@ -119,7 +119,7 @@ func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string,
 	)
 }
 
-// Confirm moves messages forward by the network's receipts.
+// Confirm advances the status of messages by the network's receipts.
 func (g Sessions) Confirm(
 	ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time,
 ) error {
@@ -130,9 +130,9 @@ func (g Sessions) Confirm(
 	return g.db.Messages.RecordReceipts(ctx, list)
 }
 
-// ProxyOf is the URL of the proxy through which the device's network is
-// dialled; "" dials directly. One that cannot be read is an error: the device
-// must not show its own address instead.
+// ProxyOf returns the URL of the proxy for a device's connection to the network; "" means
+// a direct connection. If it cannot be decrypted, that is an error: a direct connection
+// would reveal the server's own address.
 func (g Sessions) ProxyOf(d postern.Device) (string, error) {
 	if len(d.Proxy) == 0 {
 		return "", nil
@@ -144,33 +144,32 @@ func (g Sessions) ProxyOf(d postern.Device) (string, error) {
 	return string(url), nil
 }
 
-// OpenLink finds the attempt the engine has to serve; ok is false when none
-// is open.
+// OpenLink finds the link attempt that the engine has to serve; ok is false if none is
+// open.
 func (g Sessions) OpenLink(ctx context.Context, d postern.Device) (l store.LinkRow, ok bool, err error) {
 	l, ok, err = g.db.Links.Latest(ctx, d.WorkspaceID, d.ID)
 	return l, ok && l.Status == postern.LinkPending, err
 }
 
-// WatchLink tells of every change of a device's link attempts until the listener is
-// closed.
+// WatchLink reports every change of a device's link attempts until the listener is closed.
 func (g Sessions) WatchLink(id postern.DeviceID) *store.Listener {
 	return g.db.Listen(store.LinkChanged, string(id))
 }
 
-// ShowCode puts a new code on the attempt. The code is sealed: whoever reads
-// it in its minute can take the account over.
+// ShowCode stores a new code for a link attempt. The code is encrypted, because anyone who
+// reads it while it is valid can take over the account.
 func (g Sessions) ShowCode(l store.LinkRow, text string, expires postern.Time) {
 	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
 }
 
-// RefusedError is why a phone that scanned a code is refused; its text is the
-// attempt's reason.
+// RefusedError means that the phone that scanned a code may not be linked. Its text is the
+// reason of the link attempt.
 type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// Scanned decides whether an account may be linked to the device, before any
-// key of it is kept.
+// Scanned decides whether an account may be linked to the device, before any of its keys
+// is stored. It returns a RefusedError if not.
 func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow, account, number string) error {
 	switch {
 	case l.ExpectedNumber != "" && l.ExpectedNumber != number, l.PhoneNumber != "" && l.PhoneNumber != number:
@@ -190,7 +189,7 @@ func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 	return g.db.Links.Scanned(ctx, l.ID, account, number)
 }
 
-// Linked makes the device linked: the account's keys are durable.
+// Linked records that the device is linked. The account's keys are durable by then.
 func (g Sessions) Linked(
 	ctx context.Context, d postern.Device, l store.LinkRow, account, number, displayName string,
 ) error {
@@ -203,11 +202,12 @@ func (g Sessions) Linked(
 		return fmt.Errorf("describe the device: %w", err)
 	}
 	return g.db.Links.Finish(ctx, store.FinishLink{
-		LinkID: l.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: account, Number: number, DisplayName: displayName, At: now, Event: e,
+		LinkID: l.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: account, Number: number,
+		DisplayName: displayName, At: now, Event: e,
 	})
 }
 
-// EndLink ends an attempt without a link.
+// EndLink ends a link attempt without a link.
 func (g Sessions) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
 	_, err := g.db.Links.End(
 		ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()},

@@ -10,22 +10,22 @@ import (
 	"postern/internal/store"
 )
 
-// Used is how much there is of something, and how much of it is used.
+// Used is how much of a limit is used.
 type Used struct {
-	Used  int `json:"used"  doc:"How many are in use; a key that is limited to devices sees only theirs." example:"17"`
-	Limit int `json:"limit" doc:"How many the workspace may use."                                 example:"3000"`
+	Used  int `json:"used" doc:"How many are in use; a key that is limited to devices sees only theirs." example:"17"`
+	Limit int `json:"limit" doc:"How many the workspace may use." example:"3000"`
 }
 
 // Usage is what a workspace uses of its plan.
 type Usage struct {
-	Month    string       `json:"month"    doc:"The UTC calendar month."                                               example:"2026-11"`
-	ResetsAt postern.Time `json:"resetsAt" doc:"When the month ends and the count of messages starts again."                     example:"2026-12-01T00:00:00.000Z" format:"date-time"`
+	Month    string       `json:"month" doc:"The UTC calendar month." example:"2026-11"`
+	ResetsAt postern.Time `json:"resetsAt" doc:"When the month ends and the count of messages starts again." example:"2026-12-01T00:00:00.000Z" format:"date-time"`
 	Messages Used         `json:"messages" doc:"Outbound messages accepted in the month, except those that were given back."`
-	Devices  Used         `json:"devices"  doc:"Devices that are linked or being linked."`
+	Devices  Used         `json:"devices" doc:"Devices that are linked or being linked."`
 }
 
-// Usage tells what the caller's workspace uses of its plan. A key limited to
-// devices counts these only, beside the limits of the whole workspace.
+// Usage returns what the caller's workspace uses of its plan. For a key that is limited to
+// devices it counts only these, against the limits of the whole workspace.
 func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Usage{}, err
@@ -57,19 +57,19 @@ func (g Statistics) EverSent(ctx context.Context, c access.Caller) (bool, error)
 	return g.db.Usage.EverSent(ctx, c.Workspace())
 }
 
-// Spans are consecutive spans of time that end now.
+// Spans are consecutive periods of the same length that end now.
 type Spans struct {
-	Length time.Duration // whole hours
+	Length time.Duration // a whole number of hours
 	Number int
 }
 
-// LastDay is a day by the hour.
+// LastDay is the last day, by the hour.
 func LastDay() Spans { return Spans{time.Hour, 24} }
 
-// LastMonth is 30 days, as UTC has them.
+// LastMonth is the last 30 days in UTC, by the day.
 func LastMonth() Spans { return Spans{day, 30} }
 
-// starts are when the spans begin, oldest first; the last is under way.
+// starts returns when the periods begin, oldest first. The last one is still running.
 func (s Spans) starts(now postern.Time) []postern.Time {
 	length := postern.Time(s.Length.Milliseconds())
 	list := make([]postern.Time, s.Number)
@@ -79,8 +79,9 @@ func (s Spans) starts(now postern.Time) []postern.Time {
 	return list
 }
 
-// MessageSpans tells what became of the messages of the caller's workspace, span
-// by span, those without any too. A key limited to devices may not know.
+// MessageSpans counts the messages of the caller's workspace by their outcome, period by
+// period; periods without messages are included. A key that is limited to devices is
+// refused.
 func (g Statistics) MessageSpans(ctx context.Context, c access.Caller, s Spans) ([]postern.MessageSpan, error) {
 	if err := c.PermitWhole(postern.MessagesRead); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (g Statistics) AttemptSpans(ctx context.Context, c access.Caller, s Spans) 
 	), err
 }
 
-// whole puts in what a list has no row for.
+// whole adds the periods for which a list has no row.
 func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, none func(postern.Time) T) (all []T) {
 	have := map[postern.Time]T{}
 	for _, one := range list {
@@ -126,9 +127,9 @@ func whole[T any](starts []postern.Time, list []T, start func(T) postern.Time, n
 	return all
 }
 
-// Kept is how long the caller's workspace keeps things; server is how long the
-// server does.
-func (g Statistics) Kept(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
+// Retention returns how long the data of the caller's workspace is kept; server is the server's
+// retention.
+func (g Statistics) Retention(ctx context.Context, c access.Caller, server Retention) (Retention, error) {
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Retention{}, err
 	}
@@ -136,7 +137,7 @@ func (g Statistics) Kept(ctx context.Context, c access.Caller, server Retention)
 	return server.of(ws), err
 }
 
-// Endpoints says how many of the plan's webhook endpoints there are.
+// Endpoints returns how many of the plan's webhook endpoints are used.
 func (g Statistics) Endpoints(ctx context.Context, c access.Caller) (Used, error) {
 	if err := c.PermitWhole(postern.WebhooksRead); err != nil {
 		return Used{}, err
@@ -145,22 +146,22 @@ func (g Statistics) Endpoints(ctx context.Context, c access.Caller) (Used, error
 	return Used{n, c.Plan.Endpoints}, err
 }
 
-// System is how the whole server is doing.
+// System is the state of the whole server.
 type System struct {
 	store.SystemStatus
 
 	Now      postern.Time
-	Messages []postern.MessageSpan  // of all workspaces, each of the last 24 hours
+	Messages []postern.MessageSpan  // of all workspaces, for each of the last 24 hours
 	Attempts []postern.EndpointHour // likewise
 }
 
-// MessagesCounted is how far the queue of messages is counted.
+// MessagesCounted is the number at which counting of queued messages stops.
 const MessagesCounted = store.MessagesCounted
 
-// DeliveriesCounted is that for the deliveries that wait.
+// DeliveriesCounted is the number at which counting of waiting deliveries stops.
 const DeliveriesCounted = store.DeliveriesCounted
 
-// System tells operators how the whole server is doing.
+// System shows operators the state of the whole server.
 func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err error) {
 	if err := by.NeedsOperator(); err != nil {
 		return s, err

@@ -12,26 +12,27 @@ import (
 	"postern/internal/store"
 )
 
-// NewEndpoint describes a webhook endpoint to make.
+// NewEndpoint describes a webhook endpoint to create.
 type NewEndpoint struct {
 	URL         string             `json:"url"`
 	Description string             `json:"description"`
-	Events      []string           `json:"events"`    // nil: all
-	DeviceIDs   []postern.DeviceID `json:"deviceIds"` // nil: all the key may see
+	Events      []string           `json:"events"`    // nil means all
+	DeviceIDs   []postern.DeviceID `json:"deviceIds"` // nil means all that the key may use
 	Headers     map[string]string  `json:"headers"`
-	Secret      string             `json:"secret"` // "": one is made
+	Secret      string             `json:"secret"` // "" generates one
 	MaxInFlight int                `json:"maxInFlight"`
 	Ordered     bool               `json:"ordered"`
-	Signatures  []string           `json:"signatures"` // nil: v1
+	Signatures  []string           `json:"signatures"` // nil means v1
 }
 
-// EndpointWithSecret is an endpoint in the one answer that shows its secret.
+// EndpointWithSecret is an endpoint in the only answer that contains its secret.
 type EndpointWithSecret struct {
 	postern.Endpoint
 	Secret string `json:"secret" doc:"Signing secret, shown this once." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`
 }
 
-// Create makes an endpoint and queues its handshake.
+// Create creates an endpoint and queues its handshake. It needs messages:read and
+// events:read too, because an endpoint outlives the key that created it.
 func (g Webhooks) Create(
 	ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency,
 ) (Created[EndpointWithSecret], error) {
@@ -50,17 +51,19 @@ func (g Webhooks) Create(
 		}
 		return g.build(ctx, c, in)
 	})
-	if err == nil && !sees(c, made.Value.Endpoint) { // made by a key with more devices: its secret is not for this one
+	// An earlier request, by a key with more devices, may have created it: its secret is
+	// not for this key.
+	if err == nil && !sees(c, made.Value.Endpoint) {
 		return Created[EndpointWithSecret]{}, notThisEndpoint()
 	}
 	return made, err
 }
 
-// sees tells whether the caller may use all devices that an endpoint gets events of.
+// sees tells whether the caller may use all devices whose events the endpoint receives.
 func sees(c access.Caller, e postern.Endpoint) bool { return c.Covers(e.DeviceIDs) }
 
-// endpointDevices keeps an endpoint within the key's list of devices: without
-// a list of its own it gets the key's, frozen.
+// endpointDevices keeps an endpoint within the key's list of devices. An endpoint without
+// its own list gets a copy of the key's.
 func endpointDevices(c access.Caller, ids []postern.DeviceID) ([]postern.DeviceID, error) {
 	if ids == nil {
 		return slices.Clone(c.Key.Devices), nil
@@ -96,8 +99,10 @@ func (g Webhooks) build(
 	}
 	now, id := g.time(), postern.NewEndpointID()
 	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
-		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events, DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
-		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight, Ordered: in.Ordered, DueAt: now,
+		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events,
+		DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
+		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight,
+		Ordered: in.Ordered, DueAt: now,
 	}}
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
 	row := e.Endpoint
@@ -133,12 +138,14 @@ func checkEndpoint(in NewEndpoint) error {
 	return checkHeaders(in.Headers)
 }
 
-// ours are the headers a customer's fixed headers may not replace, beside
-// everything that starts with "webhook-".
+// ours lists the headers that an endpoint's own headers may not replace, in addition to
+// those that start with "webhook-".
 func ours() []string {
 	return []string{
-		"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Keep-Alive",
-		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "X-Service-Signature",
+		"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
+		"Keep-Alive",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
+		"X-Service-Signature",
 	}
 }
 
@@ -158,13 +165,18 @@ func checkHeaders(headers map[string]string) error {
 			return postern.Invalid("/headers", "a header name may contain only letters, digits and hyphens")
 		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
 			return postern.Invalid("/headers", "headers that the delivery itself sets cannot be replaced")
-		case len(value) > maxHeaderValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
+		case len(value) > maxHeaderValue || !visible(value):
 			return postern.Invalid(
 				"/headers", "a header value may have at most %d visible ASCII characters", maxHeaderValue,
 			)
 		}
 	}
 	return nil
+}
+
+// visible tells whether s is visible ASCII, with spaces.
+func visible(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 func headerName(s string) bool {
@@ -193,8 +205,8 @@ func (g Webhooks) get(ctx context.Context, c access.Caller, id postern.EndpointI
 	return e, nil
 }
 
-// List lists the endpoints the caller may see, newest first. A plan has
-// at most 200, so that the list can be filtered after it is read.
+// List lists the endpoints that the caller may use, newest first. It filters what it has
+// read, so that a page may be short.
 func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (paging.List[postern.Endpoint], error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return paging.List[postern.Endpoint]{}, err
@@ -211,7 +223,7 @@ func (g Webhooks) List(ctx context.Context, c access.Caller, p paging.Page) (pag
 	return list, err
 }
 
-// Delete removes an endpoint, what waits for it, and its log.
+// Delete removes an endpoint, its pending deliveries and its log.
 func (g Webhooks) Delete(ctx context.Context, c access.Caller, id postern.EndpointID) error {
 	if err := c.Permit(postern.WebhooksWrite); err != nil {
 		return err

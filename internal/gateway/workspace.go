@@ -11,10 +11,10 @@ import (
 	"postern/internal/store"
 )
 
-// NewWorkspace describes a workspace to make.
+// NewWorkspace describes a workspace to create.
 type NewWorkspace struct{ Name, Plan string }
 
-// Create makes a workspace to which nobody belongs yet.
+// Create creates a workspace without members. For operators.
 func (g Workspaces) Create(ctx context.Context, by access.Actor, in NewWorkspace) (postern.Workspace, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return postern.Workspace{}, err
@@ -44,7 +44,7 @@ func checkPlan(plan string) error {
 	return nil
 }
 
-// SetPlan changes what a workspace is entitled to.
+// SetPlan changes the plan of a workspace. For operators.
 func (g Workspaces) SetPlan(ctx context.Context, by access.Actor, id postern.WorkspaceID, plan string) error {
 	if err := by.NeedsOperator(); err != nil {
 		return err
@@ -57,9 +57,8 @@ func (g Workspaces) SetPlan(ctx context.Context, by access.Actor, id postern.Wor
 	return g.db.Workspaces.SetPlan(ctx, id, p, now, actOn(by, now, id, "workspace.plan-changed", plan))
 }
 
-// ChangeLimits gives a workspace figures of its own in place of those of its
-// plan and of the server: nil leaves one as it is, a negative one gives it
-// back.
+// ChangeLimits gives a workspace its own limits in place of those of its plan and of the
+// server: nil keeps a limit, a negative number resets it. For operators.
 func (g Workspaces) ChangeLimits(
 	ctx context.Context, by access.Actor, id postern.WorkspaceID, change postern.Limits,
 ) (postern.Workspace, error) {
@@ -89,13 +88,16 @@ func checkLimits(change postern.Limits) error {
 	return nil
 }
 
-// limitWords says for the audit log what was changed.
+// limitWords describes a change of limits for the audit log.
 func limitWords(change postern.Limits) string {
 	var list []string
 	for _, c := range []struct {
 		name string
 		n    *int
-	}{{"messages", change.Messages}, {"devices", change.Devices}, {"days of events", change.EventDays}, {"days of messages", change.MessageDays}} {
+	}{
+		{"messages", change.Messages}, {"devices", change.Devices},
+		{"days of events", change.EventDays}, {"days of messages", change.MessageDays},
+	} {
 		switch {
 		case c.n == nil:
 		case *c.n < 0:
@@ -107,8 +109,8 @@ func limitWords(change postern.Limits) string {
 	return strings.Join(list, ", ")
 }
 
-// Caller is the caller that the operator is in a workspace: every scope, every device,
-// the workspace's own plan.
+// Caller returns the operator's caller in a workspace: every scope, every device, and the
+// limits of the workspace's plan.
 func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.WorkspaceID) (access.Caller, error) {
 	if err := by.NeedsOperator(); err != nil {
 		return access.Caller{}, err
@@ -127,10 +129,10 @@ func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.Work
 // WorkspaceUse is a workspace with what it uses of its plan.
 type WorkspaceUse = store.WorkspaceUse
 
-const everywhere = postern.WorkspaceID("operators") // whose cursors are those of lists of the whole server
+const everywhere = postern.WorkspaceID("operators") // stands for the whole server in cursors
 
-// ListWithUsage lists to operators the workspaces that have a text in their name,
-// or as their id.
+// ListWithUsage lists to operators the workspaces whose name contains a text or whose id
+// is that text.
 func (g Workspaces) ListWithUsage(
 	ctx context.Context, by access.Actor, text string, p paging.Page,
 ) (paging.List[WorkspaceUse], error) {
@@ -155,7 +157,7 @@ func (g Workspaces) GetWithUsage(ctx context.Context, by access.Actor, id poster
 	return g.db.Workspaces.GetWithUsage(ctx, id, store.MonthOf(g.db.Now()))
 }
 
-// Devices lists to operators the devices of any workspace.
+// Devices lists the devices of any workspace to operators.
 func (g Workspaces) Devices(
 	ctx context.Context, by access.Actor, id postern.WorkspaceID, p paging.Page,
 ) (paging.List[postern.Device], error) {
@@ -172,8 +174,7 @@ func (g Workspaces) Devices(
 	), err
 }
 
-// Beyond lists to operators the devices of a workspace that another number of devices
-// would pause.
+// Beyond lists to operators the devices that a lower limit of devices would pause.
 func (g Workspaces) Beyond(
 	ctx context.Context, by access.Actor, id postern.WorkspaceID, devices int,
 ) ([]postern.Device, error) {

@@ -1,8 +1,7 @@
-// Package linkpage serves the pages on which whoever holds a phone sees the code
-// that links it. They are for people, who have an address with a secret in it
-// and no key.
+// Package linkpage serves the pages that show the code for linking a phone to the person who
+// has the phone. The person needs no API key; the address of the page contains a secret.
 //
-// An address may be fetched by machines on its way, by mail scanners and
-// previews, so a page shows a button only; what is behind it belongs to the
-// first browser that posts the form, which gets a cookie.
+// Mail scanners and link previews may fetch the address on its way, so the page first shows
+// only a button. The code is shown only to the first browser that presses it, which gets a
+// cookie.
 package linkpage

@@ -20,11 +20,10 @@ const (
 	cookieName = "postern_link"
 	cookieLife = 15 * time.Minute // that of a page
 
-	// longPoll is how long a script waits for a change before it asks again;
-	// shorter than what proxies on the way bear.
+	// longPoll is how long a script waits for a change before it asks again. It is shorter than
+	// the timeouts of common proxies.
 	longPoll = 20 * time.Second
-	// maxWaiting bounds the scripts that wait at once; others are answered
-	// without a wait.
+	// maxWaiting limits the scripts that wait at the same time; others are answered at once.
 	maxWaiting = 1000
 
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; base-uri " +
@@ -35,7 +34,7 @@ const (
 type Options struct {
 	Gateway *gateway.Gateway
 	Log     *slog.Logger
-	Secure  bool // browsers come by HTTPS
+	Secure  bool // browsers use HTTPS
 }
 
 // pages serves the link pages.
@@ -61,7 +60,7 @@ func Handler(opts Options) http.Handler {
 	return headed(mux)
 }
 
-// headed sets the headers of every answer.
+// headed sets the headers of every response.
 func headed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
@@ -75,12 +74,12 @@ func headed(h http.Handler) http.Handler {
 	})
 }
 
-// view asks for what this browser may see.
+// view returns what this browser may see.
 func (p *pages) view(r *http.Request) (gateway.PageView, error) {
 	return p.g.LinkPages.Get(r.Context(), r.PathValue("token"), browserOf(r))
 }
 
-// browserOf is the secret of a browser that has a page; "" in every other browser.
+// browserOf returns the secret of a browser that has the page; "" for other browsers.
 func browserOf(r *http.Request) string {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -89,7 +88,7 @@ func browserOf(r *http.Request) string {
 	return c.Value
 }
 
-// show is the page: a button, or the attempt for the browser that has it.
+// show serves the page: a button, or the attempt for the browser that has the page.
 func (p *pages) show(w http.ResponseWriter, r *http.Request) {
 	v, err := p.view(r)
 	if err != nil {
@@ -99,8 +98,8 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, pageOf(r.PathValue("token"), v))
 }
 
-// take gives the page to the browser whose user pressed the button. A form of
-// another site cannot press it.
+// take gives the page to the browser in which the button was pressed. Forms on other sites
+// cannot press it.
 func (p *pages) take(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		http.Error(w, "open the page and press the button there", http.StatusForbidden)
@@ -130,8 +129,8 @@ func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error
 	return nil
 }
 
-// now answers the script: what the page shows, once that differs from what the
-// script has seen.
+// now answers the script with the current content as soon as it differs from what the script
+// has.
 func (p *pages) now(w http.ResponseWriter, r *http.Request) {
 	changes, err := p.g.LinkPages.Watch(r.Context(), r.PathValue("token"), browserOf(r))
 	if err != nil {
@@ -158,7 +157,7 @@ func (p *pages) now(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// own is the page for the browser that has it.
+// own returns the page for the browser that has it.
 func (p *pages) own(r *http.Request) (gateway.PageView, error) {
 	v, err := p.view(r)
 	if err == nil && v.Free {
@@ -167,8 +166,8 @@ func (p *pages) own(r *http.Request) (gateway.PageView, error) {
 	return v, err
 }
 
-// changed waits until the attempt has changed; it is false when ctx ended first,
-// or when too many wait already.
+// changed waits until the attempt changes. It returns false if ctx ends first or too many
+// scripts are waiting.
 func (p *pages) changed(ctx context.Context, changes <-chan struct{}) bool {
 	select {
 	case p.waiting <- struct{}{}:
@@ -184,12 +183,12 @@ func (p *pages) changed(ctx context.Context, changes <-chan struct{}) bool {
 	}
 }
 
-// refuse says that there is nothing to see.
+// refuse explains why there is nothing to show.
 func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, gateway.ErrPageGone):
-		// A browser keeps a strict cookie back when another site led it here, and
-		// gives it when the page itself does.
+		// Browsers withhold a SameSite=Strict cookie after a link on another site, and send it when
+		// the page reloads itself.
 		again := r.Header.Get("Sec-Fetch-Site") == "cross-site"
 		write(w, http.StatusGone, page{
 			Again: again, Title: "This page has expired",
@@ -210,5 +209,5 @@ func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// lastDigits are those by which people know a number of theirs.
+// lastDigits returns the digits by which people recognize their number.
 func lastDigits(number string) string { return strings.TrimPrefix(number[max(0, len(number)-4):], "+") }

@@ -28,14 +28,14 @@ type page struct {
 	Method    string
 	Button    bool
 	Live      bool          // the script keeps it up to date
-	Again     bool          // load it once more: the cookie was kept back
+	Again     bool          // reload once: the browser withheld the cookie
 	Refresh   bool          // a browser without scripts loads it again
-	Done      bool          // it will not change any more
+	Done      bool          // it is final
 	Good      bool          // it is done, and the phone is linked
 	Number    string        // last digits of the phone that a code is entered on
 	Code      string        // to enter
 	Picture   template.HTML // to scan
-	Seen      string        // a name for what is shown
+	Seen      string        // identifies the shown content
 	Part      template.HTML // what the script replaces
 }
 
@@ -51,7 +51,7 @@ func pageOf(token string, v gateway.PageView) page {
 	return p
 }
 
-// showLink says what an attempt is at.
+// showLink describes the state of an attempt.
 func (p *page) showLink(l postern.Link) {
 	switch l.Status {
 	case postern.LinkPending:
@@ -74,7 +74,7 @@ func (p *page) showLink(l postern.Link) {
 	p.Refresh = !p.Done
 }
 
-// draw leaves the picture out when there cannot be one: the page says to wait.
+// draw adds the QR code; without one, the page says to wait.
 func (p *page) draw(code string) {
 	svg, err := qrcode.SVG(code)
 	if err == nil {
@@ -82,7 +82,7 @@ func (p *page) draw(code string) {
 	}
 }
 
-// why says an attempt's reason to the person with the phone.
+// why explains a failed attempt to the person with the phone.
 func why(reason string) string {
 	switch reason {
 	case "other-number", "unexpected-number":
@@ -102,7 +102,7 @@ func why(reason string) string {
 	return "Something went wrong."
 }
 
-// render makes the part that the script replaces, and its name.
+// render renders the part that the script replaces, and hashes it.
 func (p *page) render() {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, "part", p); err != nil {
@@ -118,7 +118,7 @@ func write(w http.ResponseWriter, status int, p page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = templates.ExecuteTemplate(w, "page", p) // the reader is gone
+	_ = templates.ExecuteTemplate(w, "page", p) // the browser may be gone
 }
 
 func writePart(w http.ResponseWriter, p page) {
@@ -127,5 +127,5 @@ func writePart(w http.ResponseWriter, p page) {
 	if p.Done {
 		w.Header().Set("Page-Done", "1")
 	}
-	_, _ = w.Write([]byte(p.Part)) // the reader is gone
+	_, _ = w.Write([]byte(p.Part)) // the browser may be gone
 }

@@ -1,5 +1,5 @@
-// Package mail submits mail to one server (RFC 5321, RFC 6409). It waits for the
-// server's word and keeps nothing: what is not taken was not sent.
+// Package mail submits mail to one server (RFC 5321, RFC 6409). It waits for the server's
+// response and has no queue: a mail that is not accepted is not sent.
 package mail
 
 import (
@@ -19,31 +19,30 @@ import (
 	"postern/internal/seal"
 )
 
-const patience = 15 * time.Second // with the server, for one mail
+const patience = 15 * time.Second // for submitting one mail
 
-// Server is a mail server that takes mail from here.
+// Server is a mail server that accepts mail from us.
 type Server struct {
 	addr  string // host and port
-	host  string // as its certificate has it
+	host  string // as in its certificate
 	tls   bool   // from the first byte
 	plain bool   // never
 	auth  smtp.Auth
 	from  mail.Address
-	roots *x509.CertPool // nil are the system's
+	roots *x509.CertPool // nil means the system's
 }
 
-// RefusedError is the word of a server that does not take a mail for its recipient, and
-// would not take it later either.
+// RefusedError is returned if the server permanently refuses mail for the recipient.
 type RefusedError struct{ Code int }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the mail server does not accept mail for this address (%d)", e.Code)
 }
 
-// New reads the address of a server: smtp://user:password@host:587?from=… begins
-// in plain text and goes on encrypted, smtps://… is encrypted from its first byte
-// (RFC 8314). Without a port it is 587 and 465. With tls=off, and to this machine,
-// mail goes in plain text, for relays in a network of one's own.
+// New parses the address of a server: smtp://user:password@host:587?from=… starts in plain text
+// and switches to TLS with STARTTLS, smtps://… uses TLS from the first byte (RFC 8314). The
+// default ports are 587 and 465. With tls=off, or to this machine, mail is sent in plain text,
+// for relays in a private network.
 func New(address seal.Secret) (*Server, error) {
 	u, err := url.Parse(address.Reveal())
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Path != "" && u.Path != "/" {
@@ -56,7 +55,8 @@ func New(address seal.Secret) (*Server, error) {
 		return nil, errors.New("it must end with the sender's email address, for example ?from=postern@example.com")
 	}
 	if s.plain && (s.tls || u.User != nil) {
-		return nil, errors.New("tls=off is for smtp:// without a user: a password is never sent in plain text")
+		return nil, errors.New(
+			"tls=off is allowed only for smtp:// without a user, because a password is never sent unencrypted")
 	}
 	s.from, s.addr = mail.Address{Name: "Postern", Address: from.Address}, net.JoinHostPort(s.host, port(u))
 	if from.Name != "" {
@@ -80,12 +80,12 @@ func port(u *url.URL) string {
 	}
 }
 
-// Trust has the server's certificate checked against these authorities instead of
-// the system's.
+// Trust makes Send check the server's certificate against these authorities instead of the
+// system's.
 func (s *Server) Trust(roots *x509.CertPool) { s.roots = roots }
 
-// Send submits one mail. A [*RefusedError] means that its recipient is the reason why it
-// was not taken; any other error that it may be later.
+// Send submits one mail. A [*RefusedError] means that the recipient was refused permanently;
+// after any other error, a later attempt may succeed.
 func (s *Server) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	defer stop()
 	c, err := smtp.NewClient(conn, s.host)
 	if err != nil {
-		return fmt.Errorf("meet the mail server: %w", err)
+		return fmt.Errorf("connect to the mail server: %w", err)
 	}
 	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
 		return fmt.Errorf("greet the mail server: %w", err)
@@ -110,11 +110,11 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	return s.submit(c, m.To, raw)
 }
 
-// literal is what a client calls itself that has no name (RFC 5321, 4.1.4): some
-// servers take no "localhost".
+// literal is the name of a client without a host name (RFC 5321, 4.1.4): some servers do not
+// accept "localhost".
 func literal(local net.Addr) string {
 	host, _, _ := net.SplitHostPort(local.String())
-	host, _, _ = strings.Cut(host, "%") // the zone means nothing to others
+	host, _, _ = strings.Cut(host, "%") // the zone is meaningless elsewhere
 	if strings.Contains(host, ":") {
 		host = "IPv6:" + host
 	}
@@ -132,7 +132,7 @@ func (s *Server) config() *tls.Config {
 	return &tls.Config{ServerName: s.host, RootCAs: s.roots, MinVersion: tls.VersionTLS12}
 }
 
-// submit says what RFC 5321 asks for, and waits until the server has the mail.
+// submit runs the commands of RFC 5321 and waits until the server has accepted the mail.
 func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 	if err := s.secure(c); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 		return err
 	}
 	if err := c.Mail(s.from.Address); err != nil {
-		return fmt.Errorf("the mail server refuses the sender: %w", err)
+		return fmt.Errorf("the mail server refused the sender: %w", err)
 	}
 	if err := c.Rcpt(to); err != nil {
 		return refused(err)
@@ -152,26 +152,26 @@ func (s *Server) submit(c *smtp.Client, to string, raw []byte) error {
 		err = errors.Join(err, w.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("the mail server does not take the mail: %w", bare(err))
+		return fmt.Errorf("the mail server did not accept the mail: %w", bare(err))
 	}
 	_ = c.Quit() // it has the mail
 	return nil
 }
 
-// secure goes on encrypted. A mail carries a link that lets somebody in: to another
-// machine it does not go in plain text unasked.
+// secure switches to TLS. Mails contain links that give access, so they are never sent to
+// another machine in plain text unless tls=off is set.
 func (s *Server) secure(c *smtp.Client) error {
 	if s.tls || s.plain {
 		return nil
 	}
 	if ok, _ := c.Extension("STARTTLS"); ok {
 		if err := c.StartTLS(s.config()); err != nil {
-			return fmt.Errorf("go on encrypted with the mail server: %w", err)
+			return fmt.Errorf("start TLS with the mail server: %w", err)
 		}
 		return nil
 	}
 	if s.auth != nil {
-		return errors.New("the mail server does not offer STARTTLS, and a password is never sent in plain text")
+		return errors.New("the mail server does not offer STARTTLS, and a password is never sent unencrypted")
 	}
 	if ip := net.ParseIP(s.host); s.host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
@@ -185,28 +185,29 @@ func (s *Server) signIn(c *smtp.Client) error {
 		return nil
 	}
 	if ok, _ := c.Extension("AUTH"); !ok {
-		return errors.New("the mail server offers no sign-in; leave the user and the password out of its address")
+		return errors.New(
+			"the mail server does not support authentication; remove the user and the password from its URL")
 	}
 	if err := c.Auth(s.auth); err != nil {
-		return fmt.Errorf("sign in at the mail server: %w", bare(err))
+		return fmt.Errorf("sign in to the mail server: %w", bare(err))
 	}
 	return nil
 }
 
-// bare leaves the number of a server's word. Its text may repeat what the server was
-// sent, the password and links among it, and errors are logged.
+// bare reduces a server's response to its code. The text may repeat what was sent, such as the
+// password or a link, and errors are logged.
 func bare(err error) error {
 	if e, ok := errors.AsType[*textproto.Error](err); ok {
-		return fmt.Errorf("it answers %d", e.Code)
+		return fmt.Errorf("it answered %d", e.Code)
 	}
 	return err
 }
 
-// refused tells a recipient that is none from one that the server has no time for
-// (RFC 5321, 4.2.1).
+// refused distinguishes a permanent refusal of a recipient from a temporary one (RFC 5321,
+// 4.2.1).
 func refused(err error) error {
 	if e, ok := errors.AsType[*textproto.Error](err); ok && e.Code >= 500 && e.Code < 600 {
 		return &RefusedError{e.Code}
 	}
-	return fmt.Errorf("the mail server does not take the recipient now: %w", bare(err))
+	return fmt.Errorf("the mail server does not accept the recipient at the moment: %w", bare(err))
 }

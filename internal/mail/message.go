@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Message is a mail in plain text to one address.
+// Message is a plain-text mail to one address.
 type Message struct {
 	To      string
 	Subject string
-	Text    string // with "\n" at the ends of lines
+	Text    string // lines end in "\n"
 }
 
-// compose writes the mail as it travels (RFC 5322, RFC 2045). Nothing of a subject
-// or an address becomes a header of its own: what is not plain ASCII is encoded.
+// compose encodes the mail (RFC 5322, RFC 2045). Text that is not plain ASCII is encoded, so
+// that a subject or an address cannot add headers.
 func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 	to, err := mail.ParseAddress(m.To)
 	if err != nil {
@@ -32,7 +32,7 @@ func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 		{"Subject", encoded(m.Subject)},
 		{"Date", at.Format(time.RFC1123Z)},
 		{"Message-ID", "<" + rand.Text() + from.Address[strings.LastIndex(from.Address, "@"):] + ">"},
-		{"Auto-Submitted", "auto-generated"}, // RFC 3834: no answering machine answers
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: prevents automatic replies
 		{"MIME-Version", "1.0"},
 		{"Content-Type", "text/plain; charset=utf-8"},
 		{"Content-Transfer-Encoding", "quoted-printable"},
@@ -47,7 +47,8 @@ func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
 	return b.Bytes(), w.Close()
 }
 
-// encoded is a text in a header. What only looks encoded, readers of mail would decode.
+// encoded encodes a header value. Text that only looks encoded is broken up, because mail
+// programs would decode it.
 func encoded(s string) string {
 	return mime.QEncoding.Encode("utf-8", strings.ReplaceAll(s, "=?", "= ?"))
 }

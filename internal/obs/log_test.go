@@ -10,7 +10,10 @@ import (
 
 func TestLogShowsNothingThatMustStayHidden(t *testing.T) {
 	t.Parallel()
-	canaries := []string{"pst_abcdefghijklmnopqrstuvwxyz0123456789AB", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "+15551234567", "15551234567:3@s.whatsapp.net", "110000000000001@lid"}
+	canaries := []string{
+		"pst_abcdefghijklmnopqrstuvwxyz0123456789AB", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "+15551234567",
+		"15551234567:3@s.whatsapp.net", "110000000000001@lid",
+	}
 	var out bytes.Buffer
 	log := NewLogger(&out, slog.LevelDebug)
 	for _, c := range canaries {

@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Health says whether the server is ready to take requests, and if not, why.
+// Health says whether the server is ready for requests, and if not, why.
 type Health struct {
 	mu  sync.Mutex
 	why string // "" when ready
 }
 
-// NewHealth starts out not ready.
+// NewHealth returns a Health that is not ready yet.
 func NewHealth() *Health { return &Health{why: "starting"} }
 
-// Set makes the server ready with "", or not ready with the reason.
+// Set makes the server ready if why is "", and otherwise not ready for that reason.
 func (h *Health) Set(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,15 +34,15 @@ func (h *Health) reason() string {
 	return h.why
 }
 
-// NewRegistry is a registry with the figures of the Go runtime and the process.
+// NewRegistry returns a registry with metrics of the Go runtime and the process.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// OpsHandler serves /metrics, /healthz, /readyz and /debug/pprof. It belongs on
-// an address that only operators reach.
+// OpsHandler serves /metrics, /healthz, /readyz and /debug/pprof. Serve it only on an
+// address that operators alone can reach.
 func OpsHandler(health *Health, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
@@ -65,14 +65,14 @@ func answer(w http.ResponseWriter, why string) {
 	json.NewEncoder(w).Encode(map[string]string{"status": status}) //nolint:errcheck,gosec // the caller is gone
 }
 
-// Vitals are some figures of the process, as /metrics has them.
+// Vitals contains some metrics of the process.
 type Vitals struct {
 	Started    time.Time
-	Memory     int64 // bytes that are resident
+	Memory     int64 // resident, in bytes
 	Goroutines int
 }
 
-// VitalsOf reads the vitals from what is gathered; what is not there is zero.
+// VitalsOf reads the vitals from gathered metrics. A missing metric is zero.
 func VitalsOf(metrics prometheus.Gatherer) (v Vitals, err error) {
 	families, err := metrics.Gather()
 	for _, f := range families {

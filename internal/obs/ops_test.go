@@ -35,7 +35,8 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 func TestVitalsAreThoseOfTheMetrics(t *testing.T) {
 	t.Parallel()
 	v, err := VitalsOf(NewRegistry())
-	if err != nil || v.Goroutines < 1 || v.Memory < 1<<20 || time.Since(v.Started) < 0 || time.Since(v.Started) > time.Hour {
+	if err != nil || v.Goroutines < 1 || v.Memory < 1<<20 || time.Since(v.Started) < 0 ||
+		time.Since(v.Started) > time.Hour {
 		t.Errorf("the vitals are %+v, %v", v, err)
 	}
 }

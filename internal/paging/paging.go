@@ -54,7 +54,9 @@ func (c Cursors) read(ws postern.WorkspaceID, kind, cursor string) (place string
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	place, mac, ok := strings.Cut(string(raw), ".")
 	if err != nil || !ok || !hmac.Equal([]byte(mac), c.Box.MAC("cursor "+kind+" "+string(ws), place)) {
-		return "", postern.Errorf(postern.MalformedRequest, "the cursor is not from this list; use the cursor that the list returned")
+		return "", postern.Errorf(
+			postern.MalformedRequest, "the cursor is not from this list; use the cursor that the list returned",
+		)
 	}
 	return place, nil
 }

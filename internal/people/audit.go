@@ -11,23 +11,22 @@ import (
 	"postern/internal/store"
 )
 
-// Act is one privileged act.
+// Act is one entry of the audit log.
 type Act = store.Act
 
-// ActQuery asks for a part of the audit log; empty members ask for nothing.
+// ActQuery narrows a list of the audit log. A zero field does not narrow it.
 type ActQuery struct {
 	paging.Page
-	Email string // of who did it
+	Email string // of the person who acted
 	Kind  string // one of ActKinds
 }
 
-// ActKinds are the kinds of acts: what comes before the point.
+// ActKinds lists the kinds of acts. The kind is the part of an act's name before the dot.
 func ActKinds() []string {
 	return []string{"device", "webhook", "message", "key", "member", "invitation", "user", "workspace"}
 }
 
-// List lists the acts in a workspace, the newest first. A member needs the role of
-// an admin.
+// List lists the acts in a workspace, newest first. Members need the role admin.
 func (g Audit) List(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, q ActQuery,
 ) (paging.List[store.Act], error) {
@@ -57,12 +56,12 @@ func (g Audit) List(
 	), err
 }
 
-// act is what the audit log keeps of an actor's act.
+// act is the audit log's entry for something that an actor did.
 func act(by access.Actor, at postern.Time, ws postern.WorkspaceID, act, subject string) store.Act {
 	return store.Act{At: at, WorkspaceID: ws, UserID: by.Member.UserID, Act: act, Subject: subject, Address: by.Address}
 }
 
-// rule is a rule of package access, for the store to check in a transaction.
+// rule turns a rule of package access into one that the store checks in a transaction.
 func rule(r access.Rule) store.Rule {
 	return func(s store.Standing) error { return r(access.Standing(s)) }
 }

@@ -11,14 +11,14 @@ import (
 	"postern/internal/store"
 )
 
-// Factors are what a user proves beside the password: one of them, whichever.
+// Factors are the second factors of a person. Any one of them completes the sign-in.
 type Factors struct {
-	App      bool // an authenticator app
+	App      bool // an authenticator app is set up
 	Passkeys []store.Passkey
-	Recovery int // codes that are left
+	Recovery int // number of unused recovery codes
 }
 
-// Any tells whether there is one.
+// Any tells whether the person has an app or a passkey.
 func (f Factors) Any() bool { return f.App || len(f.Passkeys) > 0 }
 
 // List lists the person's own second factors.
@@ -29,7 +29,8 @@ func (g SecondFactors) List(ctx context.Context, self access.Self) (Factors, err
 	return g.of(ctx, self.ID)
 }
 
-// Asked lists the factors of which the sign-in asks for one; none lets the person in.
+// Asked lists the factors of which the sign-in asks for one. If there is none, the
+// password was enough.
 func (g SecondFactors) Asked(ctx context.Context, p access.Pending) (Factors, error) {
 	if err := p.Needs(); err != nil {
 		return Factors{}, err
@@ -50,8 +51,8 @@ func (g SecondFactors) of(ctx context.Context, id postern.UserID) (f Factors, er
 	return f, err
 }
 
-// Reenter checks the password of a person who is signed in: from then on the person
-// is sure for a while, see [access.Self].
+// Reenter checks the password of a person who is signed in. On success the person counts
+// as sure for a while; see [access.Self].
 func (g SecondFactors) Reenter(ctx context.Context, self access.Self, password string) error {
 	if err := self.Needs(); err != nil {
 		return err
@@ -60,8 +61,8 @@ func (g SecondFactors) Reenter(ctx context.Context, self access.Self, password s
 	return err
 }
 
-// BeginApp makes the secret of an authenticator app. It counts when ConfirmApp has
-// seen a code of it.
+// BeginApp generates the secret of an authenticator app. The app counts only after
+// ConfirmApp.
 func (g SecondFactors) BeginApp(ctx context.Context, self access.Self) error {
 	if err := self.NeedsSure(); err != nil {
 		return err
@@ -71,11 +72,12 @@ func (g SecondFactors) BeginApp(ctx context.Context, self access.Self) error {
 
 func appPlace(id postern.UserID) string { return "totp " + string(id) }
 
-// AppSecret is the secret of an authenticator app, as people and as apps read it.
+// AppSecret is the secret of an authenticator app, as a text for people and as a URI for
+// apps.
 type AppSecret struct{ Text, URI string }
 
-// AppSecret is the secret of an app that waits for its first code; empty when none
-// does.
+// AppSecret returns the secret of an app that is not confirmed yet; it is empty if there
+// is no such app.
 func (g SecondFactors) AppSecret(ctx context.Context, self access.Self) (s AppSecret, err error) {
 	if err := self.NeedsSure(); err != nil {
 		return s, err
@@ -96,8 +98,8 @@ func (g SecondFactors) unconfirmed(ctx context.Context, id postern.UserID) ([]by
 	return g.box.Open(app.Secret, appPlace(id))
 }
 
-// ConfirmApp makes an authenticator app count, by its first code. All other
-// sessions of the user end. The recovery codes are nil when the user has some.
+// ConfirmApp sets the authenticator app up if the code is its current one. It ends all
+// other sessions of the person. The recovery codes are nil if the person already has some.
 func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code string) (recovery []string, err error) {
 	if err := self.NeedsSure(); err != nil {
 		return nil, err
@@ -106,19 +108,24 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code st
 	if err != nil {
 		return nil, err
 	}
-	if err := g.guesses.take(ctx, self.Address, "confirm "+string(self.ID)); err != nil {
+	if err := g.logins.take(ctx, self.Address, "confirm "+string(self.ID)); err != nil {
 		return nil, err
 	}
 	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
 	if !ok || secret == nil {
-		return nil, postern.Invalid("/code", "this code is not correct; enter the code that the app shows now, and check that the phone's clock is right")
+		return nil, postern.Invalid(
+			"/code",
+			"this code is not correct; "+
+				"enter the code that the app shows now, and check that the phone's clock is right",
+		)
 	}
 	return g.added(
 		self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) },
 	)
 }
 
-// added adds a factor with recovery codes, which it gives if they are kept.
+// added stores a factor together with new recovery codes. It returns the codes if they
+// were stored.
 func (g SecondFactors) added(self access.Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
 	kept, err := add(
@@ -143,7 +150,7 @@ func (g SecondFactors) recoveryHashes(id postern.UserID, codes []string) []strin
 	return list
 }
 
-// NewRecoveryCodes replaces the recovery codes of a user.
+// NewRecoveryCodes replaces the recovery codes of a person and returns the new ones.
 func (g SecondFactors) NewRecoveryCodes(ctx context.Context, self access.Self) ([]string, error) {
 	if err := self.NeedsSure(); err != nil {
 		return nil, err
@@ -155,8 +162,7 @@ func (g SecondFactors) NewRecoveryCodes(ctx context.Context, self access.Self) (
 	)
 }
 
-// Remove removes a passkey of a user, or the authenticator app when passkey
-// is "".
+// Remove removes a passkey of a person, or the authenticator app if passkey is "".
 func (g SecondFactors) Remove(ctx context.Context, self access.Self, passkey string) error {
 	if err := self.NeedsSure(); err != nil {
 		return err
@@ -168,13 +174,13 @@ func (g SecondFactors) Remove(ctx context.Context, self access.Self, passkey str
 	return g.db.Factors.Remove(ctx, self.ID, passkey, userAct(g.time(), self, act))
 }
 
-// UseCode checks what a user typed: the code of the app, or a recovery code, each
-// of which opens once. Guesses are as few as those of passwords.
+// UseCode checks a code of the app or a recovery code; each code works once. The number of
+// attempts is limited like that of passwords.
 func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code string) error {
 	if err := p.Needs(); err != nil {
 		return err
 	}
-	if err := g.guesses.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+	if err := g.logins.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
 		return err
 	}
 	code = factor.TypedCode(code)
@@ -207,10 +213,10 @@ func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, code s
 	return g.db.Factors.UseTOTP(ctx, id, step)
 }
 
-// PasskeysOff says why this server can have no passkeys; nil when it can.
+// PasskeysOff returns the reason why this server cannot have passkeys; nil if it can.
 func (g SecondFactors) PasskeysOff() error { return g.noPasskeys }
 
-// BeginAddPasskey asks the person's browser for a new passkey.
+// BeginAddPasskey begins the ceremony that adds a new passkey.
 func (g SecondFactors) BeginAddPasskey(ctx context.Context, self access.Self) (c factor.Ceremony, err error) {
 	if err := self.NeedsSure(); err != nil {
 		return c, err
@@ -222,7 +228,7 @@ func (g SecondFactors) BeginAddPasskey(ctx context.Context, self access.Self) (c
 	return g.passkeys.BeginAdd(p)
 }
 
-// BeginUsePasskey asks the browser of a person who signs in for one of their passkeys.
+// BeginUsePasskey begins the ceremony that proves one of the person's passkeys at sign-in.
 func (g SecondFactors) BeginUsePasskey(ctx context.Context, p access.Pending) (c factor.Ceremony, err error) {
 	if err := p.Needs(); err != nil {
 		return c, err
@@ -234,7 +240,7 @@ func (g SecondFactors) BeginUsePasskey(ctx context.Context, p access.Pending) (c
 	return g.passkeys.BeginUse(person)
 }
 
-// person is a user with the passkeys.
+// person returns a user with the passkeys, for a ceremony.
 func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.Person, err error) {
 	if g.passkeys == nil {
 		return p, postern.Errorf(postern.NotFound, "%s", g.noPasskeys)
@@ -260,9 +266,9 @@ func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.
 
 func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
 
-// AddPasskey takes a browser's new passkey, in answer to the question whose state
-// is given. All other sessions of the user end. The recovery codes are nil when the
-// user has some.
+// AddPasskey adds a browser's new passkey, as the answer to the ceremony with the given
+// state. It ends all other sessions of the person. The recovery codes are nil if the
+// person already has some.
 func (g SecondFactors) AddPasskey(
 	ctx context.Context, self access.Self, name string, state, answer []byte,
 ) (recovery []string, err error) {
@@ -294,13 +300,13 @@ func (g SecondFactors) AddPasskey(
 	)
 }
 
-// UsePasskey takes a browser's proof that it has one of the user's passkeys, in
-// answer to the question whose state is given.
+// UsePasskey checks a browser's proof that it has one of the person's passkeys, as the
+// answer to the ceremony with the given state.
 func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, answer []byte) error {
 	if err := p.Needs(); err != nil {
 		return err
 	}
-	if err := g.guesses.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+	if err := g.logins.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
 		return err
 	}
 	person, err := g.person(ctx, p.ID)

@@ -10,28 +10,29 @@ import (
 	"postern/internal/throttle"
 )
 
-// Identity is somebody at a provider of OpenID Connect, for whom it vouches.
+// Identity is a person's account at an OpenID Connect provider.
 type Identity struct {
 	Issuer   string
 	Subject  string
 	Email    string // as the provider writes it
-	Verified bool   // the provider knows that the address is the person's
+	Verified bool   // the provider has verified that the address belongs to the person
 }
 
-// TakeSignOn counts a browser that is sent to the provider: for each one something
-// is kept.
+// TakeSignOn counts a browser that is sent to the provider, because each one adds an entry
+// to the session store.
 func (g Identities) TakeSignOn(ctx context.Context, address string) error {
-	return g.signOns.Take(ctx, throttle.Network(address), "too many sign-in attempts; wait a few minutes and try again")
+	return g.signOns.Take(ctx, throttle.Network(address), tooManySignIns)
 }
 
 var errIdentity = postern.Errorf(
 	postern.Unauthorized,
-	"no account here is connected to that one; sign in with your password and connect it on the Account page, or open your invitation link",
+	"no account here is connected to that one; sign in with your password and connect it on the "+
+		"Account page, or open your invitation link",
 )
 
-// SignIn finds the user who is somebody at the provider, and who may have to prove
-// more: see Factors. An e-mail address alone finds nobody: a provider may let people
-// write any into their profile.
+// SignIn finds the user who is connected to an identity. The user may still need a second
+// factor. An email address alone finds nobody, because a provider may let people enter any
+// address in their profile.
 func (g Identities) SignIn(ctx context.Context, i Identity) (postern.User, error) {
 	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
 	if err == nil && !ok {
@@ -40,8 +41,8 @@ func (g Identities) SignIn(ctx context.Context, i Identity) (postern.User, error
 	return u, err
 }
 
-// Reenter checks that an identity is the user's who is signed in: it stands for the
-// password that others enter again, and not beside one.
+// Reenter checks that an identity belongs to the person who is signed in. It replaces the
+// password for people who have none, and is refused for those who have one.
 func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) error {
 	has, err := g.users().HasPassword(ctx, self)
 	if err != nil {
@@ -52,15 +53,18 @@ func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) e
 	case err != nil:
 		return err
 	case !ok || u.ID != self.ID:
-		return postern.Errorf(postern.ResourceNotAllowed, "you signed in there as a different person; use the account that is connected to yours")
+		return postern.Errorf(
+			postern.ResourceNotAllowed,
+			"you signed in there as a different person; use the account that is connected to yours",
+		)
 	case has:
 		return postern.Errorf(postern.ResourceNotAllowed, "you have a password here; enter it instead")
 	}
 	return nil
 }
 
-// Confirm refuses a member who has not entered the password again. One without a
-// password has signed in at the provider again instead.
+// Confirm refuses a member who has not entered the password again. A member without a
+// password must have signed in at the provider again instead.
 func (g Users) Confirm(ctx context.Context, c access.Caller, password string) error {
 	if c.Member.UserID == "" {
 		return postern.Errorf(postern.MissingScope, "only a member in the dashboard can confirm this by a password")
@@ -75,7 +79,7 @@ func (g Users) Confirm(ctx context.Context, c access.Caller, password string) er
 	return err
 }
 
-// HasPassword tells whether a user can sign in with a password.
+// HasPassword tells whether a person can sign in with a password.
 func (g Users) HasPassword(ctx context.Context, self access.Self) (bool, error) {
 	if err := self.Needs(); err != nil {
 		return false, err
@@ -88,7 +92,7 @@ func (g Users) hasPassword(ctx context.Context, id postern.UserID) (bool, error)
 	return hash != "", err
 }
 
-// ChoosePassword gives a person without a password one, and ends all of the person's
+// ChoosePassword sets the first password of a person and ends all of the person's
 // sessions. It returns the user as changed.
 func (g Users) ChoosePassword(ctx context.Context, self access.Self, password string) (postern.User, error) {
 	if err := self.NeedsSure(); err != nil {
@@ -104,7 +108,7 @@ func (g Users) ChoosePassword(ctx context.Context, self access.Self, password st
 	return g.setPassword(ctx, u, "", password, self.Address)
 }
 
-// List lists who a user is at providers.
+// List lists the identities of a person.
 func (g Identities) List(ctx context.Context, self access.Self) ([]store.Identity, error) {
 	if err := self.Needs(); err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func (g Identities) List(ctx context.Context, self access.Self) ([]store.Identit
 	return g.db.Identities.List(ctx, self.ID, maxIdentities)
 }
 
-// Connect lets an identity sign a user in.
+// Connect allows an identity to sign the person in.
 func (g Identities) Connect(ctx context.Context, self access.Self, i Identity) error {
 	if err := self.NeedsSure(); err != nil {
 		return err
@@ -127,8 +131,8 @@ func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
 	return store.Identity{Issuer: i.Issuer, Subject: i.Subject, UserID: id, CreatedAt: at}
 }
 
-// Disconnect ends that an identity signs a user in, who must have a password. All
-// other sessions end, since it may have opened them.
+// Disconnect removes an identity of a person, who must have a password. All other sessions
+// end, because the identity may have opened them.
 func (g Identities) Disconnect(ctx context.Context, self access.Self, issuer, subject string) error {
 	if err := self.NeedsSure(); err != nil {
 		return err
@@ -142,9 +146,9 @@ func (g Identities) Disconnect(ctx context.Context, self access.Self, issuer, su
 	)
 }
 
-// JoinByIdentity uses an invitation of an address without an account: it makes a user
-// without a password, whom the identity signs in. The provider must have verified
-// the address of the invitation.
+// JoinByIdentity accepts an invitation for an address without an account: it creates a
+// user without a password, whom the identity signs in. The provider must have verified the
+// address of the invitation.
 func (g Invitations) JoinByIdentity(
 	ctx context.Context, token, address string, i Identity,
 ) (postern.User, postern.WorkspaceID, error) {
@@ -159,22 +163,22 @@ func (g Invitations) JoinByIdentity(
 	case !i.Verified || !sameEmail(i.Email, l.Email):
 		return postern.User{}, "", postern.Errorf(
 			postern.ResourceNotAllowed,
-			"the invitation is for %s, and the provider does not confirm that this is your address; choose a password instead, or ask for another invitation",
+			"the invitation is for %s, and the provider does not confirm that this is your address; "+
+				"choose a password instead, or ask for another invitation",
 			l.Email,
 		)
 	}
 	now := g.time()
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
-		TokenHash: hashToken(
-			token,
-		), User: u, Identity: i.of(u.ID, now), Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now),
+		Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
 
-// sameEmail tells whether a provider's address is one that we keep, in lower case.
-// Of other letters than those of ASCII some turn into these in lower case: they are
-// another address.
+// sameEmail tells whether a provider's address is the same as one of ours, which are in
+// lower case. Some letters outside ASCII become ASCII letters in lower case; an address
+// with such a letter is a different one.
 func sameEmail(theirs, ours string) bool {
 	foreign := strings.ContainsFunc(theirs, func(r rune) bool { return r > 0x7f })
 	return theirs == ours || !foreign && strings.ToLower(theirs) == ours

@@ -9,19 +9,17 @@ import (
 	"postern/internal/store"
 )
 
-// NewInvitation is whom to invite, and as what.
+// NewInvitation describes an invitation to create.
 type NewInvitation struct {
 	Email string
 	Role  postern.Role
-	// ByMail says that the caller sends the link to the address: there is a bound for
-	// that.
+	// ByMail says that the caller sends the link by mail, which is limited.
 	ByMail bool
 }
 
-// Create makes an invitation in place of an open one for the same address. The
-// token of its link is in the answer and nowhere else. Whoever loses the right to
-// give the role, or leaves, takes the open invitations along: they are revoked
-// with it.
+// Create creates an invitation and replaces an open one for the same address. It returns
+// the token of the link, which is not stored. If the inviter leaves or loses the right to
+// give the role, open invitations are revoked.
 func (g Invitations) Create(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewInvitation,
 ) (i postern.Invitation, token string, err error) {
@@ -41,7 +39,8 @@ func (g Invitations) Create(
 	token, now := seal.NewToken(), g.time()
 	i = postern.Invitation{
 		ID: postern.NewInvitationID(), WorkspaceID: ws, Email: email, Role: in.Role,
-		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now, ExpiresAt: now.Add(joinTime),
+		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now,
+		ExpiresAt: now.Add(joinTime),
 	}
 	return i, token, g.db.Invitations.Create(
 		ctx,
@@ -53,8 +52,7 @@ func (g Invitations) Create(
 	)
 }
 
-// List lists the open invitations to a workspace. A member needs the role
-// of an admin.
+// List lists the open invitations to a workspace. Members need the role admin.
 func (g Invitations) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Invitation, error) {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return nil, err
@@ -62,8 +60,8 @@ func (g Invitations) List(ctx context.Context, by access.Actor, ws postern.Works
 	return g.db.Invitations.List(ctx, ws, g.time(), maxInvitations)
 }
 
-// Revoke ends an open invitation. Nobody revokes one to a mightier role than
-// the own.
+// Revoke ends an open invitation. Nobody can revoke an invitation to a role higher than
+// their own.
 func (g Invitations) Revoke(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.InvitationID,
 ) error {
@@ -71,24 +69,24 @@ func (g Invitations) Revoke(
 		return err
 	}
 	rule := func(s store.Standing) error {
-		s.Owners = 0 // an invitation to be an owner is nobody's last
+		s.Owners = 0 // an invitation does not count as the last owner
 		return rule(by.Gives(""))(s)
 	}
 	return g.db.Invitations.Revoke(ctx, ws, id, rule, act(by, g.time(), ws, "invitation.revoked", string(id)))
 }
 
-// JoinLink is what the token of a link at /join opens: an invitation, or the choice
-// of a password by somebody who has an account.
+// JoinLink is what the token of a link at /join opens: an invitation, or the choice of a
+// password for an existing account.
 type JoinLink struct {
 	Email      string
 	Known      bool               // the address has an account
-	Invitation postern.Invitation // zero when the link is for a password
+	Invitation postern.Invitation // zero if the link is for a password
 
-	user postern.User // whose address it is, when it is known
+	user postern.User // the user with the address, if it is known
 }
 
-// ChoosesPassword tells whether a password is to be chosen. An account that is
-// there keeps its own: whoever invites an address must not get into its account.
+// ChoosesPassword tells whether the link lets its holder choose a password. An existing
+// account keeps its own for an invitation: an inviter must not get into the account.
 func (l JoinLink) ChoosesPassword() bool { return !l.Known || l.Invitation.ID == "" }
 
 // Get finds what a token opens.
@@ -109,8 +107,8 @@ func (g Invitations) Get(ctx context.Context, token string) (l JoinLink, err err
 	return JoinLink{Email: i.Email, Known: known, Invitation: i, user: u}, err
 }
 
-// Join uses a link by which a password is chosen: whoever has the link gets an
-// account and joins, or gets into the account that the operator made the link for.
+// Join uses a link to choose a password: its holder gets a new account and joins the
+// workspace, or gets into the account for which an operator created the link.
 func (g Invitations) Join(
 	ctx context.Context, token, address, password string,
 ) (postern.User, postern.WorkspaceID, error) {
@@ -144,13 +142,12 @@ func (g Invitations) Join(
 	}
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
 	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
-		TokenHash: hashToken(
-			token,
-		), User: u, PasswordHash: hash, Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
+		TokenHash: hashToken(token), User: u, PasswordHash: hash,
+		Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
 }
 
-// JoinAs uses an invitation as a user who is signed in: the one with its address.
+// JoinAs accepts an invitation as a person who is signed in and has its address.
 func (g Invitations) JoinAs(ctx context.Context, self access.Self, token string) (postern.WorkspaceID, error) {
 	if err := self.Needs(); err != nil {
 		return "", err

@@ -100,9 +100,9 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		o.refused("again", token, postern.NotFound)
 		o.refused("the hash of it", hashToken(token), postern.NotFound)
 		o.refused("none", "", postern.NotFound)
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(
+			t.Context(), access.Self{ID: bob.ID}, token,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
 		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil ||
@@ -156,7 +156,9 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner}); err != nil {
+		if _, _, err := g.Users.Create(
+			t.Context(), access.Operator(), other.ID, NewUser{Email: "eve@example.com", Role: postern.Owner},
+		); err != nil {
 			t.Fatal(err)
 		}
 		eve, _, _, err := g.db.Users.ByEmail(t.Context(), "eve@example.com")
@@ -167,7 +169,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		token = o.invite(o.as(eve), "bob@example.com", postern.Viewer)
 		in.Store(0)
 		race(func() error {
-			_, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID, Address: ""}, token)
+			_, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.ID}, token)
 			return err
 		})
 		if got := o.members(); in.Load() != 1 || len(got) != 2 {
@@ -184,9 +186,9 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); postern.ReasonOf(
-			err,
-		) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(
+			t.Context(), access.Self{ID: bob.Member.UserID}, token,
+		); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("the link of another: %v", err)
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
@@ -194,7 +196,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}, token); err != nil ||
+		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID}, token); err != nil ||
 			o.members()["bob@example.com"] != postern.Viewer {
 			t.Errorf("with the account: %v, %v", err, o.members())
 		}
@@ -217,9 +219,9 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			{developer, postern.Viewer, postern.MissingScope},
 			{access.Actor{}, postern.Viewer, postern.NotFound},
 		} {
-			if _, _, err := g.Invitations.Create(t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role}); reasonOrNone(
-				err,
-			) != tt.want {
+			if _, _, err := g.Invitations.Create(
+				t.Context(), tt.by, o.ws, NewInvitation{Email: "eve@example.com", Role: tt.role},
+			); reasonOrNone(err) != tt.want {
 				t.Errorf("%s invites as %q: %v, want %q", tt.by.Member.Role, tt.role, err, tt.want)
 			}
 		}
@@ -227,9 +229,9 @@ func TestT17NobodyGivesMoreThanTheyHave(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A request that was under way when the role was taken away.
-		if _, _, err := g.Invitations.Create(t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer}); postern.ReasonOf(
-			err,
-		) != postern.MissingScope {
+		if _, _, err := g.Invitations.Create(
+			t.Context(), admin, o.ws, NewInvitation{Email: "eve@example.com", Role: postern.Viewer},
+		); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("an admin of before invites: %v", err)
 		}
 	})
@@ -251,7 +253,9 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 		second := o.invite(o.owner, "c@example.com", postern.Viewer)
 		third := o.invite(o.owner, "c@example.com", postern.Viewer)
 		o.refused("one that another has followed", second, postern.NotFound)
-		if _, _, err := g.Users.Create(t.Context(), access.Operator(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer}); err != nil {
+		if _, _, err := g.Users.Create(
+			t.Context(), access.Operator(), o.ws, NewUser{Email: "c@example.com", Role: postern.Developer},
+		); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)
@@ -293,27 +297,27 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		token := o.invite(o.owner, "bob@example.com", postern.Admin)
 		u := o.joins(token)
 		bob := o.as(u)
-		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin}); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, _, err := g.Invitations.Create(
+			t.Context(), o.owner, o.ws, NewInvitation{Email: "bob@example.com", Role: postern.Admin},
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a member is invited: %v", err)
 		}
 		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Invitations.JoinAs(
+			t.Context(), access.Self{ID: u.ID}, token,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("by the link of before: %v", err)
 		}
-		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, o.ws); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Members.Caller(
+			t.Context(), access.Self{ID: u.ID}, o.ws,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("as a caller: %v", err)
 		}
-		if _, _, err := g.Invitations.Create(t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer}); postern.ReasonOf(
-			err,
-		) != postern.MissingScope {
+		if _, _, err := g.Invitations.Create(
+			t.Context(), bob, o.ws, NewInvitation{Email: "bob2@example.com", Role: postern.Viewer},
+		); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("invites from a request under way: %v", err)
 		}
 		if got := o.members(); len(got) != 1 {
@@ -328,9 +332,9 @@ func TestInvitationsAreNotEndless(t *testing.T) {
 	for i := range maxInvitations {
 		o.invite(o.owner, fmt.Sprintf("u%d@example.com", i), postern.Viewer)
 	}
-	if _, _, err := o.Invitations.Create(t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer}); postern.ReasonOf(
-		err,
-	) != postern.ValidationFailed {
+	if _, _, err := o.Invitations.Create(
+		t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer},
+	); postern.ReasonOf(err) != postern.ValidationFailed {
 		t.Errorf("one more: %v", err)
 	}
 	o.invite(o.owner, "u7@example.com", postern.Developer)

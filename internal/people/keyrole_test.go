@@ -31,9 +31,9 @@ func TestKeysAreChangedByThoseWhoStillHaveTheRole(t *testing.T) {
 			if postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("%s makes %s: %v", by.Member.Email, key.ID, err)
 			}
-			if _, _, err := g.Keys.Rotate(t.Context(), by, o.ws, kept.ID, gateway.Rotation{}); postern.ReasonOf(
-				err,
-			) != postern.MissingScope {
+			if _, _, err := g.Keys.Rotate(
+				t.Context(), by, o.ws, kept.ID, gateway.Rotation{},
+			); postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("%s rotates: %v", by.Member.Email, err)
 			}
 			if err := g.Keys.Revoke(t.Context(), by, o.ws, kept.ID); postern.ReasonOf(err) != postern.MissingScope {
@@ -118,9 +118,9 @@ func TestKeysAndActsComeInPages(t *testing.T) {
 				t.Errorf("%+v gives %+v, %v", q, list.Data, err)
 			}
 		}
-		if _, err := g.Audit.List(t.Context(), o.owner, o.ws, ActQuery{Page: paging.Page{Cursor: "x"}}); postern.ReasonOf(
-			err,
-		) != postern.MalformedRequest {
+		if _, err := g.Audit.List(
+			t.Context(), o.owner, o.ws, ActQuery{Page: paging.Page{Cursor: "x"}},
+		); postern.ReasonOf(err) != postern.MalformedRequest {
 			t.Errorf("a cursor that is none: %v", err)
 		}
 	})

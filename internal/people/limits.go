@@ -8,37 +8,37 @@ import (
 const (
 	minPassword    = 10 // bytes
 	maxPassword    = 256
-	maxEmail       = 254      // bytes (RFC 5321, 4.5.3.1.3, less the brackets)
+	maxEmail       = 254      // bytes (RFC 5321, 4.5.3.1.3, without the brackets)
 	hashMemory     = 64 << 10 // KiB
-	maxHashing     = 4        // passwords that are hashed at once, with 64 MiB each
-	maxHashQueue   = 64       // passwords that wait to be hashed, or are
-	maxSessions    = 100      // of a user that are shown
+	maxHashing     = 4        // passwords hashed at the same time, with 64 MiB each
+	maxHashQueue   = 64       // passwords that are being hashed or wait for it
+	maxSessions    = 100      // listed for a user
 	maxPasskeys    = 20       // of a user
 	maxIdentities  = 10       // of a user
-	recoveryCodes  = 10       // that a user is given at once
-	maxMembers     = 1000     // of a workspace that are shown
-	maxInvitations = 100      // of a workspace that are open
-	namesShown     = 3        // of the workspaces of each user in a list
+	recoveryCodes  = 10       // generated at once
+	maxMembers     = 1000     // listed for a workspace
+	maxInvitations = 100      // open for a workspace
+	namesShown     = 3        // workspaces named for each user in a list
 
-	// MenuSize is how many workspaces of a user are offered on every page.
+	// MenuSize is how many workspaces of a user every page offers.
 	MenuSize = 20
 
-	// joinTime is how long a link may be used that lets somebody in: over a weekend.
+	// joinTime is how long a link that lets somebody in is valid: longer than a weekend.
 	joinTime = 72 * time.Hour
-	// mailTime is how long a link may be used that somebody has asked for by mail, who
-	// waits for it.
+	// mailTime is how long a link is valid that somebody requested by mail and waits for.
 	mailTime = time.Hour
 
-	// Mails in an hour that a workspace or a network causes, and of a kind to one address.
+	// Mails in an hour: requested by a workspace or a network, and of one kind to one
+	// address.
 	mailsBy = 60
 	mailsTo = 6
 
-	// Passwords that may be tried in an hour: from one network, of an account from
-	// one network, and of an account in all.
-	guessesFrom = 200
-	guessesNear = 10
-	guessesAll  = 20
-	// signOnStarts bounds how many browsers of one network are sent to the provider
-	// of OpenID Connect in an hour.
+	// Sign-in attempts in an hour: from one network, for one account from one network, and
+	// for one account in total.
+	attemptsOfNetwork = 200
+	attemptsNear      = 10
+	attemptsOfAccount = 20
+	// signOnStarts limits how many browsers of one network are sent to the OpenID Connect
+	// provider in an hour.
 	signOnStarts = 600
 )

@@ -9,8 +9,8 @@ import (
 	"postern/internal/throttle"
 )
 
-// mails bounds the mail that people can have this server send in an hour: by a
-// workspace or a network, and of a kind to one address, whoever asks for it.
+// mails limits the mail that people can make this server send in an hour: by workspace or
+// network, and of each kind to one address.
 type mails struct{ by, to *throttle.Limit }
 
 func newMails() mails {
@@ -25,9 +25,8 @@ func (m mails) take(ctx context.Context, by, to string) error {
 	return m.to.Take(ctx, to, wait)
 }
 
-// Forgot counts that somebody at an address asks for a mail by which a
-// password is chosen, and gives the e-mail address as it is kept. Its answer is the
-// same whether there is such an account.
+// Forgot counts a request for a mail with a link to choose a new password, and returns the
+// normalized email address. The result does not depend on whether the account exists.
 func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (string, error) {
 	email, err := CheckEmail(email)
 	if err != nil {
@@ -36,10 +35,10 @@ func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (strin
 	return email, g.mails.take(ctx, throttle.Network(address), email)
 }
 
-// ByMail gives the token of a link, for the mailbox alone, by which its
-// owner chooses a new password, within an hour; "" when nobody has the e-mail
-// address, or when an operator has made a link that also removes the second step:
-// that one stays. The caller tells nobody which.
+// ByMail returns the token of a link by which the owner of the mailbox chooses a new
+// password within an hour. It is "" if nobody has the address, or if an operator has
+// created a link that also removes the second factors: that link stays valid. The caller
+// must not tell which.
 func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token string, err error) {
 	token, now := seal.NewToken(), g.time()
 	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
@@ -52,8 +51,8 @@ func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token
 	return token, nil
 }
 
-// countMail counts an invitation that goes by mail, to its address apart from those by
-// which passwords are chosen: anybody may ask for these, and must not keep others out.
+// countMail counts an invitation that is sent by mail. It is counted apart from the mails
+// about passwords, because anybody can request these and must not block invitations.
 func (g Invitations) countMail(ctx context.Context, ws postern.WorkspaceID, in NewInvitation, email string) error {
 	if !in.ByMail {
 		return nil

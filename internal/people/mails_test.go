@@ -95,9 +95,9 @@ func TestStrangersDoNotUseUpTheMailOfInvitations(t *testing.T) {
 		for range mailsTo {
 			_, _, _ = g.Invitations.Create(t.Context(), o.owner, o.ws, in)
 		}
-		if _, _, err := g.Invitations.Create(t.Context(), o.owner, o.ws, in); postern.ReasonOf(
-			err,
-		) != postern.RateLimited {
+		if _, _, err := g.Invitations.Create(
+			t.Context(), o.owner, o.ws, in,
+		); postern.ReasonOf(err) != postern.RateLimited {
 			t.Errorf("one address is invited without end: %v", err)
 		}
 	})

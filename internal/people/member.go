@@ -7,7 +7,7 @@ import (
 	"postern/internal/postern"
 )
 
-// List lists who belongs to a workspace. A member needs the role of an admin.
+// List lists the members of a workspace. Members need the role admin.
 func (g Members) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Member, error) {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return nil, err
@@ -18,7 +18,8 @@ func (g Members) List(ctx context.Context, by access.Actor, ws postern.Workspace
 	return g.db.Members.List(ctx, ws, maxMembers)
 }
 
-// ChangeRole changes what a member may do.
+// ChangeRole changes the role of a member. Members need the role admin, and cannot give or
+// change a role higher than their own.
 func (g Members) ChangeRole(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
 ) error {
@@ -33,7 +34,8 @@ func (g Members) ChangeRole(
 	)
 }
 
-// Remove takes a member out of a workspace; the account stays.
+// Remove removes a member from a workspace. The account stays. The rules are those of
+// ChangeRole.
 func (g Members) Remove(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID) error {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err

@@ -93,15 +93,15 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, in := range []NewUser{{Email: "bob", Role: postern.Owner}, {Email: "bob@example.com", Role: "root"}} {
-			if _, _, err := g.Users.Create(t.Context(), access.Operator(), ws.ID, in); postern.ReasonOf(
-				err,
-			) != postern.ValidationFailed {
+			if _, _, err := g.Users.Create(
+				t.Context(), access.Operator(), ws.ID, in,
+			); postern.ReasonOf(err) != postern.ValidationFailed {
 				t.Errorf("%+v: %v", in, err)
 			}
 		}
-		if _, _, err := g.Users.Create(t.Context(), access.Operator(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner}); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, _, err := g.Users.Create(
+			t.Context(), access.Operator(), "ws_none", NewUser{Email: "bob@example.com", Role: postern.Owner},
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("in no workspace: %v", err)
 		}
 		setUp, err := g.Users.OpenSetUp(t.Context(), access.Operator())
@@ -117,27 +117,27 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if open, err := g.Users.IsSetUpOpen(t.Context(), setUp); open || err != nil {
 			t.Errorf("there is a user, and the set-up link is open: %v", err)
 		}
-		if _, err := g.Users.SignIn(t.Context(), "192.0.2.1", "bob@example.com", ""); postern.ReasonOf(
-			err,
-		) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(
+			t.Context(), "192.0.2.1", "bob@example.com", "",
+		); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("without a password: %v", err)
 		}
-		if _, _, err := g.Invitations.Join(t.Context(), token, "", "short"); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, _, err := g.Invitations.Join(
+			t.Context(), token, "", "short",
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a short password: %v", err)
 		}
 		if got, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); err != nil || got.ID != u.ID {
 			t.Errorf("with the link: %v, %v", got, err)
 		}
-		if _, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, _, err := g.Invitations.Join(
+			t.Context(), token, "", goodPassword,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again: %v", err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), access.Operator(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, _, err := g.Users.Create(
+			t.Context(), access.Operator(), ws.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer},
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("twice: %v", err)
 		}
 		other, err := g.Workspaces.Create(
@@ -146,12 +146,15 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer}); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, _, err := g.Users.Create(
+			t.Context(), access.Operator(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer},
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("an account that anybody may have made is taken for the person's: %v", err)
 		}
-		if got, token, err := g.Users.Create(t.Context(), access.Operator(), other.ID, NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true}); err != nil ||
+		if got, token, err := g.Users.Create(
+			t.Context(), access.Operator(), other.ID,
+			NewUser{Email: "bob@example.com", Role: postern.Viewer, Existing: true},
+		); err != nil ||
 			got.ID != u.ID ||
 			token != "" {
 			t.Errorf("in another workspace: %v, a link: %t, %v", got, token != "", err)
@@ -162,9 +165,9 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
-		if _, _, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: "eve@example.com"}); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, _, err := g.PasswordLinks.Reset(
+			t.Context(), access.Operator(), Reset{Email: "eve@example.com"},
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("of nobody: %v", err)
 		}
 		_, older, err := g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})
@@ -178,17 +181,17 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Invitations.Join(t.Context(), older, "", "five plain words are here"); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, _, err := g.Invitations.Join(
+			t.Context(), older, "", "five plain words are here",
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("by the older link: %v", err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended before the link was used: %v", err)
 		}
-		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: u.ID, Address: ""}, token); postern.ReasonOf(
-			err,
-		) != postern.ResourceNotAllowed {
+		if _, err := g.Invitations.JoinAs(
+			t.Context(), access.Self{ID: u.ID}, token,
+		); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("joins with it: %v", err)
 		}
 		if _, _, err := g.Invitations.Join(t.Context(), token, "", "five plain words are here"); err != nil {
@@ -197,21 +200,23 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(
-			err,
-		) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(
+			t.Context(), "", u.Email, goodPassword,
+		); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
 		_, token, err = g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "five plain words are here", goodPassword); err != nil {
+		if _, err := g.Users.ChangePassword(
+			t.Context(), access.Self{ID: u.ID}, "five plain words are here", goodPassword,
+		); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := g.Invitations.Join(t.Context(), token, "", goodPassword); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, _, err := g.Invitations.Join(
+			t.Context(), token, "", goodPassword,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a link from before the password was changed: %v", err)
 		}
 	})

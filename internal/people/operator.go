@@ -11,8 +11,8 @@ import (
 	"postern/internal/store"
 )
 
-// Actor is the actor that a user is on the pages of operators. To all others
-// there are no such pages.
+// Actor returns the actor for a person on the operators' pages. For everybody else these
+// pages do not exist.
 func (g Operators) Actor(ctx context.Context, self access.Self) (access.Actor, error) {
 	if err := self.Needs(); err != nil {
 		return access.Actor{}, err
@@ -27,14 +27,14 @@ func (g Operators) Actor(ctx context.Context, self access.Self) (access.Actor, e
 	return access.AsOperator(u, self.Address), nil
 }
 
-// OperatorChange makes a user an operator, or takes that back.
+// OperatorChange sets or removes a user's operator flag.
 type OperatorChange struct {
 	Email  string `json:"email"`
 	Remove bool   `json:"remove"`
 }
 
-// Set changes who is an operator. It takes the server's own socket: someone who takes
-// over the account of an operator must not make others.
+// Set changes who is an operator. It needs the server's own socket: someone who takes over
+// the account of an operator must not be able to create more.
 func (g Operators) Set(ctx context.Context, by access.Actor, in OperatorChange) (postern.User, error) {
 	if err := by.NeedsSocket(); err != nil {
 		return postern.User{}, err
@@ -50,7 +50,7 @@ func (g Operators) Set(ctx context.Context, by access.Actor, in OperatorChange) 
 	return g.db.Users.SetOperator(ctx, email, !in.Remove, act(by, g.time(), "", name, ""))
 }
 
-// User shows operators one user, with the second factors.
+// User shows operators one user and the user's second factors.
 func (g Operators) User(
 	ctx context.Context, by access.Actor, id postern.UserID,
 ) (u postern.User, f Factors, err error) {
@@ -68,12 +68,12 @@ func (g Operators) User(
 	return u, f, err
 }
 
-// Person is a user with what operators see of one.
+// Person is a user as shown to operators.
 type Person = store.Person
 
-const everywhere = postern.WorkspaceID("operators") // whose cursors are those of lists of the whole server
+const everywhere = postern.WorkspaceID("operators") // stands for the whole server in cursors
 
-// Users lists to operators the users that have a text in their address.
+// Users lists to operators the users whose email address contains a text.
 func (g Operators) Users(
 	ctx context.Context, by access.Actor, text string, p paging.Page,
 ) (paging.List[Person], error) {
@@ -84,7 +84,7 @@ func (g Operators) Users(
 	if err != nil {
 		return paging.List[Person]{}, err
 	}
-	after, err := hex.DecodeString(sp.After) // an address has points, and a cursor's place has none
+	after, err := hex.DecodeString(sp.After) // hexadecimal, because a cursor's place must not contain dots
 	if err != nil {
 		return paging.List[Person]{}, err
 	}

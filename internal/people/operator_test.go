@@ -43,12 +43,12 @@ func TestWhoOwnsAWorkspaceIsNoOperator(t *testing.T) {
 		bob := o.hire("bob@example.com", postern.Owner)
 		o.refusedAsNoPage(bob)
 		o.refusedAsNoPage(access.Actor{})
-		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: bob.Member.UserID, Address: ""}); !errors.Is(
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: bob.Member.UserID}); !errors.Is(
 			err, access.NoPage(),
 		) {
 			t.Errorf("an owner is an operator: %v", err)
 		}
-		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: "usr_none", Address: ""}); !errors.Is(
+		if _, err := g.Operators.Actor(t.Context(), access.Self{ID: "usr_none"}); !errors.Is(
 			err, access.NoPage(),
 		) {
 			t.Errorf("nobody is an operator: %v", err)
@@ -89,7 +89,9 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		if err := errors.Join(err, g.Workspaces.SetPlan(ctx, by, other.ID, "pro")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Operators.Set(ctx, access.Operator(), OperatorChange{Email: "bob@example.com", Remove: true}); err != nil {
+		if _, err := g.Operators.Set(
+			ctx, access.Operator(), OperatorChange{Email: "bob@example.com", Remove: true},
+		); err != nil {
 			t.Fatal(err)
 		}
 		for name, err := range map[string]error{
@@ -97,7 +99,8 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 			"limits": failedOf(g.Workspaces.ChangeLimits(ctx, by, other.ID, postern.Limits{Devices: new(1)})),
 			"new":    failedOf(g.Workspaces.Create(ctx, by, gateway.NewWorkspace{Name: "mine", Plan: "pro"})),
 			"link":   failedBoth(g.PasswordLinks.Reset(ctx, by, Reset{Email: "ada@example.com"})),
-			"invite": failedBoth(g.Invitations.Create(ctx, by, other.ID, NewInvitation{Email: "mallory@example.com", Role: postern.Owner})),
+			"invite": failedBoth(g.Invitations.Create(ctx, by, other.ID,
+				NewInvitation{Email: "mallory@example.com", Role: postern.Owner})),
 		} {
 			if err == nil {
 				t.Errorf("%s goes on without the flag", name)

@@ -15,21 +15,21 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// hashing is how passwords are hashed: argon2id with 64 MiB and three passes
-// (RFC 9106 recommends that for where memory is scarce). A few at a time, so that
-// many sign-ins at once take time and not memory.
+// hashing hashes passwords with argon2id, 64 MiB and three passes, which RFC 9106
+// recommends where memory is limited. It hashes only a few at the same time, so that many
+// sign-ins at once take time and not memory.
 type hashing struct {
 	params argon2id.Params
-	turn   chan struct{}
-	queue  atomic.Int32 // that wait for their turn, or have it
-	none   string       // the hash of nobody's password, so that an unknown address takes as long
+	slots  chan struct{}
+	queue  atomic.Int32 // number that wait for a slot or have one
+	none   string       // hash of no password, so that an unknown address takes as long as a known one
 }
 
 func newHashing(memory uint32) *hashing {
 	memory = cmp.Or(memory, hashMemory)
 	return &hashing{
 		params: argon2id.Params{Memory: memory, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
-		turn:   make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
+		slots:  make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
 		none: fmt.Sprintf(
 			"$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory,
 		),
@@ -46,8 +46,8 @@ func (h *hashing) wait(ctx context.Context) (done func(), err error) {
 		}
 	}
 	select {
-	case h.turn <- struct{}{}:
-		return func() { <-h.turn; h.queue.Add(-1) }, nil
+	case h.slots <- struct{}{}:
+		return func() { <-h.slots; h.queue.Add(-1) }, nil
 	case <-ctx.Done():
 		h.queue.Add(-1)
 		return nil, ctx.Err()
@@ -67,7 +67,7 @@ func (h *hashing) hash(ctx context.Context, password string) (string, error) {
 	return hash, nil
 }
 
-// matches tells whether a password has a hash; "" is nobody's.
+// matches tells whether a password has a hash; the hash "" matches no password.
 func (h *hashing) matches(ctx context.Context, password, hash string) (bool, error) {
 	done, err := h.wait(ctx)
 	if err != nil {
@@ -101,8 +101,8 @@ func isCommon(password string) bool {
 	return false
 }
 
-// checkPassword follows NIST SP 800-63B, 3.1.1: length is what counts, no kinds of
-// characters are asked for, and what is easily guessed of the user is refused.
+// checkPassword follows NIST SP 800-63B, 3.1.1: it requires length and no particular kinds
+// of characters, and refuses what is easy to guess.
 func checkPassword(password, email string) error {
 	name, _, _ := strings.Cut(email, "@")
 	switch {

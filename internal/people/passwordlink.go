@@ -9,17 +9,17 @@ import (
 	"postern/internal/store"
 )
 
-// NewUser is somebody whom the operator adds to a workspace.
+// NewUser describes a user whom an operator adds to a workspace.
 type NewUser struct {
 	Email string       `json:"email"`
 	Role  postern.Role `json:"role"`
-	// Existing takes an account that has this address, and a password, for the
-	// person's own. Anybody who was invited by that address could have made it.
+	// Existing confirms that an account with this address and a password belongs to the
+	// person. Anybody who was invited by that address could have created it.
 	Existing bool `json:"existing"`
 }
 
-// Create adds a user to a workspace and gives the token of the link by which
-// the user chooses a password; "" for one who has a password already. For operators.
+// Create adds a user to a workspace. It returns the token of the link by which the user
+// chooses a password; "" if the user already has one. For operators.
 func (g Users) Create(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewUser,
 ) (u postern.User, token string, err error) {
@@ -48,15 +48,15 @@ func (g Users) Create(
 	return u, token, err
 }
 
-// Reset is whose password is to be chosen anew.
+// Reset describes a link for a new password.
 type Reset struct {
 	Email string `json:"email"`
-	// Alone removes what else the sign-in asks for, when the link is used: for who
-	// has lost the phone.
+	// Alone also removes the second factors when the link is used, for people who have
+	// lost their phone.
 	Alone bool `json:"alone"`
 }
 
-// ResetByPassword is ResetPassword for an operator who has entered the own
+// ResetByPassword is Reset for an operator in the dashboard, who must enter the own
 // password again.
 func (g PasswordLinks) ResetByPassword(
 	ctx context.Context, by access.Actor, id postern.UserID, alone bool, password string,
@@ -77,9 +77,8 @@ func (g PasswordLinks) ResetByPassword(
 	return g.Reset(ctx, by, Reset{Email: u.Email, Alone: alone})
 }
 
-// Reset gives the token of a link by which a user chooses a new password,
-// in place of an earlier one. The password of before opens the account until the
-// link is used.
+// Reset returns the token of a link by which a user chooses a new password. It replaces an
+// earlier link. The old password stays valid until the link is used. For operators.
 func (g PasswordLinks) Reset(ctx context.Context, by access.Actor, in Reset) (u postern.User, token string, err error) {
 	if err := by.NeedsOperator(); err != nil {
 		return u, "", err

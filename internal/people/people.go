@@ -1,6 +1,6 @@
-// Package people holds the rules about people: how they sign in and prove who they
-// are, who belongs to a workspace with which role, who is invited, and who operates
-// the server.
+// Package people holds the rules for users: how they sign in and prove who they are, who
+// is a member of a workspace with which role, who is invited, and who operates the server.
+// Each exported method checks the rights of its caller through package access.
 package people
 
 import (
@@ -14,8 +14,8 @@ import (
 	"postern/internal/throttle"
 )
 
-// People applies the rules over one store, one member for each noun. Its methods may
-// be called from many goroutines.
+// People applies the rules over one store, with one member for each noun. Its methods may
+// be called from several goroutines.
 type People struct {
 	*core
 
@@ -30,7 +30,7 @@ type People struct {
 	Users         Users
 }
 
-// The nouns. Each has the rules for one kind of thing.
+// The nouns. Each one has the rules for one kind of thing.
 type (
 	Audit         struct{ *core }
 	Identities    struct{ *core }
@@ -43,7 +43,7 @@ type (
 	Users         struct{ *core }
 )
 
-// core is what all nouns share.
+// core is shared by all nouns.
 type core struct {
 	db      *store.Store
 	box     *seal.Box
@@ -51,31 +51,31 @@ type core struct {
 	now     func() time.Time
 
 	hashing *hashing
-	guesses *guesses
-	signOns *throttle.Limit // sign-ins at the identity provider, of each network
+	logins  *loginThrottle
+	signOns *throttle.Limit // limits the sign-ins at the identity provider by network
 	mails   mails
 
-	passkeys   *factor.Passkeys // nil on a server that can have none
-	noPasskeys error            // why
+	passkeys   *factor.Passkeys // nil if the server cannot have passkeys
+	noPasskeys error            // the reason if it cannot
 }
 
 // Options configure People.
 type Options struct {
 	DB  *store.Store
 	Box *seal.Box
-	// BaseURL is where browsers reach the dashboard: passkeys are bound to it.
+	// BaseURL is where browsers reach the dashboard. Passkeys are bound to it.
 	BaseURL string
-	// PasswordMemory is the memory for hashing a password, in KiB; 0 is 64 MiB. Less
-	// is for tests about something else.
+	// PasswordMemory is the memory for hashing one password in KiB; 0 means 64 MiB. Tests
+	// about other things use less.
 	PasswordMemory uint32
 }
 
-// New makes a People.
+// New returns a People.
 func New(opts Options) *People {
 	passkeys, noPasskeys := factor.NewPasskeys(opts.BaseURL)
 	c := &core{
 		db: opts.DB, box: opts.Box, cursors: paging.Cursors{Box: opts.Box}, now: time.Now,
-		hashing: newHashing(opts.PasswordMemory), guesses: newGuesses(), signOns: throttle.PerHour(signOnStarts),
+		hashing: newHashing(opts.PasswordMemory), logins: newLoginThrottle(), signOns: throttle.PerHour(signOnStarts),
 		mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
 	}
 	return &People{
@@ -96,7 +96,7 @@ func (g *core) users() Users { return Users{g} }
 
 func (g *core) time() postern.Time { return postern.TimeOf(g.now()) }
 
-// open turns a page into what the store asks for.
+// open turns a page into the store's form.
 func (g *core) open(ws postern.WorkspaceID, kind string, p paging.Page) (store.Page, error) {
 	after, rows, err := g.cursors.Open(ws, kind, p)
 	return store.Page{After: after, Limit: rows}, err

@@ -46,7 +46,7 @@ func TestSecretIsRevealedToAMemberAndWrittenDown(t *testing.T) {
 			acts.Data[0].Address != "192.0.2.1" {
 			t.Errorf("the log says %+v, %v", acts, err)
 		}
-		for range guessesAll { // as few as at the sign-in
+		for range attemptsOfAccount { // as few as at the sign-in
 			_, err = g.Webhooks.RevealSecret(t.Context(), c, id, "not this one")
 		}
 		if postern.ReasonOf(err) != postern.RateLimited {

@@ -25,7 +25,9 @@ type server struct {
 func onEachEngine(t *testing.T, test func(t *testing.T, g *server)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": storetest.URL}
+	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t, url(t)))
@@ -50,6 +52,7 @@ func open(t *testing.T, url string) *server {
 	}
 	p := New(Options{DB: db, Box: box, PasswordMemory: 64})
 	return &server{p, gateway.New(gateway.Options{
-		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil },
+		Confirm: p.Users.Confirm,
 	})}
 }

@@ -15,8 +15,8 @@ import (
 	"postern/internal/store"
 )
 
-// OpenSetUp makes the token of a set-up link, in place of an earlier one; "" when
-// somebody can sign in already.
+// OpenSetUp generates the token of a set-up link, which replaces an earlier one; it is ""
+// if somebody can already sign in. It needs the server's own socket or process.
 func (g Users) OpenSetUp(ctx context.Context, by access.Actor) (token string, err error) {
 	if err := by.NeedsSocket(); err != nil {
 		return "", err
@@ -34,7 +34,7 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckSetUp refuses a token that is not that of the set-up link.
+// CheckSetUp refuses a token that is not the one of the set-up link.
 func (g Users) CheckSetUp(ctx context.Context, token string) error {
 	open, err := g.IsSetUpOpen(ctx, token)
 	if err == nil && !open {
@@ -43,7 +43,7 @@ func (g Users) CheckSetUp(ctx context.Context, token string) error {
 	return err
 }
 
-// IsSetUpOpen tells whether a token is that of the set-up link.
+// IsSetUpOpen tells whether a token is the one of the set-up link.
 func (g Users) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
 	hash, err := g.db.Users.SetUpToken(ctx)
 	return hash != "" && hash == hashToken(token), err
@@ -54,16 +54,15 @@ var errSetUp = postern.Errorf(
 	"this set-up link was already used or replaced; the server prints the current one when it starts",
 )
 
-// SetUp is what the first user says.
+// SetUp is the form of the first user.
 type SetUp struct {
-	Workspace string // its name
+	Workspace string // name of the first workspace
 	Email     string
 	Password  string
 }
 
-// SetUp makes the first user, who owns a new workspace on the largest plan and all
-// that there are already: whoever has the link runs the server. A token is used
-// once.
+// SetUp creates the first user, who owns a new workspace on the largest plan and all
+// existing workspaces: the holder of the link runs the server. A token works once.
 func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (postern.User, error) {
 	email, err := CheckEmail(in.Email)
 	if err != nil {
@@ -75,7 +74,7 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 	if err := checkPassword(in.Password, email); err != nil {
 		return postern.User{}, err
 	}
-	if err := g.CheckSetUp(ctx, token); err != nil { // a hash is dear: nobody without the link has one made
+	if err := g.CheckSetUp(ctx, token); err != nil { // before the expensive hashing
 		return postern.User{}, err
 	}
 	hash, err := g.hashing.hash(ctx, in.Password)
@@ -99,32 +98,31 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 	)
 }
 
-// CheckEmail gives an address as it is kept: in lower case, without a name.
+// CheckEmail normalizes an email address: lower case, without a display name. It returns
+// ValidationFailed for anything else.
 func CheckEmail(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	a, err := mail.ParseAddress(text)
 	unseen := strings.ContainsFunc(
 		text, func(r rune) bool { return unicode.Is(unicode.Cf, r) },
-	) // such as what turns text around
+	) // invisible characters, such as those that reverse text
 	if err != nil || a.Address != text || len(text) > maxEmail || !postern.IsPlainText(text) || unseen {
 		return "", postern.Invalid("/email", "enter an email address such as ada@example.com")
 	}
 	return strings.ToLower(text), nil
 }
 
-// errSignIn is the same for whatever is wrong, so that nobody learns who has an
-// account.
+// errSignIn is the same for every wrong sign-in, so that nobody learns who has an account.
 var errSignIn = postern.Errorf(postern.Unauthorized, "the email address or the password is wrong")
 
-// SignIn finds the user with an e-mail address and a password, who may have to prove
-// more: see Factors. Guesses are few, for each account and for each account and
-// network.
+// SignIn finds the user with an email address and a password. The user may still need a
+// second factor. Attempts are limited; see loginThrottle.
 func (g Users) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if len(email) > maxEmail || len(password) > maxPassword {
 		return postern.User{}, errSignIn
 	}
-	if err := g.guesses.take(ctx, address, email); err != nil {
+	if err := g.logins.take(ctx, address, email); err != nil {
 		return postern.User{}, err
 	}
 	u, hash, _, err := g.db.Users.ByEmail(ctx, email)
@@ -141,7 +139,7 @@ func (g Users) SignIn(ctx context.Context, address, email, password string) (pos
 	return u, nil
 }
 
-// SignedIn writes into the audit log that a user came in.
+// SignedIn records in the audit log that a person has signed in.
 func (g Users) SignedIn(ctx context.Context, self access.Self) error {
 	if err := self.Needs(); err != nil {
 		return err
@@ -149,13 +147,13 @@ func (g Users) SignedIn(ctx context.Context, self access.Self) error {
 	return g.db.Audit.Record(ctx, userAct(g.time(), self, "user.signed-in"))
 }
 
-// userAct is an act of a person upon their own account.
+// userAct is the audit log's entry for something that a person did to their own account.
 func userAct(at postern.Time, self access.Self, act string) store.Act {
 	return store.Act{At: at, UserID: self.ID, Act: act, Subject: string(self.ID), Address: self.Address}
 }
 
-// ChangePassword replaces a user's password and ends all sessions of the user, whom
-// it gives as the user is then.
+// ChangePassword replaces a person's password and ends all of the person's sessions. It
+// returns the user as changed.
 func (g Users) ChangePassword(ctx context.Context, self access.Self, before, password string) (postern.User, error) {
 	if err := self.Needs(); err != nil {
 		return postern.User{}, err
@@ -167,16 +165,16 @@ func (g Users) ChangePassword(ctx context.Context, self access.Self, before, pas
 	return g.setPassword(ctx, u, checked, password, self.Address)
 }
 
-// reenter checks the password of a user who is signed in, and gives its hash.
-// Wrong ones are as few as at the sign-in, and counted apart: whoever tries the
-// sign-in from elsewhere does not keep the user from the own account.
+// reenter checks the password of a signed-in user and returns its hash. Attempts are
+// limited as at the sign-in, but counted apart: an attacker at the sign-in does not keep
+// the user from the own account.
 func (g Users) reenter(
 	ctx context.Context, address string, id postern.UserID, pointer, password string,
 ) (u postern.User, hash string, err error) {
 	if len(password) > maxPassword {
 		return u, "", postern.Invalid(pointer, "this password is not correct")
 	}
-	if err := g.guesses.take(ctx, address, g.guesses.again(id)); err != nil {
+	if err := g.logins.take(ctx, address, g.logins.again(id)); err != nil {
 		return u, "", err
 	}
 	u, hash, ok, err := g.db.Users.Get(ctx, id)
@@ -187,7 +185,7 @@ func (g Users) reenter(
 	switch {
 	case err != nil:
 	case ok && same:
-		g.guesses.prove(id)
+		g.logins.prove(id)
 	default:
 		err = postern.Invalid(pointer, "this password is not correct")
 	}
@@ -214,7 +212,7 @@ func (g Users) setPassword(
 	return u, err
 }
 
-// Memberships lists the first workspaces of a person.
+// Memberships lists the first workspaces of a person, at most MenuSize.
 func (g Members) Memberships(ctx context.Context, self access.Self) ([]postern.Member, error) {
 	if err := self.Needs(); err != nil {
 		return nil, err
@@ -229,7 +227,7 @@ func (g Members) AllMemberships(
 	if err := self.Needs(); err != nil {
 		return paging.List[postern.Member]{}, err
 	}
-	own := postern.WorkspaceID(self.ID) // cursors are the user's
+	own := postern.WorkspaceID(self.ID) // the cursors belong to the user
 	sp, err := g.open(own, "workspaces", p)
 	if err != nil {
 		return paging.List[postern.Member]{}, err
@@ -240,11 +238,11 @@ func (g Members) AllMemberships(
 	), err
 }
 
-// ErrUnknownPlan means that a workspace has a plan that this server does not know.
+// ErrUnknownPlan means that the plan of a workspace is unknown to this server.
 var ErrUnknownPlan = postern.Errorf(postern.ResourceNotAllowed, "this server does not know the workspace's plan")
 
-// Caller is the caller that a person is in a workspace. If the workspace has an unknown
-// plan it returns the member alone, with ErrUnknownPlan.
+// Caller returns the caller for a person in a workspace. If the workspace has an unknown
+// plan, it returns the member alone, with ErrUnknownPlan.
 func (g Members) Caller(ctx context.Context, self access.Self, ws postern.WorkspaceID) (access.Caller, error) {
 	if err := self.Needs(); err != nil {
 		return access.Caller{}, err
@@ -267,7 +265,7 @@ func (g Members) Caller(ctx context.Context, self access.Self, ws postern.Worksp
 	}, nil
 }
 
-// Email is the e-mail address of a person; "" when the account is gone.
+// Email returns the email address of a person; "" if the account is gone.
 func (g Users) Email(ctx context.Context, self access.Self) (string, error) {
 	if err := self.Needs(); err != nil {
 		return "", err

@@ -126,7 +126,8 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
-	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n", strings.Repeat("a", 250) + "@example.com"} {
+	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n",
+		strings.Repeat("a", 250) + "@example.com"} {
 		if got, err := CheckEmail(email); err == nil && strings.TrimSpace(email) != got {
 			t.Errorf("%q is taken as %q", email, got)
 		}
@@ -136,7 +137,8 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%q is taken", email)
 		}
 	}
-	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200), "Qwerty123456", "password123"} {
+	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200),
+		"Qwerty123456", "password123"} {
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)
 		}
@@ -164,15 +166,15 @@ func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
 
 func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 	t.Parallel()
-	q := newGuesses()
+	q := newLoginThrottle()
 	tried := 0
 	for range 10_000 { // from one network, in one moment
 		if q.take(t.Context(), "2001:db8::"+fmt.Sprintf("%x", tried+1), "ada@example.com") == nil {
 			tried++
 		}
 	}
-	if tried > guessesNear {
-		t.Errorf("%d guesses were tried from one network, want at most %d", tried, guessesNear)
+	if tried > attemptsNear {
+		t.Errorf("%d passwords were tried from one network, want at most %d", tried, attemptsNear)
 	}
 	if err := q.take(t.Context(), "192.0.2.7", "ada@example.com"); err != nil {
 		t.Errorf("the user at home cannot sign in: %v", err)
@@ -182,8 +184,8 @@ func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 			tried++
 		}
 	}
-	if tried > guessesAll {
-		t.Errorf("%d guesses were tried, want at most %d", tried, guessesAll)
+	if tried > attemptsOfAccount {
+		t.Errorf("%d passwords were tried, want at most %d", tried, attemptsOfAccount)
 	}
 	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil ||
 		e.Reason != postern.RateLimited ||
@@ -194,14 +196,14 @@ func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 
 func TestT16OneNetworkTriesFewPasswordsInAll(t *testing.T) {
 	t.Parallel()
-	q, tried := newGuesses(), 0
+	q, tried := newLoginThrottle(), 0
 	for i := range 1000 {
 		if q.take(t.Context(), "192.0.2.1", fmt.Sprintf("u%d@example.com", i)) == nil {
 			tried++
 		}
 	}
-	if tried == 0 || tried > guessesFrom {
-		t.Errorf("%d guesses were tried, want at most %d", tried, guessesFrom)
+	if tried == 0 || tried > attemptsOfNetwork {
+		t.Errorf("%d passwords were tried, want at most %d", tried, attemptsOfNetwork)
 	}
 }
 
@@ -210,15 +212,17 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
 	u, _ := first(t, g)
-	for i := range 3 * guessesAll {
-		_ = g.guesses.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
+	for i := range 3 * attemptsOfAccount {
+		_ = g.logins.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
 	}
-	if _, err := g.Users.SignIn(t.Context(), "192.0.2.9", u.Email, goodPassword); postern.ReasonOf(
-		err,
-	) != postern.RateLimited {
+	if _, err := g.Users.SignIn(
+		t.Context(), "192.0.2.9", u.Email, goodPassword,
+	); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
-	if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here"); err != nil {
+	if _, err := g.Users.ChangePassword(
+		t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword, "five plain words are here",
+	); err != nil {
 		t.Errorf("the user who is there cannot change the password: %v", err)
 	}
 }
@@ -241,7 +245,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 		}
 		early := in(goodPassword)
 		now, err := g.Users.ChangePassword(
-			t.Context(), access.Self{ID: early.ID, Address: ""}, goodPassword, "five plain words are here",
+			t.Context(), access.Self{ID: early.ID}, goodPassword, "five plain words are here",
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -272,21 +276,25 @@ func TestPasswordEnteredAgainIsNoGuess(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
 	u, _ := first(t, g)
-	for range 2 * guessesNear {
-		if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); err != nil {
+	for range 2 * attemptsNear {
+		if err := g.SecondFactors.Reenter(
+			t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword,
+		); err != nil {
 			t.Fatalf("the right one is answered %v", err)
 		}
 	}
 	limited := false
-	for range guessesNear {
+	for range attemptsNear {
 		limited = limited ||
 			postern.ReasonOf(
 				g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, "not this one"),
 			) == postern.RateLimited
 	}
-	if err := g.SecondFactors.Reenter(t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword); !limited ||
+	if err := g.SecondFactors.Reenter(
+		t.Context(), access.Self{ID: u.ID, Address: "192.0.2.1"}, goodPassword,
+	); !limited ||
 		postern.ReasonOf(err) != postern.RateLimited {
-		t.Errorf("after %d guesses the right one is answered %v", guessesNear, err)
+		t.Errorf("after %d wrong ones the right one is answered %v", attemptsNear, err)
 	}
 }
 
@@ -296,23 +304,25 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 		if err := g.SignIns.Create(t.Context(), sessionOf(g, u)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, "not this one", "five plain words are here"); postern.ReasonOf(
-			err,
-		) != postern.ValidationFailed {
+		if _, err := g.Users.ChangePassword(
+			t.Context(), access.Self{ID: u.ID}, "not this one", "five plain words are here",
+		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("with a wrong one: %v", err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); !ok || err != nil {
 			t.Errorf("the session has ended: %v", err)
 		}
-		if _, err := g.Users.ChangePassword(t.Context(), access.Self{ID: u.ID, Address: ""}, goodPassword, "five plain words are here"); err != nil {
+		if _, err := g.Users.ChangePassword(
+			t.Context(), access.Self{ID: u.ID}, goodPassword, "five plain words are here",
+		); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.Users.SignIn(t.Context(), "", u.Email, goodPassword); postern.ReasonOf(
-			err,
-		) != postern.Unauthorized {
+		if _, err := g.Users.SignIn(
+			t.Context(), "", u.Email, goodPassword,
+		); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
 		if _, err := g.Users.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
@@ -330,39 +340,40 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, other.ID); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Members.Caller(
+			t.Context(), access.Self{ID: u.ID}, other.ID,
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a workspace of others: %v", err)
 		}
 		c, err := g.Members.Caller(t.Context(), access.Self{ID: u.ID}, m.WorkspaceID)
 		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
-		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "", postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
+		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "",
+			postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
 			by := access.Actor{Member: m}
 			by.Member.Role = role
-			if _, _, err := g.Keys.Create(t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"}); reasonOrNone(
-				err,
-			) != want {
+			if _, _, err := g.Keys.Create(
+				t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"},
+			); reasonOrNone(err) != want {
 				t.Errorf("%s makes a key: %v", role, err)
 			}
-			if _, _, err := g.Keys.Create(t.Context(), by, other.ID, gateway.NewKey{Name: "k"}); postern.ReasonOf(
-				err,
-			) != postern.NotFound {
+			if _, _, err := g.Keys.Create(
+				t.Context(), by, other.ID, gateway.NewKey{Name: "k"},
+			); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("%s makes a key of others: %v", role, err)
 			}
 		}
-		if _, err := g.Keys.List(t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{}); postern.ReasonOf(
-			err,
-		) != postern.NotFound {
+		if _, err := g.Keys.List(
+			t.Context(), access.Actor{}, m.WorkspaceID, paging.Page{},
+		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
 		developer := access.Actor{Member: m}
 		developer.Member.Role = postern.Developer
-		if _, err := g.Audit.List(t.Context(), developer, m.WorkspaceID, ActQuery{}); postern.ReasonOf(
-			err,
-		) != postern.MissingScope {
+		if _, err := g.Audit.List(
+			t.Context(), developer, m.WorkspaceID, ActQuery{},
+		); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("a developer reads the audit log: %v", err)
 		}
 		acts, err := g.Audit.List(t.Context(), access.Actor{Member: m}, m.WorkspaceID, ActQuery{})
@@ -385,14 +396,19 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
 		for token, life := range map[string]int64{"ended": -1, "open": 3600_000} {
-			if err := g.SignIns.Create(t.Context(), SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)}); err != nil {
+			if err := g.SignIns.Create(
+				t.Context(),
+				SignIn{TokenHash: token, UserID: u.ID, Data: []byte(token), ExpiresAt: g.time() + postern.Time(life)},
+			); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if s, ok, err := g.SignIns.Get(t.Context(), "ended"); ok || err != nil {
 			t.Errorf("a session that has ended gives %q, %v", s.Data, err)
 		}
-		if err := g.Maintenance.RemoveOld(t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour}); err != nil {
+		if err := g.Maintenance.RemoveOld(
+			t.Context(), gateway.Retention{Events: time.Hour, Messages: time.Hour, Audit: time.Hour},
+		); err != nil {
 			t.Fatal(err)
 		}
 		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
@@ -402,7 +418,9 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		if err := g.SignIns.EndAll(t.Context(), access.Self{ID: u.ID}); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.SignIns.Update(t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000}); err != nil {
+		if err := g.SignIns.Update(
+			t.Context(), SignIn{TokenHash: "open", UserID: u.ID, ExpiresAt: g.time() + 3600_000},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := g.SignIns.Get(t.Context(), "open"); ok || err != nil {

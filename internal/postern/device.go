@@ -9,7 +9,7 @@ import (
 // Status is the state of a device's session.
 type Status string
 
-// The states, as in the contract's table.
+// The device states, as in the contract.
 const (
 	Unlinked     Status = "unlinked"
 	Linking      Status = "linking"
@@ -25,11 +25,13 @@ const (
 
 // Statuses lists the states.
 func Statuses() []Status {
-	return []Status{Connected, Connecting, Linking, Disconnected, Restricted, Conflict, LoggedOut, Banned, Paused, Unlinked}
+	return []Status{
+		Connected, Connecting, Linking, Disconnected, Restricted, Conflict, LoggedOut, Banned, Paused, Unlinked,
+	}
 }
 
-// HoldsSlot tells whether a device in this state counts towards the plan's
-// number of linked devices.
+// HoldsSlot reports whether a device in this state counts towards the plan's limit of
+// linked devices.
 func (s Status) HoldsSlot() bool {
 	switch s {
 	case Linking, Connecting, Connected, Disconnected, Paused, Restricted, Conflict:
@@ -39,11 +41,11 @@ func (s Status) HoldsSlot() bool {
 	return false
 }
 
-// Desired is what the owner wants of a device; the session engine works
+// Desired is the state that the owner wants for a device. The session engine works
 // towards it.
 type Desired string
 
-// What can be wanted.
+// The desired states.
 const (
 	WantIdle    Desired = "idle"    // nothing: not linked, or ended by the vendor
 	WantLink    Desired = "link"    // a link attempt is open
@@ -70,15 +72,14 @@ type Device struct {
 	LastSeenAt   Time              `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"When the network was last heard from." example:"2026-11-21T09:00:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
-	Account     string      `json:"-"` // the network's own name for the link; "" when not linked
+	Account     string      `json:"-"` // the network's name for the link; "" if not linked
 	Desired     Desired     `json:"-"`
-	Turn        int         `json:"-"` // grows when what is being done for the device must be done anew
-	Proxy       []byte      `json:"-"` // URL of the proxy to the network, sealed; empty: none
+	Turn        int         `json:"-"` // increases when the work in progress for the device must start over
+	Proxy       []byte      `json:"-"` // encrypted URL of the proxy to the network; empty: none
 }
 
-// WithoutLink is what is wanted of the device once no attempt to link it is
-// open: to say goodbye to the account that it had before, as long as the
-// network has not answered that.
+// WithoutLink is the desired state of the device when no link attempt is open: unlink, as
+// long as the network has not confirmed that the previous account is unlinked.
 func (d Device) WithoutLink() Desired {
 	if d.Account != "" {
 		return WantUnlink
@@ -86,10 +87,10 @@ func (d Device) WithoutLink() Desired {
 	return WantIdle
 }
 
-// ProxyPlace is where the device's proxy is sealed.
+// ProxyPlace is the place for which the device's proxy is encrypted.
 func (id DeviceID) ProxyPlace() string { return "device.proxy " + string(id) }
 
-// Rate is how many a minute; zero, null in JSON, leaves it to the operator.
+// Rate is a number per minute. Zero, which is null in JSON, means the operator's default.
 type Rate int
 
 // MarshalJSONTo writes a number, or null for zero.
@@ -103,14 +104,14 @@ func (r Rate) MarshalJSONTo(e *jsontext.Encoder) error {
 // MarshalJSON is MarshalJSONTo for encoding/json.
 func (r Rate) MarshalJSON() ([]byte, error) { return EncodeJSON(r) }
 
-// Pace bounds how fast a device sends. It never applies to a reply within 24
-// hours of an inbound message.
+// Pace limits how fast a device sends. It never applies to a reply within 24 hours of an
+// inbound message.
 type Pace struct {
 	PerMinute         Rate `json:"perMinute" nullable:"true" doc:"Messages in any 60 seconds; null means the operator's default." example:"30"`
 	NewChatsPerMinute Rate `json:"newChatsPerMinute" nullable:"true" doc:"How many of these may start a new chat; null means the operator's default." example:"5"`
 }
 
-// Or fills what p leaves open from the default.
+// Or returns p with its zero rates replaced by those of the default.
 func (p *Pace) Or(def Pace) Pace {
 	if p == nil {
 		return def
@@ -118,7 +119,7 @@ func (p *Pace) Or(def Pace) Pace {
 	return Pace{cmp.Or(p.PerMinute, def.PerMinute), cmp.Or(p.NewChatsPerMinute, def.NewChatsPerMinute)}
 }
 
-// Receive says which kinds of chats a device takes.
+// Receive says from which kinds of chats a device receives messages.
 type Receive struct {
 	Direct   bool `json:"direct" doc:"Chats with one person." example:"true"`
 	Groups   bool `json:"groups" example:"true"`
@@ -126,7 +127,7 @@ type Receive struct {
 	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
 }
 
-// DefaultReceive is what a device takes unless its owner says otherwise.
+// DefaultReceive is the setting for devices whose owner has chosen none.
 func DefaultReceive() Receive { return Receive{Direct: true, Groups: true} }
 
 // LinkStatus is the state of a link attempt.
@@ -135,19 +136,19 @@ type LinkStatus string
 // The states of a link attempt.
 const (
 	LinkPending LinkStatus = "pending"
-	LinkPasskey LinkStatus = "passkey_required" // open still: the network wants the owner's passkey
+	LinkPasskey LinkStatus = "passkey_required" // still open: the network asks for the owner's passkey
 	LinkLinked  LinkStatus = "linked"
 	LinkExpired LinkStatus = "expired"
 	LinkFailed  LinkStatus = "failed"
 )
 
-// Open tells whether an attempt in this state may still become a link.
+// Open reports whether an attempt in this state can still succeed.
 func (s LinkStatus) Open() bool { return s == LinkPending || s == LinkPasskey }
 
-// How a phone is linked.
+// The link methods.
 const (
-	ByQR   = "qr"   // it scans what is shown
-	ByCode = "code" // its owner enters what is shown
+	ByQR   = "qr"   // the phone scans a QR code
+	ByCode = "code" // the owner enters a code on the phone
 )
 
 // Link is one attempt to link a device by showing a code to a phone.

@@ -50,22 +50,22 @@ const (
 	Unavailable          Reason = "unavailable"
 )
 
-// Field names one place in a request that is wrong.
+// Field names an invalid place in a request.
 type Field struct {
 	Pointer string `json:"pointer" doc:"JSON pointer to the place, such as /to." example:"/to"`
 	Detail  string `json:"detail" doc:"What is wrong and what is accepted." example:"write a phone number as + and 7 to 15 digits"`
 }
 
-// Error is a refusal whose words a caller may see. Every other error is
-// internal: it is logged and answered without its text.
+// Error is an error whose text a caller may see. Every other error is internal: it is
+// logged, and its text is not part of the response.
 type Error struct {
 	Reason     Reason
-	Detail     string        // for people: names the thing and the way out, never what the caller sent
+	Detail     string        // for people: what is wrong and how to fix it, but never what the caller sent
 	Fields     []Field       // the places, for ValidationFailed
 	RetryAfter time.Duration // for RateLimited and Unavailable
 }
 
-// Error is the detail with the places that are wrong, for people.
+// Error returns the detail and the invalid places.
 func (e *Error) Error() string {
 	text := []string{e.Detail}
 	for _, f := range e.Fields {
@@ -81,12 +81,12 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Reason == e.Reason
 }
 
-// Errorf makes an Error. The text must not hold what the caller sent.
+// Errorf creates an Error. The text must not contain what the caller sent.
 func Errorf(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Invalid makes a ValidationFailed error about one place in the body.
+// Invalid creates a ValidationFailed error about one place in the body.
 func Invalid(pointer, format string, args ...any) *Error {
 	return &Error{
 		Reason: ValidationFailed, Detail: "the request has members that cannot be accepted",
@@ -94,7 +94,7 @@ func Invalid(pointer, format string, args ...any) *Error {
 	}
 }
 
-// ReasonOf gives the Reason of err: Internal for anything that is not an Error.
+// ReasonOf returns the Reason of err, or Internal if err is not an *Error.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason

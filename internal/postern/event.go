@@ -5,7 +5,7 @@ import "strconv"
 // EventType names a kind of event.
 type EventType string
 
-// The kinds of events this release makes.
+// The event types of this release.
 const (
 	MessageReceived      EventType = "message.received"
 	MessageEcho          EventType = "message.echo"
@@ -31,7 +31,7 @@ const (
 	WebhookDisabled     EventType = "webhook.disabled"
 )
 
-// EventTypes lists the kinds an endpoint may ask for.
+// EventTypes lists the types to which an endpoint can subscribe.
 func EventTypes() []EventType {
 	return []EventType{
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed, MessageExpired,
@@ -40,9 +40,9 @@ func EventTypes() []EventType {
 	}
 }
 
-// Event is something a workspace's backend learns of: one subject (a message or
-// a device) under an envelope that the store completes with the device's
-// sequence and a time that never decreases along it.
+// Event is what a workspace's backend is told: a subject (a message or a device) in an
+// envelope. The store completes the envelope with the device's sequence number and a
+// time that never decreases along the sequence.
 type Event struct {
 	ID          EventID
 	WorkspaceID WorkspaceID
@@ -50,14 +50,17 @@ type Event struct {
 	Type        EventType
 	Subject     string // member that holds the object: "message" or "device"
 	Object      []byte // the object, as JSON
-	ChatID      string // that it happened in; "" for none
+	ChatID      string // of the chat it belongs to; "" for none
 }
 
-// Envelope writes the event's JSON: the bytes that every attempt of every
-// delivery carries. Without a Subject it names the event and no more.
+// Envelope encodes the event as JSON: the bytes that every attempt of every delivery
+// carries. Without a Subject, it contains only the fields that name the event.
 func (e Event) Envelope(sequence int64, at Time) []byte {
 	b := make([]byte, 0, len(e.Object)+256)
-	b = append(b, `{"eventId":"`+string(e.ID)+`","type":"`+string(e.Type)+`","timestamp":"`+at.String()+`","deviceId":"`+string(e.DeviceID)+`","workspaceId":"`+string(e.WorkspaceID)+`","sequence":`...)
+	b = append(
+		b,
+		`{"eventId":"`+string(e.ID)+`","type":"`+string(e.Type)+`","timestamp":"`+at.String()+`","deviceId":"`+string(
+			e.DeviceID)+`","workspaceId":"`+string(e.WorkspaceID)+`","sequence":`...)
 	b = strconv.AppendInt(b, sequence, 10)
 	if e.Subject != "" {
 		b = append(b, `,"`+e.Subject+`":`...)

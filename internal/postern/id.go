@@ -9,8 +9,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Ids are opaque to callers: a prefix and a ULID. The ULID's 80 random bits
-// come from crypto/rand, so that an id cannot be guessed.
+// Ids are opaque to callers: a prefix and a ULID. The ULID's 80 random bits come from
+// crypto/rand, so ids cannot be guessed.
 type (
 	// WorkspaceID names a workspace, the tenant boundary.
 	WorkspaceID string
@@ -36,49 +36,49 @@ type (
 	InvitationID string
 )
 
-// NewWorkspaceID makes a fresh id.
+// NewWorkspaceID generates an id.
 func NewWorkspaceID() WorkspaceID { return WorkspaceID(newID("ws_")) }
 
-// NewKeyID makes a fresh id.
+// NewKeyID generates an id.
 func NewKeyID() KeyID { return KeyID(newID("key_")) }
 
-// NewDeviceID makes a fresh id.
+// NewDeviceID generates an id.
 func NewDeviceID() DeviceID { return DeviceID(newID("dev_")) }
 
-// NewLinkID makes a fresh id.
+// NewLinkID generates an id.
 func NewLinkID() LinkID { return LinkID(newID("lnk_")) }
 
-// NewMessageID makes a fresh id.
+// NewMessageID generates an id.
 func NewMessageID() MessageID { return MessageID(newID("msg_")) }
 
-// NewEventID makes a fresh id.
+// NewEventID generates an id.
 func NewEventID() EventID { return EventID(newID("evt_")) }
 
-// NewEndpointID makes a fresh id.
+// NewEndpointID generates an id.
 func NewEndpointID() EndpointID { return EndpointID(newID("whk_")) }
 
-// NewDeliveryID makes a fresh id.
+// NewDeliveryID generates an id.
 func NewDeliveryID() DeliveryID { return DeliveryID(newID("dlv_")) }
 
-// NewReplayID makes a fresh id.
+// NewReplayID generates an id.
 func NewReplayID() ReplayID { return ReplayID(newID("rpl_")) }
 
-// NewUserID makes a fresh id.
+// NewUserID generates an id.
 func NewUserID() UserID { return UserID(newID("usr_")) }
 
-// NewInvitationID makes a fresh id.
+// NewInvitationID generates an id.
 func NewInvitationID() InvitationID { return InvitationID(newID("inv_")) }
 
-// NewRequestID makes a fresh id for one API request.
+// NewRequestID generates an id for an API request.
 func NewRequestID() string { return newID("req_") }
 
 func newID(prefix string) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String()
 }
 
-// NewNetworkID chooses the id a message will have on the network. It has the
-// form the vendor's own web client uses (3EB0 and 18 hex digits), so that
-// nothing tells our messages apart.
+// NewNetworkID generates the id of a message on the network. It has the form that the
+// vendor's own web client uses (3EB0 and 18 hex digits), so that our messages look the
+// same.
 func NewNetworkID() string {
 	var b [9]byte
 	rand.Read(b[:]) // never fails (Go 1.24)

@@ -35,7 +35,7 @@ func Scopes() []Scope {
 	}
 }
 
-// Key is an API key as it is kept: its secret is not part of it.
+// Key is an API key as it is stored, without its secret.
 type Key struct {
 	ID          KeyID       `json:"id"`
 	WorkspaceID WorkspaceID `json:"workspaceId"`
@@ -51,15 +51,15 @@ type Key struct {
 	Hash        [32]byte    `json:"-"`
 }
 
-// Allows tells whether the key may touch the device.
+// Allows reports whether the key may access the device.
 func (k Key) Allows(id DeviceID) bool { return k.Devices == nil || slices.Contains(k.Devices, id) }
 
-// Has tells whether the key carries the scope.
+// Has reports whether the key has the scope.
 func (k Key) Has(s Scope) bool { return slices.Contains(k.Scopes, s) }
 
-// An API key is "pst_", 32 random base62 characters and 6 base62 characters of
-// the CRC32 (IEEE) over all that precedes. The checksum lets scanners and this
-// server tell a typo from a key without a look-up.
+// An API key is "pst_", 32 random base62 characters, and the CRC32 (IEEE) of everything
+// before it as 6 base62 characters. The checksum lets scanners and this server recognize
+// a mistyped key without a look-up.
 const (
 	keyPrefix      = "pst_"
 	keyRandom      = 32
@@ -67,7 +67,7 @@ const (
 	base62Alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// NewKeySecret makes the secret of an API key: 190 random bits.
+// NewKeySecret generates the secret of an API key, with 190 random bits.
 func NewKeySecret() string {
 	var b strings.Builder
 	b.WriteString(keyPrefix)
@@ -92,7 +92,7 @@ func keyCRC(s string) string {
 	return string(out[:])
 }
 
-// WellFormedKey tells whether s has the form and the checksum of an API key.
+// WellFormedKey reports whether s has the form and the checksum of an API key.
 func WellFormedKey(s string) bool {
 	if len(s) != len(keyPrefix)+keyRandom+keyChecksum || !strings.HasPrefix(s, keyPrefix) {
 		return false
@@ -101,6 +101,6 @@ func WellFormedKey(s string) bool {
 	return keyCRC(body) == s[len(body):]
 }
 
-// HashKey is what is stored of an API key: its SHA-256. A slow hash is not
-// needed, since the secret has full entropy.
+// HashKey returns the form in which an API key is stored: its SHA-256. A slow hash is not
+// needed, because the secret has full entropy.
 func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }

@@ -1,6 +1,6 @@
 package postern
 
-// MessageStatus is how far a message got. It only moves forward.
+// MessageStatus is the state of a message. It only moves forward.
 type MessageStatus string
 
 // The states of an outbound message, and Received for an inbound one.
@@ -15,7 +15,7 @@ const (
 	Received  MessageStatus = "received"
 )
 
-// Rank orders the states a message moves through; ended states have none.
+// Rank orders the states through which a message moves. Final failures have no rank.
 func (s MessageStatus) Rank() int {
 	switch s {
 	case Queued:
@@ -33,7 +33,7 @@ func (s MessageStatus) Rank() int {
 	return 0
 }
 
-// FailureCode says why a message ended in Failed.
+// FailureCode is the cause of a failed message.
 type FailureCode string
 
 // The failure codes, as in the contract.
@@ -46,38 +46,36 @@ const (
 	Unconfirmed       FailureCode = "UNCONFIRMED"
 )
 
-// Failure is why a message failed.
+// Failure says why a message failed.
 type Failure struct {
 	Code   FailureCode `json:"code" example:"RECIPIENT_NOT_FOUND"`
 	Detail string      `json:"detail" example:"the number is not on the network"`
 }
 
-// Message is one message, inbound or outbound.
+// Message is one message, inbound or outbound. Its JSON form is [MessageObject].
 type Message struct {
-	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	DeviceID    DeviceID          `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Direction   string            `json:"direction" enum:"inbound,outbound" example:"outbound"`
-	Type        string            `json:"type" enum:"text,unsupported" example:"text"`
-	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
-	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
-	Body        string            `json:"body" doc:"The text." example:"Hello"`
-	ReplyTo     Maybe             `json:"replyTo" nullable:"true"`
-	Status      MessageStatus     `json:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" example:"queued"`
-	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed."`
-	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
-	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
-	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
-	CreatedAt   Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
-	DeliveredAt Time              `json:"deliveredAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
-
-	WorkspaceID WorkspaceID `json:"-"`
-	FromLID     string      `json:"-"`
-	FromName    string      `json:"-"`
+	ID          MessageID
+	WorkspaceID WorkspaceID
+	DeviceID    DeviceID
+	Direction   string // Inbound or Outbound
+	ChatID      string
+	From        Maybe  // "+" and digits; null while the network hides the number
+	FromLID     string // digits; "" if there is none
+	FromName    string // the sender's own name on the network
+	To          Maybe  // "+" and digits
+	Content     Content
+	ReplyTo     Maybe
+	Status      MessageStatus
+	Error       *Failure // why the message failed; nil unless it did
+	NetworkID   string   // the id on the network, chosen before the first attempt
+	Source      string   // FromAPI, FromPhone, "companion" or FromContact
+	Metadata    map[string]string
+	CreatedAt   Time
+	SentAt      Time // the network's time
+	DeliveredAt Time
+	ReadAt      Time
+	PlayedAt    Time
+	ExpiresAt   Time // when sending an outbound message is given up
 }
 
 // Directions and sources of a message.
@@ -88,25 +86,22 @@ const (
 	FromAPI     = "api"
 	FromPhone   = "phone"
 	FromContact = "contact"
-
-	TypeText        = "text"
-	TypeUnsupported = "unsupported"
 )
 
-// Usage is what a workspace used of its plan in a UTC calendar month.
+// Usage says how much of its plan a workspace has used in a UTC calendar month.
 type Usage struct {
 	Month    string
 	Messages int
 	Devices  int
 }
 
-// MessageSpan is what became of the messages of a span of time, by when they were
-// accepted or came.
+// MessageSpan counts the messages that were accepted or received in a period, by
+// outcome.
 type MessageSpan struct {
 	Start     Time
 	Accepted  int64 // of the API
-	Sent      int64 // of these, what the network took
-	Delivered int64 // of these, what arrived
-	Failed    int64 // of those accepted, what failed or expired
+	Sent      int64 // of these, accepted by the network
+	Delivered int64 // of these, delivered to the recipient
+	Failed    int64 // of the accepted ones, failed or expired
 	Received  int64
 }

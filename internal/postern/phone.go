@@ -2,16 +2,15 @@ package postern
 
 import "strings"
 
-// E.164 (ITU-T) allows at most 15 digits; 7 is the shortest the contract takes.
+// E.164 (ITU-T) allows at most 15 digits. The contract requires at least 7.
 const (
 	minPhoneDigits = 7
 	maxPhoneDigits = 15
 )
 
-// ParsePhone normalises a recipient to "+" and digits. It takes "+15551234567",
-// bare digits, and the vendor's own address "15551234567@s.whatsapp.net".
-// Nothing else is stripped: spaces, brackets and other scripts' digits are
-// refused.
+// ParsePhone normalizes a recipient to "+" and digits. It accepts "+15551234567", digits
+// only, and the vendor's address "15551234567@s.whatsapp.net". It removes nothing else:
+// spaces, brackets and digits of other scripts are refused.
 func ParsePhone(s string) (string, bool) {
 	s = strings.TrimSuffix(s, "@s.whatsapp.net")
 	s = strings.TrimSuffix(s, "@c.us")
@@ -30,5 +29,5 @@ func ParsePhone(s string) (string, bool) {
 // ChatOfNumber is the chat id of the direct chat with a phone number.
 func ChatOfNumber(number string) string { return number }
 
-// ChatOfLID is the chat id of a direct chat whose number the vendor hides.
+// ChatOfLID is the chat id of a direct chat with a number that the vendor hides.
 func ChatOfLID(lid string) string { return "lid:" + lid }

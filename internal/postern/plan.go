@@ -4,17 +4,17 @@ package postern
 type Plan struct {
 	Name              string
 	Devices           int  // linked devices at a time
-	Messages          int  // outbound messages a UTC calendar month
+	Messages          int  // outbound messages per UTC calendar month
 	API               bool // REST API and webhooks
-	RequestsPerMinute int  // API requests a minute, for each key and for the workspace
+	RequestsPerMinute int  // API requests per minute, for each key and for the workspace
 	Endpoints         int  // webhook endpoints
-	FirstAttempts     int  // first attempts of deliveries a minute; more wait
+	FirstAttempts     int  // first attempts of deliveries per minute; the rest wait
 }
 
 // PlanNames lists the plans from small to large.
 func PlanNames() []string { return []string{"free", "starter", "growth", "pro", "enterprise"} }
 
-// PlanByName finds a plan; ok is false when there is none of that name.
+// PlanByName finds a plan; ok is false if there is none with that name.
 func PlanByName(name string) (p Plan, ok bool) {
 	switch name {
 	case "free":
@@ -31,7 +31,7 @@ func PlanByName(name string) (p Plan, ok bool) {
 	return Plan{}, false
 }
 
-// Workspace is the tenant boundary: everything else belongs to exactly one.
+// Workspace is a tenant: everything else belongs to exactly one workspace.
 type Workspace struct {
 	ID        WorkspaceID `json:"id"`
 	Name      string      `json:"name"`
@@ -40,17 +40,17 @@ type Workspace struct {
 	Limits    Limits      `json:"limits"`
 }
 
-// Limits are what the operator set for one workspace in place of the figures
-// of its plan and of the server; nil leaves it to them.
+// Limits override the limits of the plan and the server for one workspace; nil keeps
+// theirs.
 type Limits struct {
-	Messages    *int `json:"messages"`    // a UTC calendar month
+	Messages    *int `json:"messages"`    // per UTC calendar month
 	Devices     *int `json:"devices"`     // linked at a time
-	EventDays   *int `json:"eventDays"`   // how long events are kept, at most as long as the server does
-	MessageDays *int `json:"messageDays"` // the same of messages
+	EventDays   *int `json:"eventDays"`   // how long to keep events, at most the server's retention
+	MessageDays *int `json:"messageDays"` // the same for messages
 }
 
-// With changes some limits: nil leaves one as it is, a negative one takes it
-// away.
+// With returns the limits with a change applied: nil keeps a limit, and a negative value
+// removes it.
 func (l Limits) With(change Limits) Limits {
 	changed := func(have, to *int) *int {
 		switch {
@@ -67,8 +67,8 @@ func (l Limits) With(change Limits) Limits {
 	}
 }
 
-// Entitlement is the workspace's plan with the operator's limits; ok is false
-// when there is no plan of its name.
+// Entitlement is the workspace's plan with the operator's limits; ok is false if its plan
+// does not exist.
 func (w Workspace) Entitlement() (p Plan, ok bool) {
 	p, ok = PlanByName(w.Plan)
 	if w.Limits.Messages != nil {

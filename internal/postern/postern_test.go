@@ -30,7 +30,8 @@ func FuzzParsePhone(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again, ok := ParsePhone(got); !ok || again != got || len(got) < 8 || len(got) > 16 || strings.Trim(got[1:], "0123456789") != "" {
+		if again, ok := ParsePhone(got); !ok || again != got || len(got) < 8 || len(got) > 16 ||
+			strings.Trim(got[1:], "0123456789") != "" {
 			t.Errorf("ParsePhone(%q) = %q, which is not stable", s, got)
 		}
 	})
@@ -98,7 +99,8 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 		{nil, nil, MessageRead, "dev_1", false},
 	} {
 		if got := (Endpoint{Events: tt.events, DeviceIDs: tt.devices}).Wants(tt.kind, tt.device); got != tt.want {
-			t.Errorf("endpoint %v %v wants %s of %s: %v, want %v", tt.events, tt.devices, tt.kind, tt.device, got, tt.want)
+			t.Errorf("endpoint %v %v wants %s of %s: %v, want %v", tt.events, tt.devices, tt.kind, tt.device, got,
+				tt.want)
 		}
 	}
 	for pattern, want := range map[string]bool{"*": true, "message.*": true, "message.read": true, "message.": false, "mess*": false, "": false, "**": false, "group.*": false, ".*": false} {
@@ -110,7 +112,7 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 
 func TestEnvelopeIsJSONWhateverIsInIt(t *testing.T) {
 	t.Parallel()
-	m := Message{ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Body: "<&>\u2028\"\\\x01👋", Type: TypeText, Metadata: map[string]string{}, FromLID: "123", From: ""}
+	m := Message{ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Content: Text("<&>\u2028\"\\\x01👋"), Metadata: map[string]string{}, FromLID: "123", From: ""}
 	for _, kind := range []EventType{MessageReceived, MessageSent} {
 		e, err := m.Event(kind)
 		if err != nil {
@@ -124,7 +126,7 @@ func TestEnvelopeIsJSONWhateverIsInIt(t *testing.T) {
 		if err := json.Unmarshal(e.Envelope(7, 1), &back); err != nil {
 			t.Fatal(err)
 		}
-		if back.EventID != string(e.ID) || back.Type != string(kind) || back.Sequence != 7 || back.Message["body"] != m.Body || back.Timestamp != "1970-01-01T00:00:00.001Z" {
+		if back.EventID != string(e.ID) || back.Type != string(kind) || back.Sequence != 7 || back.Message["body"] != m.Content.Text || back.Timestamp != "1970-01-01T00:00:00.001Z" {
 			t.Errorf("envelope = %s", e.Envelope(7, 1))
 		}
 		if _, has := back.Message["from"]; kind == MessageReceived && (has || back.Message["fromLid"] != "lid:123") {

@@ -12,8 +12,8 @@ const (
 	ReplayStopped   ReplayStatus = "stopped"
 )
 
-// Replay delivers events of the log to an endpoint again, with their ids and
-// bytes: those it got, and those it never got.
+// Replay delivers events of the log to an endpoint again, with the same ids and bytes,
+// including events that the endpoint never received.
 type Replay struct {
 	ID         ReplayID     `json:"id" doc:"Opaque id of the replay." example:"rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	EndpointID EndpointID   `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
@@ -29,11 +29,11 @@ type Replay struct {
 	EndedAt    Time         `json:"endedAt" format:"date-time" nullable:"true" example:"2026-11-22T09:01:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
-	Position    int64       `json:"-"` // the log was read up to here
-	Last        int64       `json:"-"` // and is read to here
+	Position    int64       `json:"-"` // the log has been read up to here
+	Last        int64       `json:"-"` // the log will be read up to here
 }
 
-// Wants tells whether the replay asks for events of this kind.
+// Wants reports whether the replay includes events of this type.
 func (r Replay) Wants(t EventType) bool {
 	return r.Types == nil || slices.ContainsFunc(r.Types, func(pattern string) bool { return MatchesEvent(pattern, t) })
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends; then it gives the error of ctx, also when
-// d is not positive.
+// Sleep waits for d. If ctx has ended or ends before that, it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -14,7 +14,7 @@ type Time int64
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// TimeOf cuts t to milliseconds. The zero time.Time gives the zero Time.
+// TimeOf truncates t to milliseconds. The zero time.Time becomes the zero Time.
 func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -22,7 +22,7 @@ func TimeOf(t time.Time) Time {
 	return Time(t.UnixMilli())
 }
 
-// Std gives t as a time.Time in UTC; the zero Time gives the zero time.Time.
+// Std returns t as a time.Time in UTC. The zero Time becomes the zero time.Time.
 func (t Time) Std() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -30,10 +30,10 @@ func (t Time) Std() time.Time {
 	return time.UnixMilli(int64(t)).UTC()
 }
 
-// Add moves t by d.
+// Add returns t plus d.
 func (t Time) Add(d time.Duration) Time { return t + Time(d.Milliseconds()) }
 
-// String is the RFC 3339 form, "" for the zero Time.
+// String formats t as in RFC 3339; the zero Time is "".
 func (t Time) String() string {
 	if t == 0 {
 		return ""
@@ -53,7 +53,7 @@ func (t Time) MarshalJSONTo(e *jsontext.Encoder) error {
 // MarshalJSON is MarshalJSONTo for encoding/json.
 func (t Time) MarshalJSON() ([]byte, error) { return EncodeJSON(t) }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*t = 0

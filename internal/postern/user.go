@@ -7,35 +7,35 @@ type User struct {
 	ID        UserID `json:"id"`
 	Email     string `json:"email"` // in lower case
 	CreatedAt Time   `json:"createdAt"`
-	Operator  bool   `json:"-"` // sees all workspaces, and changes their plans
-	Epoch     int64  `json:"-"` // rises when all sign-ins are ended: what was checked before opens nothing any more
+	Operator  bool   `json:"-"` // may see all workspaces and change their plans
+	Epoch     int64  `json:"-"` // increases when all sign-ins end; earlier checks are void then
 }
 
 // Role is what a user may do in a workspace.
 type Role string
 
-// The roles, each with all that those behind it may do.
+// The roles. Each may do everything that the following ones may do.
 const (
-	Owner     Role = "owner"     // also makes owners
+	Owner     Role = "owner"     // also appoints owners
 	Admin     Role = "admin"     // also invites and removes users
 	Developer Role = "developer" // changes what the API can change, and manages its keys
 	Viewer    Role = "viewer"    // reads
 )
 
-// Roles lists the roles, the mightiest first.
+// Roles lists the roles, the most powerful first.
 func Roles() []Role { return []Role{Owner, Admin, Developer, Viewer} }
 
-// Covers tells whether a role may do all that the other may. An unknown role
+// Covers reports whether a role may do everything that the other may do. An unknown role
 // covers nothing.
 func (r Role) Covers(other Role) bool {
 	mine, others := slices.Index(Roles(), r), slices.Index(Roles(), other)
 	return mine >= 0 && others >= mine
 }
 
-// Invites tells whether a role may give another one to somebody.
+// Invites reports whether a role may give another role to someone.
 func (r Role) Invites(other Role) bool { return r.Covers(Admin) && r.Covers(other) }
 
-// Scopes are what the role may do of what an API key can do.
+// Scopes lists the API key scopes that the role has.
 func (r Role) Scopes() []Scope {
 	switch {
 	case r.Covers(Developer):
@@ -57,7 +57,7 @@ type Member struct {
 	Operator    bool        `json:"-"` // as a user
 }
 
-// Invitation lets whoever has an e-mail address join a workspace, once.
+// Invitation lets the person with an email address join a workspace, once.
 type Invitation struct {
 	ID          InvitationID
 	WorkspaceID WorkspaceID
@@ -65,7 +65,7 @@ type Invitation struct {
 	Email       string // in lower case
 	Role        Role
 	InvitedBy   UserID
-	Inviter     string // the e-mail address of InvitedBy
+	Inviter     string // the email address of InvitedBy
 	CreatedAt   Time
 	ExpiresAt   Time
 }

@@ -12,12 +12,12 @@ type EndpointStatus string
 const (
 	EndpointPending  EndpointStatus = "pending"  // the handshake has not succeeded yet
 	EndpointActive   EndpointStatus = "active"   // events are delivered
-	EndpointFailed   EndpointStatus = "failed"   // the handshake failed for good
+	EndpointFailed   EndpointStatus = "failed"   // the handshake failed permanently
 	EndpointPaused   EndpointStatus = "paused"   // stopped by the user or the plan
 	EndpointDisabled EndpointStatus = "disabled" // stopped after failures
 )
 
-// Endpoint is where a workspace takes events.
+// Endpoint is a URL at which a workspace receives events.
 type Endpoint struct {
 	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
@@ -45,7 +45,7 @@ type Endpoint struct {
 	DueAt       Time        `json:"-"` // next try of the handshake
 }
 
-// OldSecret is what a rotation replaced. Until its end it signs beside its
+// OldSecret is a secret that a rotation has replaced. Until it ends, it signs beside its
 // successor.
 type OldSecret struct {
 	Secret     []byte `json:"secret"`     // sealed
@@ -53,20 +53,20 @@ type OldSecret struct {
 	Until      Time   `json:"until"`
 }
 
-// The signatures an endpoint may ask for.
+// The signature versions that an endpoint can request.
 const (
 	SignatureHMAC    = "v1"
 	SignatureEd25519 = "v1a"
 )
 
-// SigningKeyPlace is where the endpoint's ed25519 key is sealed.
+// SigningKeyPlace is the place for which the endpoint's ed25519 key is encrypted.
 func (id EndpointID) SigningKeyPlace() string { return "endpoint.signing_key " + string(id) }
 
-// SecretPlace is where the endpoint's signing secret is sealed: the gateway
-// seals it there, the dispatcher opens it there.
+// SecretPlace is the place for which the gateway encrypts the endpoint's signing secret,
+// and for which the dispatcher opens it.
 func (id EndpointID) SecretPlace() string { return "endpoint.secret " + string(id) }
 
-// Wants tells whether the endpoint asks for events of this kind about this device.
+// Wants reports whether the endpoint subscribes to events of this type about this device.
 func (e Endpoint) Wants(t EventType, device DeviceID) bool {
 	if e.DeviceIDs != nil && !slices.Contains(e.DeviceIDs, device) {
 		return false
@@ -74,8 +74,8 @@ func (e Endpoint) Wants(t EventType, device DeviceID) bool {
 	return slices.ContainsFunc(e.Events, func(pattern string) bool { return MatchesEvent(pattern, t) })
 }
 
-// MatchesEvent tells whether a pattern, a name or a family such as "message.*",
-// takes in a kind of event.
+// MatchesEvent reports whether a pattern, which is a name or a family such as
+// "message.*", includes an event type.
 func MatchesEvent(pattern string, t EventType) bool {
 	if pattern == "*" {
 		return t != WebhookDisabled // only endpoints that list it by name get it
@@ -86,8 +86,8 @@ func MatchesEvent(pattern string, t EventType) bool {
 	return pattern == string(t)
 }
 
-// ValidEventPattern tells whether a pattern names a kind of event, a family
-// such as "message.*", or everything.
+// ValidEventPattern reports whether a pattern is an event type, a family such as
+// "message.*", or "*".
 func ValidEventPattern(pattern string) bool {
 	if pattern == "*" {
 		return true
@@ -111,7 +111,7 @@ const (
 	DeliveryExhausted DeliveryStatus = "exhausted" // every attempt failed; visible and replayable
 )
 
-// Delivery is the way of one event to one endpoint.
+// Delivery is the delivery of one event to one endpoint.
 type Delivery struct {
 	ID            DeliveryID     `json:"id" doc:"Opaque id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	EndpointID    EndpointID     `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
@@ -140,7 +140,7 @@ type Attempt struct {
 	Answer     string `json:"answer" doc:"The first KiB of the answer." example:"busy"`
 }
 
-// EndpointHour is what the attempts of an hour came to.
+// EndpointHour counts an endpoint's attempts in one hour, by outcome.
 type EndpointHour struct {
 	Hour      Time  `json:"hour" format:"date-time" doc:"When the hour begins, UTC." example:"2026-11-21T09:00:00.000Z"`
 	Succeeded int64 `json:"succeeded" doc:"Attempts that succeeded." example:"120"`

@@ -1,4 +1,4 @@
-// Package qrcode draws QR codes for phones to scan from a screen.
+// Package qrcode renders QR codes that phones scan from a screen.
 package qrcode
 
 import (
@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	quietZone = 4 // squares of white around the code, as ISO/IEC 18004 asks
-	pixels    = 8 // of the intrinsic size of a square, as in the PNG
+	quietZone = 4 // modules of white around the code, as ISO/IEC 18004 requires
+	pixels    = 8 // intrinsic size of a module in an SVG, as in a PNG
 )
 
-// PNG draws a text as a picture.
+// PNG renders a text as a PNG image. It fails if the text is too long for a QR code.
 func PNG(text string) ([]byte, error) {
 	c, err := encode(text)
 	if err != nil {
@@ -23,7 +23,7 @@ func PNG(text string) ([]byte, error) {
 	return c.PNG(), nil
 }
 
-// SVG draws a text as one path of dark runs.
+// SVG renders a text as an SVG image. It fails if the text is too long for a QR code.
 func SVG(text string) ([]byte, error) {
 	c, err := encode(text)
 	if err != nil {
@@ -31,7 +31,9 @@ func SVG(text string) ([]byte, error) {
 	}
 	size := c.Size + 2*quietZone
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" shape-rendering="crispEdges">`, size*pixels, size*pixels, size, size)
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" shape-rendering="crispEdges">`,
+		size*pixels, size*pixels, size, size)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/><path fill="#000" d="`, size, size)
 	for y := range c.Size {
 		for x := 0; x < c.Size; x++ {
@@ -49,8 +51,8 @@ func SVG(text string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Text draws a text for a terminal, two rows of squares in a line. Light squares
-// are drawn, as on a dark screen.
+// Text renders a text for a terminal, with two rows of modules per line. It draws the
+// light modules, as for a dark screen. It fails if the text is too long for a QR code.
 func Text(text string) (string, error) {
 	c, err := encode(text)
 	if err != nil {
@@ -73,12 +75,12 @@ func Text(text string) (string, error) {
 	return b.String(), nil
 }
 
-// encode takes the lowest redundancy: it makes the largest squares, which
+// encode uses the lowest redundancy, because it results in the largest modules, which
 // cameras read best.
 func encode(text string) (*qr.Code, error) {
 	c, err := qr.Encode(text, qr.L)
 	if err != nil {
-		return nil, fmt.Errorf("draw a QR code: %w", err)
+		return nil, fmt.Errorf("render a QR code: %w", err)
 	}
 	return c, nil
 }

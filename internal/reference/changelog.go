@@ -1,5 +1,5 @@
-// Package reference is what people read about the API in a browser: the
-// reference itself, the changelog, and a page for each reason of a refusal.
+// Package reference serves what people read about the API in a browser: the API
+// reference, the changelog, and a page for each error reason.
 package reference
 
 import (
@@ -9,10 +9,11 @@ import (
 	root "postern"
 )
 
-// version is the heading of a release, newest first: "## 0.1.0 (unreleased)".
+// version matches the heading of a release, such as "## 0.1.0 (unreleased)". The newest
+// comes first.
 var version = regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`)
 
-// Version is that of the API as the changelog names it, newest first.
+// Version is the newest version in the changelog, or "0.0.0" if there is none.
 func Version() string {
 	m := version.FindStringSubmatch(root.Changelog)
 	if m == nil {
@@ -21,15 +22,15 @@ func Version() string {
 	return m[1]
 }
 
-// stamp is at the end of an entry about the API: the fingerprint that the
-// OpenAPI document had when the entry was written, as a comment.
+// stamp matches an entry about the API. It ends in a comment with the fingerprint that
+// the OpenAPI document had when the entry was written.
 var stamp = regexp.MustCompile(`(?m)^- (\S.{10,}) <!-- api:([0-9a-f]{12}|new) -->$`)
 
-// comment is what only the tests read.
+// comment matches the comments, which only tests read.
 var comment = regexp.MustCompile(` <!-- .*? -->`)
 
-// Stamps are the fingerprints on the entries of the newest version, in order;
-// "new" stands on an entry whose document is not written yet.
+// Stamps returns the fingerprints on the entries of the newest version, in order. An
+// entry whose document has not been written yet has "new".
 func Stamps(changelog string) (list []string) {
 	for _, m := range stamp.FindAllStringSubmatch(newest(changelog), -1) {
 		list = append(list, m[2])
@@ -49,8 +50,7 @@ func newest(changelog string) string {
 	return changelog[places[0][0]:places[1][0]]
 }
 
-// Stamp puts a fingerprint on the entries that wait for one; ok is false when
-// none does.
+// Stamp replaces "new" with a fingerprint; ok is false if no entry has "new".
 func Stamp(changelog, fingerprint string) (stamped string, ok bool) {
 	const waiting = " <!-- api:new -->"
 	part := newest(changelog)

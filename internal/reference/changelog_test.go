@@ -29,7 +29,8 @@ func TestEntriesCarryTheFingerprintOfTheirDocument(t *testing.T) {
 		t.Errorf("stamps %v, want %v", got, want)
 	}
 	stamped, ok := reference.Stamp(changelog, "aaaaaaaaaaaa")
-	if got, want := reference.Stamps(stamped), []string{"0123456789ab", "aaaaaaaaaaaa"}; !ok || !slices.Equal(got, want) {
+	if got, want := reference.Stamps(stamped), []string{"0123456789ab", "aaaaaaaaaaaa"}; !ok ||
+		!slices.Equal(got, want) {
 		t.Errorf("stamped %v %v, want %v", ok, got, want)
 	}
 	if !strings.Contains(stamped, "ffffffffffff") || strings.Contains(stamped, "new") {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// section is a version in the changelog, or what is said before the first one.
+// section is a version in the changelog, or the text before the first one.
 type section struct {
 	Version string // "" before the first one
 	Texts   [][]span
@@ -18,9 +18,9 @@ type span struct {
 	Code bool
 }
 
-// sectionsOf reads a changelog. It knows the Markdown that ours is written in: a
-// line is a heading, a change or a paragraph, and has code between backticks. What
-// would show as something else is an error. Comments are left out.
+// sectionsOf parses a changelog. It supports the Markdown that ours uses: a line is a
+// heading, a change or a paragraph, with code between backticks. Anything else is an
+// error. Comments are left out.
 func sectionsOf(changelog string) ([]section, error) {
 	list := []section{{}}
 	for n, line := range strings.Split(comment.ReplaceAllString(changelog, ""), "\n") {
@@ -34,7 +34,7 @@ func sectionsOf(changelog string) ([]section, error) {
 		case listed:
 			last.Changes = append(last.Changes, spans(change))
 		case strings.ContainsAny(line[:1], " \t#*>|-_<=`+[0123456789"):
-			return nil, fmt.Errorf("line %d of the changelog is no heading, change or paragraph", n+1)
+			return nil, fmt.Errorf("line %d of the changelog is not a heading, a change or a paragraph", n+1)
 		default:
 			last.Texts = append(last.Texts, spans(line))
 		}
@@ -42,7 +42,7 @@ func sectionsOf(changelog string) ([]section, error) {
 	return list, nil
 }
 
-// spans tells the code of a line from the rest.
+// spans separates the code in a line from the rest.
 func spans(line string) (list []span) {
 	for i, text := range strings.Split(line, "`") {
 		if text != "" {

@@ -9,7 +9,8 @@ import (
 
 func TestSectionsOfAChangelog(t *testing.T) {
 	t.Parallel()
-	got, err := sectionsOf("# Changelog\n\nAll of it.\n\n## 0.1.0\n\n- `GET /v1/x` shows <x>. <!-- api:new -->\n- Second.\n")
+	got, err := sectionsOf(
+		"# Changelog\n\nAll of it.\n\n## 0.1.0\n\n- `GET /v1/x` shows <x>. <!-- api:new -->\n- Second.\n")
 	want := []section{
 		{Texts: [][]span{{{"All of it.", false}}}},
 		{Version: "0.1.0", Changes: [][]span{{{"GET /v1/x", true}, {" shows <x>.", false}}, {{"Second.", false}}}},

@@ -12,8 +12,8 @@ import (
 	"postern/internal/postern"
 )
 
-// connect keeps one connection until it ends, and says how long to wait before
-// the next.
+// connect runs one connection until it ends, and returns how long to wait before
+// the next one.
 func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
 	conn, err := e.driver.Open(ctx, d.Account)
 	if errors.Is(err, network.ErrUnknownAccount) {
@@ -24,7 +24,7 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 		return s.backoff.NextBackOff()
 	}
 	proxy, err := e.g.Sessions.ProxyOf(d)
-	if err != nil { // it cannot be unsealed: only another one helps
+	if err != nil { // it cannot be unsealed: the owner must set another one
 		e.log.ErrorContext(ctx, "open a session", "device", d.ID, "error", err)
 		return e.ended(ctx, s, d, &network.Ended{Status: postern.Disconnected, Reason: "proxy-unreadable"})
 	}
@@ -34,15 +34,18 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 	}
 	set := e.settingsOf(d)
 	defer set.close()
-	h := &host{e: e, d: d, session: conn, settings: set, pacer: e.pacerOf(d.ID), proxy: proxy, opened: release, proven: s.backoff.Reset}
+	h := &host{
+		e: e, d: d, session: conn, settings: set, pacer: e.pacerOf(d.ID), proxy: proxy,
+		opened: release, proven: s.backoff.Reset,
+	}
 	err = conn.Run(ctx, h)
 	h.close()
 	release()
 	return e.ended(ctx, s, d, err)
 }
 
-// admit waits for a place among the connections that are being opened. The
-// place is given back once, by the first call of release.
+// admit waits for a slot among the connections that are being opened. The first
+// call of release frees it; further calls do nothing.
 func (e *Engine) admit(ctx context.Context) (release func(), err error) {
 	select {
 	case e.connects <- struct{}{}:
@@ -55,7 +58,7 @@ func (e *Engine) admit(ctx context.Context) (release func(), err error) {
 // ended records why a connection ended and decides when to try again.
 func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err error) time.Duration {
 	if ctx.Err() != nil {
-		return 0 // we ended it ourselves
+		return 0 // the engine ended it
 	}
 	var end *network.Ended
 	if !errors.As(err, &end) {
@@ -63,14 +66,16 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err
 		e.log.ErrorContext(ctx, "a session ended with an error", "device", d.ID, "error", err)
 	}
 	e.log.InfoContext(ctx, "session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
-	if err := e.g.Sessions.SetState(ctx, d.ID, gateway.SessionState{Status: end.Status, Reason: describe(end)}); err != nil {
+	state := gateway.SessionState{Status: end.Status, Reason: describe(end)}
+	if err := e.g.Sessions.SetState(ctx, d.ID, state); err != nil {
 		e.log.WarnContext(ctx, "record the end of a session", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	return e.wait(ctx, s, d, end)
 }
 
-// describe is the device's statusReason; for a restriction it says until when.
+// describe returns the device's statusReason. For a restriction it contains the
+// end, if that is known.
 func describe(end *network.Ended) string {
 	if end.Status == postern.Restricted && !end.Until.IsZero() {
 		return fmt.Sprintf("%s until %s", end.Reason, postern.TimeOf(end.Until))
@@ -87,7 +92,7 @@ func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end 
 		return 0
 	case postern.Restricted:
 		if end.Until.IsZero() {
-			return conflictWait // the vendor did not say: do not knock
+			return conflictWait // the vendor did not say how long
 		}
 		return max(time.Until(end.Until), s.backoff.NextBackOff())
 	case postern.Conflict:
@@ -97,7 +102,7 @@ func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end 
 	}
 }
 
-// host is what a session reports to.
+// host is the [network.Host] of a session.
 type host struct {
 	e        *Engine
 	d        postern.Device
@@ -105,19 +110,20 @@ type host struct {
 	settings *settings
 	pacer    *pacer
 	proxy    string
-	opened   func() // gives the place among the opening connections back
-	proven   func() // the connection works: the next retry is quick again
+	opened   func() // frees the slot among the connections that are being opened
+	proven   func() // resets the backoff, because the connection works
 
 	mu     sync.Mutex
-	closed bool // the connection has ended: it must not go live any more
+	closed bool // the connection has ended and must not become live
 }
 
-// Proxy is the device's.
+// Proxy returns the device's proxy.
 func (h *host) Proxy() string { return h.proxy }
 
 func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.opened()
-	err := h.e.g.Sessions.SetState(ctx, h.d.ID, gateway.SessionState{Status: postern.Connected, DisplayName: u.DisplayName})
+	state := gateway.SessionState{Status: postern.Connected, DisplayName: u.DisplayName}
+	err := h.e.g.Sessions.SetState(ctx, h.d.ID, state)
 	if err != nil {
 		return err
 	}
@@ -140,15 +146,11 @@ func (h *host) close() {
 	h.e.goDark(h.d.ID)
 }
 
-// Outbound finds a message for a recipient who asks for it again.
+// Outbound returns a sent message for a recipient who asks for it again.
 func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool) {
 	m, ok, err := h.e.db.Messages.ByNetworkID(ctx, h.d.ID, networkID)
 	if err != nil || !ok {
 		return network.Outbound{}, false
 	}
-	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: contentOf(m)}, true
-}
-
-func contentOf(m postern.Message) postern.Content {
-	return postern.Content{Kind: postern.Kind(m.Type), Text: m.Body}
+	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}, true
 }

@@ -1,9 +1,10 @@
-// Package session keeps the live connections: one supervised session for each
-// device that wants one, the link attempts, the outbound sender of each device,
-// and the taking in of what arrives.
+// Package session is the engine of live connections: one supervised session for
+// each device that needs one, link attempts, the sender of each device, and the
+// recording of incoming updates.
 //
-// The engine works towards what the store says is desired of a device. Requests
-// never touch a session: they write what they want, and the engine is woken.
+// The engine works towards the desired state of each device in the store. A
+// request never touches a session: it writes the desired state, which wakes the
+// engine.
 package session
 
 import (
@@ -17,6 +18,8 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Options configure an Engine.
@@ -25,7 +28,7 @@ type Options struct {
 	Gateway *gateway.Gateway
 	Driver  network.Driver
 	Log     *slog.Logger
-	Pace    postern.Pace // of devices whose owner did not set one; zero members are no limit
+	Pace    postern.Pace // of devices whose owner did not set one; a zero member means no limit
 }
 
 // Engine runs the sessions of all devices.
@@ -36,7 +39,7 @@ type Engine struct {
 	log    *slog.Logger
 	pace   postern.Pace
 
-	connects chan struct{} // bounds how many connections are being opened at once
+	connects chan struct{} // a slot for each connection that is being opened
 
 	pacers sync.Map // device → *pacer
 
@@ -49,16 +52,17 @@ type Engine struct {
 // New makes an Engine.
 func New(opts Options) *Engine {
 	return &Engine{
-		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, connects: make(chan struct{}, parallelConnects),
+		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace,
+		connects:    make(chan struct{}, parallelConnects),
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
 	}
 }
 
-// Prepare takes back what an earlier process claimed of its sessions. It comes
-// before the first request is served: none of them is live any more.
+// Prepare resets the states of sessions that an earlier process left behind. It
+// must be called before the first request is served.
 func (e *Engine) Prepare(ctx context.Context) error { return e.db.Devices.ResetSessions(ctx) }
 
-// Run serves all devices until ctx is done, and returns when every session has
+// Run serves all devices until ctx is done, and returns after every session has
 // ended.
 func (e *Engine) Run(ctx context.Context) error {
 	defer e.running.Wait()
@@ -66,18 +70,18 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer changed.Close()
 	queued := e.db.Listen(store.OutboundQueued, "")
 	defer queued.Close()
-	// Sessions outlive ctx until their attempts in flight have finished.
+	// Sessions outlive ctx until the sends in progress have finished.
 	sessions, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := e.start(sessions); err != nil {
 		return err
 	}
-	group, ctx := postern.NewParts(ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return e.watch(ctx, changed, func(id postern.DeviceID) { e.deviceChanged(sessions, id) })
 	})
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
-	group.Go(func() error { return e.keepHouse(ctx) })
+	group.Go(func() error { return e.maintain(ctx) })
 	err := group.Wait()
 	e.quiesce()
 	return err
@@ -104,12 +108,12 @@ func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.D
 	}
 }
 
-// deviceChanged interrupts what is being done for a device when something
-// else is desired by now, and starts work for a device that had none.
+// deviceChanged interrupts the current action for a device if its desired state
+// has changed, and starts a supervisor for a device that has none.
 func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
 	d, err := e.db.Devices.ForEngine(ctx, id)
 	if err != nil {
-		return // deleted, or the store is away: the supervisor reads for itself
+		return // deleted, or the store is unavailable: the supervisor finds out
 	}
 	if !e.tell(d) && d.Desired != postern.WantIdle {
 		e.supervise(ctx, id)
@@ -117,8 +121,8 @@ func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
 	e.outboundQueued(id) // its pace may have changed
 }
 
-// tell hands what is desired to the device's supervisor, if it has one. The
-// lock is held throughout, so that the supervisor cannot come to rest in
+// tell passes the desired state to the device's supervisor, and reports whether
+// it has one. The lock is held throughout, so that the supervisor cannot end in
 // between.
 func (e *Engine) tell(d postern.Device) bool {
 	e.mu.Lock()
@@ -130,15 +134,15 @@ func (e *Engine) tell(d postern.Device) bool {
 	return s != nil
 }
 
-// keepHouse ends messages whose time is over and forgets old answers.
-func (e *Engine) keepHouse(ctx context.Context) error {
-	tick := time.NewTicker(houseEvery)
+// maintain expires messages and removes old idempotency keys, periodically.
+func (e *Engine) maintain(ctx context.Context) error {
+	tick := time.NewTicker(maintenanceInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if err := e.tidyOnce(ctx); err != nil && ctx.Err() == nil {
-				e.log.WarnContext(ctx, "house keeping", "error", err)
+			if err := e.maintainOnce(ctx); err != nil && ctx.Err() == nil {
+				e.log.WarnContext(ctx, "maintenance", "error", err)
 			}
 		case <-ctx.Done():
 			return nil
@@ -146,9 +150,9 @@ func (e *Engine) keepHouse(ctx context.Context) error {
 	}
 }
 
-func (e *Engine) tidyOnce(ctx context.Context) error {
+func (e *Engine) maintainOnce(ctx context.Context) error {
 	now := e.db.Now()
-	_, expired := e.db.Outbox.Expire(ctx, now, houseChunk)
+	_, expired := e.db.Outbox.Expire(ctx, now, expireChunk)
 	_, forgot := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
 	return errors.Join(expired, forgot)
 }

@@ -137,7 +137,8 @@ func (w *world) linked() postern.Device {
 
 func (w *world) send(d postern.Device, to string) postern.MessageID {
 	w.t.Helper()
-	made, err := w.g.Messages.Send(w.t.Context(), w.caller, gateway.NewMessage{DeviceID: d.ID, To: to, Body: "hi", WhenDisconnected: "queue"}, nil)
+	in := gateway.NewMessage{DeviceID: d.ID, To: to, Content: postern.Text("hi"), WhenDisconnected: "queue"}
+	made, err := w.g.Messages.Send(w.t.Context(), w.caller, in, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -326,7 +327,8 @@ func TestRefusalBeforeTheFirstFrameGivesTheUnitBack(t *testing.T) {
 			t.Errorf("used %d, want 0", w.used())
 		}
 		// After an attempt that may have arrived the unit is spent.
-		if err := w.net.Answer(account, errors.New("no answer"), &network.Rejected{Code: postern.RecipientNotFound}); err != nil {
+		rejected := &network.Rejected{Code: postern.RecipientNotFound}
+		if err := w.net.Answer(account, errors.New("no answer"), rejected); err != nil {
 			t.Fatal(err)
 		}
 		id = w.send(d, customer)
@@ -380,7 +382,8 @@ func TestLogOutFailsWhatWaitsAndFreesTheSlot(t *testing.T) {
 		w.fault(networktest.FaultLogout)
 		w.settle(time.Minute)
 		w.wantStatus(d, postern.LoggedOut, "")
-		if m := w.wantMessage(id, postern.Failed); m.Error == nil || m.Error.Code != postern.DeviceLoggedOut || w.used() != 0 {
+		m := w.wantMessage(id, postern.Failed)
+		if m.Error == nil || m.Error.Code != postern.DeviceLoggedOut || w.used() != 0 {
 			t.Errorf("error %+v, used %d", m.Error, w.used())
 		}
 		if list, err := w.net.Accounts(t.Context()); len(list) != 0 || err != nil {
@@ -529,7 +532,7 @@ func TestWhatArrivesWhileTheGatewayIsAwayComesOnce(t *testing.T) {
 		w.fault(networktest.FaultDrop)
 		w.settle(time.Minute)
 		list, err := w.g.Messages.List(t.Context(), w.caller, gateway.MessageQuery{DeviceID: d.ID})
-		if err != nil || len(list.Data) != 1 || list.Data[0].Body != "hello" || list.Data[0].From != customer {
+		if err != nil || len(list.Data) != 1 || list.Data[0].Content.Text != "hello" || list.Data[0].From != customer {
 			t.Errorf("messages = %+v (%v)", list.Data, err)
 		}
 	})

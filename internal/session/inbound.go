@@ -58,7 +58,7 @@ func echo(d postern.Device, u network.Echo) arrival {
 func received(d postern.Device, networkID, chat string, c postern.Content, at time.Time) postern.Message {
 	return postern.Message{
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, ChatID: chat, To: d.PhoneNumber,
-		Type: string(c.Kind), Body: c.Text, Status: postern.Received, NetworkID: networkID,
+		Content: c, Status: postern.Received, NetworkID: networkID,
 		Source: postern.FromContact, SentAt: postern.TimeOf(at),
 	}
 }

@@ -21,7 +21,7 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 		return storeRetryWait
 	}
 	if !open {
-		return retryFirst // it has just ended; the device's row follows
+		return retryFirst // it has just ended, and the device's row will follow
 	}
 	if l.Account != "" {
 		return e.resumeLink(ctx, d, l)
@@ -46,11 +46,11 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	return e.linkEnded(ctx, d, h, err)
 }
 
-// errTimeOver is why the work for an attempt ends when its time does.
+// errTimeOver is the cause of the cancellation when the time of an attempt is over.
 var errTimeOver = errors.New("the time of the link attempt is over")
 
-// leaveFirst says goodbye to the account that the device had before it is
-// linked again. gone is false when the network has not answered yet.
+// leaveFirst unlinks the previous account of a device before it is linked again.
+// gone is false if the network has not answered yet.
 func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkRow) (wait time.Duration, gone bool) {
 	err := e.dissolve(ctx, d)
 	if err == nil {
@@ -67,10 +67,10 @@ func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkR
 	return storeRetryWait, false
 }
 
-// whilePending ends the attempt's work when its time is over, which a page of it
-// puts off, or when the attempt itself was ended, even if another was opened at
-// once. One that was linked ends by itself: the network must hear our last word
-// of it.
+// whilePending calls end when the time of the attempt is over (its link page
+// extends the time), or when the attempt has ended, even if another one was opened
+// at once. An attempt that was linked ends by itself, because the driver must
+// finish the exchange with the network.
 func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelCauseFunc) {
 	changes := e.g.Sessions.WatchLink(d.ID)
 	defer changes.Close()
@@ -100,8 +100,8 @@ func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.Lin
 	}
 }
 
-// resumeLink finishes an attempt that a crash interrupted after the scan: when
-// the keys are there, so is the link.
+// resumeLink finishes an attempt that a crash interrupted after the scan: if the
+// keys are stored, the device is linked.
 func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkRow) time.Duration {
 	_, err := e.driver.Open(ctx, l.Account)
 	switch {
@@ -124,7 +124,7 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 	}
 	over := errors.Is(context.Cause(ctx), errTimeOver)
 	if ctx.Err() != nil && !over {
-		return 0 // canceled by the user, or the server stops: then the attempt goes on after the restart
+		return 0 // canceled by the user, or the server stops and continues after the restart
 	}
 	status, reason := postern.LinkFailed, "error"
 	var le *network.LinkError
@@ -133,7 +133,7 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 		reason = h.refused
 	case over:
 		status, reason = postern.LinkExpired, "timeout"
-	case errors.As(err, &le) && le.Expired && e.goesOn(ctx, d, h.link):
+	case errors.As(err, &le) && le.Expired && e.hasTime(ctx, d, h.link):
 		return 0 // with new codes
 	case errors.As(err, &le):
 		reason = le.Reason
@@ -144,14 +144,16 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 	return e.endLink(ctx, h.link, status, reason)
 }
 
-// goesOn tells whether an attempt whose codes have run out has time for more.
-func (e *Engine) goesOn(ctx context.Context, d postern.Device, l store.LinkRow) bool {
+// hasTime reports whether an attempt whose codes have expired has time for more.
+func (e *Engine) hasTime(ctx context.Context, d postern.Device, l store.LinkRow) bool {
 	now, open, err := e.g.Sessions.OpenLink(ctx, d)
 	return err == nil && open && now.ID == l.ID && time.Until(now.ExpiresAt.Std()) >= codesAgain
 }
 
 // endLink ends an attempt without a link.
-func (e *Engine) endLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) time.Duration {
+func (e *Engine) endLink(
+	ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string,
+) time.Duration {
 	e.log.InfoContext(ctx, "link attempt ended", "device", l.DeviceID, "link", l.ID, "reason", reason)
 	if err := e.g.Sessions.EndLink(context.WithoutCancel(ctx), l, status, reason); err != nil { // its deadline may be over
 		e.log.WarnContext(ctx, "end a link attempt", "device", l.DeviceID, "error", err)
@@ -160,7 +162,7 @@ func (e *Engine) endLink(ctx context.Context, l store.LinkRow, status postern.Li
 	return 0
 }
 
-// linkHost is what a link attempt reports to.
+// linkHost is the [network.Host] of a link attempt.
 type linkHost struct {
 	e       *Engine
 	d       postern.Device
@@ -169,8 +171,8 @@ type linkHost struct {
 	refused string // why the phone that scanned was refused
 }
 
-// Update shows codes, decides about the phone that scanned, and makes the
-// device linked.
+// Update shows codes, accepts or refuses the phone that scanned, and records the
+// link.
 func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	switch u := u.(type) {
 	case network.Code:
@@ -191,10 +193,10 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	return fmt.Errorf("a link attempt reported %T", u)
 }
 
-// Proxy is the device's.
+// Proxy returns the device's proxy.
 func (h *linkHost) Proxy() string { return h.proxy }
 
-// Outbound has nothing: an account that is being linked never sent a message.
+// Outbound reports false: an account that is being linked has not sent a message.
 func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool) {
 	return network.Outbound{}, false
 }

@@ -12,7 +12,8 @@ import (
 // window counts what was sent in the last minute.
 type window struct{ sent []time.Time } // oldest first
 
-// wait says how long until one more may be sent; limit 0 is no limit.
+// wait returns how long to wait before one more may be sent; limit 0 means no
+// limit.
 func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
 	for len(w.sent) > 0 && now.Sub(w.sent[0]) >= time.Minute {
 		w.sent = w.sent[1:]
@@ -23,17 +24,17 @@ func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
 	return w.sent[len(w.sent)-int(limit)].Add(time.Minute).Sub(now)
 }
 
-// pacer remembers what a device sent lately. It outlives the connections of the
-// device and not the process. Only the goroutine that sends touches it.
+// pacer remembers the recent sends of a device. It outlives the device's
+// connections, but not the process. Only the sending goroutine uses it.
 type pacer struct{ all, fresh window }
 
-// pacerOf is the pacer of a device, also after it was idle.
+// pacerOf returns the pacer of a device.
 func (e *Engine) pacerOf(id postern.DeviceID) *pacer {
 	p, _ := e.pacers.LoadOrStore(id, &pacer{})
-	return p.(*pacer) //nolint:errcheck,forcetypeassert // only these are put in
+	return p.(*pacer) //nolint:errcheck,forcetypeassert // the map has no other values
 }
 
-// take counts a message, or says how long it has to wait.
+// take counts a message, or returns how long it has to wait.
 func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
 	now := time.Now()
 	wait := p.all.wait(pace.PerMinute, now)
@@ -50,9 +51,10 @@ func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
 	return 0
 }
 
-// sendPaced sends first what no pace holds up: repetitions, which were counted
-// before, and replies. Then as many others as the pace lets through: those of
-// known chats, then one that opens a chat, which makes its chat a known one.
+// sendPaced first sends the messages to which no pace applies: repetitions, which
+// were counted before, and replies. Then it sends as many others as the pace
+// allows: those in known chats, then one that starts a chat, which makes that chat
+// a known one.
 func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 	tried, err = l.sendFree()
 	if err != nil || l.stopped() {
@@ -75,7 +77,7 @@ func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 	return tried + n, err
 }
 
-// sendFree sends what no pace holds up.
+// sendFree sends the messages to which no pace applies.
 func (l *liveSession) sendFree() (tried int, err error) {
 	free := func(store.QueuedMessage) time.Duration { return 0 }
 	repeats, err := l.queued(store.Repeating, sendBatch+len(l.retry))
@@ -99,8 +101,8 @@ func (l *liveSession) queued(kind store.ChatKind, limit int) ([]store.QueuedMess
 	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), limit)
 }
 
-// lookAgain has the sender look when the first of the waits is over; zero is
-// none. There is one such timer.
+// lookAgain starts the sender again after the shortest of the waits; 0 means no
+// wait. There is one such timer per connection.
 func (l *liveSession) lookAgain(waits ...time.Duration) {
 	waits = slices.DeleteFunc(waits, func(d time.Duration) bool { return d == 0 })
 	if l.paced != nil {
@@ -111,8 +113,11 @@ func (l *liveSession) lookAgain(waits ...time.Duration) {
 	}
 }
 
-// sendSome sends in turn until one has to wait, and says for how long.
-func (l *liveSession) sendSome(list []store.QueuedMessage, hold func(store.QueuedMessage) time.Duration) (tried int, wait time.Duration, err error) {
+// sendSome sends messages in their order until hold makes one wait, and returns
+// for how long.
+func (l *liveSession) sendSome(
+	list []store.QueuedMessage, hold func(store.QueuedMessage) time.Duration,
+) (tried int, wait time.Duration, err error) {
 	for _, m := range list {
 		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
 			continue
@@ -128,7 +133,7 @@ func (l *liveSession) sendSome(list []store.QueuedMessage, hold func(store.Queue
 	return tried, 0, nil
 }
 
-// paceOf is the device's pace now.
+// paceOf returns the device's current pace.
 func (l *liveSession) paceOf(ctx context.Context) (postern.Pace, error) {
 	d, err := l.settings.now(ctx)
 	return d.Pace.Or(l.e.pace), err

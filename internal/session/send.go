@@ -11,8 +11,8 @@ import (
 	"postern/internal/store"
 )
 
-// liveSession is a connection that can send. At most one goroutine sends for
-// it, and only while there is something to send.
+// liveSession is a connection that can send. At most one goroutine sends on it,
+// and only while there is something to send.
 type liveSession struct {
 	e        *Engine
 	id       postern.DeviceID
@@ -28,28 +28,31 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
-	// Touched by the sending goroutine only.
+	// Used by the sending goroutine only.
 	retry map[postern.MessageID]resend
-	paced *time.Timer // looks again when the pace lets one more through
+	paced *time.Timer // starts the sender again when the pace allows one more
 }
 
-// resend is an attempt with unknown outcome that will be repeated.
+// resend is a send with unknown outcome that will be repeated.
 type resend struct {
 	at   time.Time
 	wait time.Duration
 }
 
-// goLive lets a device send on its connection, starting with what waits.
+// goLive lets a device send on its connection, starting with the queued messages.
 func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p *pacer) {
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
-	l := &liveSession{e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel, retry: map[postern.MessageID]resend{}}
+	l := &liveSession{
+		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
+		retry: map[postern.MessageID]resend{},
+	}
 	e.mu.Lock()
 	e.live[id] = l
 	e.mu.Unlock()
 	l.kick()
 }
 
-// goDark ends the sending of a device whose connection has ended.
+// goDark stops the sending of a device whose connection has ended.
 func (e *Engine) goDark(id postern.DeviceID) {
 	e.mu.Lock()
 	l := e.live[id]
@@ -60,7 +63,7 @@ func (e *Engine) goDark(id postern.DeviceID) {
 	}
 }
 
-// quiesce ends all sending, so that attempts in flight can finish before the
+// quiesce stops all sending, so that the sends in progress can finish before the
 // connections are closed.
 func (e *Engine) quiesce() {
 	e.mu.Lock()
@@ -72,8 +75,8 @@ func (e *Engine) quiesce() {
 	all.Wait()
 }
 
-// stop takes no further message, gives the attempt in flight some time, and
-// returns when the sender has ended.
+// stop starts no further send, gives the one in progress some time, and returns
+// after the sender has ended.
 func (l *liveSession) stop(grace time.Duration) {
 	l.mu.Lock()
 	l.closed = true
@@ -99,7 +102,7 @@ func (e *Engine) outboundQueued(id postern.DeviceID) {
 	}
 }
 
-// kick starts the sender, or has it look once more before it rests.
+// kick starts the sender, or makes it look once more before it ends.
 func (l *liveSession) kick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,8 +117,9 @@ func (l *liveSession) kick() {
 	l.work.Go(l.drain)
 }
 
-// rest ends the sender unless it was kicked meanwhile.
-func (l *liveSession) rest() bool {
+// idle ends the sender, and reports whether it did: not if it was kicked since it
+// last looked.
+func (l *liveSession) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.again && !l.closed {
@@ -126,7 +130,7 @@ func (l *liveSession) rest() bool {
 	return true
 }
 
-// drain sends until nothing is left that can be sent now.
+// drain sends until nothing can be sent now.
 func (l *liveSession) drain() {
 	for {
 		n, err := l.sendBatch()
@@ -136,24 +140,25 @@ func (l *liveSession) drain() {
 		case n > 0:
 			continue
 		}
-		if l.rest() {
+		if l.idle() {
 			return
 		}
 	}
 }
 
-// later has the sender look again after a while.
+// later starts the sender again after a while.
 func (l *liveSession) later(wait time.Duration, why error) {
 	if l.stopped() {
 		return
 	}
 	if why != nil {
-		l.e.log.Warn("sending stopped for a moment", "device", l.id, "error", why)
+		l.e.log.Warn("sending is delayed", "device", l.id, "error", why)
 	}
 	time.AfterFunc(wait, l.kick)
 }
 
-// sendBatch sends the oldest messages in turn and says how many it tried.
+// sendBatch sends the oldest messages in their order and returns how many it
+// tried.
 func (l *liveSession) sendBatch() (tried int, err error) {
 	if l.stopped() {
 		return 0, nil
@@ -174,26 +179,26 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	return tried, err
 }
 
-// forget drops what is noted of messages that have ended meanwhile. The list
-// holds all that wait for a repetition: they are the oldest.
+// forget removes the resends of messages that have ended. The list contains all
+// messages that wait for a repetition, because they are the oldest.
 func (l *liveSession) forget(list []store.QueuedMessage) {
 	if len(l.retry) == 0 {
 		return
 	}
-	kept := map[postern.MessageID]resend{}
+	left := map[postern.MessageID]resend{}
 	for _, m := range list {
 		if r, ok := l.retry[m.ID]; ok {
-			kept[m.ID] = r
+			left[m.ID] = r
 		}
 	}
-	l.retry = kept
+	l.retry = left
 }
 
-// sendOne makes one attempt. An error means that the store did not take the
-// outcome, or that the connection is gone: the message stays where it is.
+// sendOne makes one attempt. An error means that the store did not record the
+// outcome, or that the connection has ended: the message stays in the queue.
 func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if now := l.e.db.Now(); m.ExpiresAt <= now {
-		_, err := l.e.db.Outbox.Expire(l.ctx, now, houseChunk)
+		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
 		return err
 	}
 	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
@@ -202,8 +207,9 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	ctx, cancel := context.WithTimeout(l.ctx, sendTimeout)
 	defer cancel()
 	began := time.Now()
-	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: contentOf(m.Message)})
-	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID, "outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
+	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content})
+	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID,
+		"outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
 	return l.settle(m, at, err)
 }
 
@@ -220,8 +226,7 @@ func outcome(err error) string {
 	return "unknown"
 }
 
-// settle records the outcome of an attempt. The answer is recorded even when
-// the connection ended in the meantime.
+// settle records the outcome of an attempt, even if the connection has ended.
 func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) error {
 	ctx := context.WithoutCancel(l.ctx)
 	now := postern.TimeOf(time.Now())
@@ -229,7 +234,9 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	switch {
 	case err == nil:
 		delete(l.retry, m.ID)
-		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now})
+		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
+			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now,
+		})
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
 		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
@@ -246,14 +253,14 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	return nil
 }
 
-// beforeFirstFrame tells whether a refusal comes before the message itself is
-// sent.
+// beforeFirstFrame reports whether a refusal comes before the first frame of the
+// message is sent.
 func beforeFirstFrame(c postern.FailureCode) bool {
 	return c == postern.RecipientNotFound || c == postern.EncryptionFailed
 }
 
-// repeat notes that an attempt's outcome is unknown: the message is sent again
-// under the same id, later and later, and does not hold up those behind it.
+// repeat schedules another attempt after an unknown outcome: under the same id,
+// with growing waits, and without delaying the messages behind it.
 func (l *liveSession) repeat(id postern.MessageID) {
 	r := l.retry[id]
 	r.wait = min(max(2*r.wait, resendFirst), resendMax)

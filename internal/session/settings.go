@@ -8,26 +8,26 @@ import (
 	"postern/internal/store"
 )
 
-// settings is what the owner wants of a device while it is connected. A change
-// is seen by whoever asks after it was answered.
+// settings is the owner's settings of a device while it is connected. A call of
+// now sees every change that was answered before it.
 type settings struct {
 	e       *Engine
 	id      postern.DeviceID
 	changed *store.Listener
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	device postern.Device
 	stale  bool
 }
 
 func (e *Engine) settingsOf(d postern.Device) *settings {
-	// Stale at first: d was read before the listener was there.
+	// Stale at first, because d was read before the listener existed.
 	return &settings{e: e, id: d.ID, changed: e.db.Listen(store.DeviceChanged, string(d.ID)), device: d, stale: true}
 }
 
 func (s *settings) close() { s.changed.Close() }
 
-// now is the device as it is set now.
+// now returns the device with its current settings.
 func (s *settings) now(ctx context.Context) (postern.Device, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -225,7 +225,12 @@ func TestPaceOutlivesAPause(t *testing.T) {
 func TestDeviceIsNotConnectedThroughAnotherProxy(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
-		changed, err := w.db.Devices.Change(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil })
+		changed, err := w.db.Devices.Change(
+			t.Context(),
+			d.WorkspaceID,
+			d.ID,
+			func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil },
+		)
 		if err != nil || changed.Status != postern.Connecting {
 			t.Errorf("right after the change the device is %s (%v), want connecting", changed.Status, err)
 		}

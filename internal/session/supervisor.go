@@ -11,17 +11,17 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// supervisor is the one goroutine that acts for a device. It does one thing at
-// a time, and is interrupted when something else is desired.
+// supervisor is the one goroutine that acts for a device. It does one thing at a
+// time, and is interrupted when the desired state changes.
 type supervisor struct {
 	id      postern.DeviceID
 	backoff *backoff.ExponentialBackOff
 
 	mu        sync.Mutex
-	version   int // grows with every change that may matter
+	version   int // grows with every change of the desired state
 	doing     postern.Desired
-	turn      int                // of the device, when that began
-	interrupt context.CancelFunc // ends what is being done; nil between two things
+	turn      int                // the device's turn when the action began
+	interrupt context.CancelFunc // ends the current action; nil between two actions
 }
 
 func newSupervisor(id postern.DeviceID) *supervisor {
@@ -31,10 +31,12 @@ func newSupervisor(id postern.DeviceID) *supervisor {
 	return &supervisor{id: id, backoff: b}
 }
 
-// desire tells the supervisor what is wanted now. A link attempt that has just
-// succeeded ends by itself: the network must hear our last word of it.
+// desire tells the supervisor the desired state. A link attempt that has just
+// succeeded ends by itself, because the driver must finish the exchange with the
+// network.
 //
-// Another turn ends what is done, though the same is desired.
+// A new turn of the device ends the current action even if the desired state is
+// the same.
 func (s *supervisor) desire(d postern.Device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,8 +54,8 @@ func (s *supervisor) seen() int {
 	return s.version
 }
 
-// begin marks what is about to be done; ok is false when a change came after
-// version was read.
+// begin records the action that is about to start. It reports false if the desired
+// state has changed since version was read.
 func (s *supervisor) begin(ctx context.Context, version int, d postern.Device) (doing context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,20 +100,20 @@ func (e *Engine) dismiss(s *supervisor) {
 	}
 }
 
-// superviseOnce reads what is desired and does it once. It says whether there
-// may be more to do.
+// superviseOnce reads the desired state and acts on it once. It reports whether
+// there may be more to do.
 func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	version := s.seen()
 	d, err := e.db.Devices.ForEngine(ctx, s.id)
 	if postern.ReasonOf(err) == postern.NotFound {
-		return e.rest(s, version) // it was deleted
+		return e.retire(s, version) // the device was deleted
 	}
 	if err != nil {
 		e.log.WarnContext(ctx, "read a device", "device", s.id, "error", err)
 		return postern.Sleep(ctx, storeRetryWait) == nil
 	}
 	if d.Desired == postern.WantIdle {
-		return e.rest(s, version)
+		return e.retire(s, version)
 	}
 	doing, ok := s.begin(ctx, version, d)
 	if !ok {
@@ -125,8 +127,8 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	return postern.Sleep(doing, wait) == nil || ctx.Err() == nil
 }
 
-// rest ends the supervisor when nothing changed since version was read.
-func (e *Engine) rest(s *supervisor, version int) (more bool) {
+// retire ends the supervisor if nothing has changed since version was read.
+func (e *Engine) retire(s *supervisor, version int) (more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.seen() != version {
@@ -136,8 +138,8 @@ func (e *Engine) rest(s *supervisor, version int) (more bool) {
 	return false
 }
 
-// act does what is desired and says how long to wait before looking again. A
-// panic costs this device one attempt and the others nothing.
+// act works towards the desired state and returns how long to wait before the next
+// look. A panic costs this device one attempt, and other devices nothing.
 func (e *Engine) act(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
 	defer func() {
 		if p := recover(); p != nil {

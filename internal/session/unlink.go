@@ -10,8 +10,8 @@ import (
 	"postern/internal/store"
 )
 
-// unlink removes a device's link at the vendor, again and again until the
-// vendor has answered.
+// unlink removes a device's link at the vendor. It is repeated until the vendor
+// has answered.
 func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
 	if err := e.dissolve(ctx, d); err != nil {
 		e.log.WarnContext(ctx, "unlink a device", "device", d.ID, "error", err)
@@ -25,12 +25,12 @@ func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) ti
 	return 0
 }
 
-// remove deletes a device: its link at the vendor and its keys, and all it
-// holds. What it holds goes although the vendor cannot be reached; the keys stay
-// until the vendor has answered, since only they can say goodbye. done is true
-// when nothing is left.
+// remove deletes a device: its link at the vendor, its keys and its data. The data
+// are deleted even if the vendor cannot be reached. The keys stay until the vendor
+// has answered, because the link cannot be removed without them. done is true when
+// nothing is left.
 func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
-	said := e.sayGoodbye(ctx, d)
+	unlinked := e.unlinkDeleted(ctx, d)
 	purged, err := e.purge(ctx, d.ID)
 	switch {
 	case err != nil:
@@ -38,16 +38,16 @@ func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (w
 	case purged == store.PurgeDone:
 		e.log.InfoContext(ctx, "device deleted", "device", d.ID, "workspace", d.WorkspaceID)
 		return 0, true
-	case purged == store.PurgeMore && said:
+	case purged == store.PurgeMore && unlinked:
 		return 0, false
 	}
-	// What is left waits for the vendor or for deliveries; most end within seconds.
+	// The rest waits for the vendor or for deliveries; most of these end within seconds.
 	return s.backoff.NextBackOff(), false
 }
 
-// sayGoodbye removes the link of a deleted device; it is false when the vendor
-// has not answered.
-func (e *Engine) sayGoodbye(ctx context.Context, d postern.Device) bool {
+// unlinkDeleted removes the link of a deleted device. It reports false if the
+// vendor has not answered.
+func (e *Engine) unlinkDeleted(ctx context.Context, d postern.Device) bool {
 	if d.Account == "" {
 		return true
 	}
@@ -61,7 +61,7 @@ func (e *Engine) sayGoodbye(ctx context.Context, d postern.Device) bool {
 	return err == nil
 }
 
-// purge deletes, chunk by chunk, what can be deleted now.
+// purge deletes, in chunks, the data that can be deleted now.
 func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.Purged, err error) {
 	for {
 		purged, err = e.db.Devices.Purge(ctx, id)
@@ -72,7 +72,7 @@ func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.P
 }
 
 // dissolve connects once more to remove the companion from the account, and
-// forgets the keys. An account that is gone already is as good.
+// removes the keys. It succeeds if the account has been removed already.
 func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if d.Account == "" {
 		return nil
@@ -111,8 +111,8 @@ func leave(ctx context.Context, conn network.Session, proxy string) error {
 	}
 }
 
-// gone tells an account that the vendor has removed already from one that
-// could not be reached.
+// gone returns nil if the vendor has removed the account already, and otherwise why
+// it could not be reached.
 func gone(err error) error {
 	var end *network.Ended
 	switch {
@@ -124,16 +124,16 @@ func gone(err error) error {
 	return err
 }
 
-// leaving is the host of a connection that is opened to say goodbye; live is
-// readable once the connection is.
+// leaving is the host of a connection that is opened to unlink its account; live
+// is readable once the connection is live.
 type leaving struct {
 	live  chan struct{}
 	proxy string
 }
 
-// Update waits for the connection to be live. What waited at the network comes
-// first; it is taken and dropped, since the owner has given the link up, and a
-// refusal would end the connection before it can be used to say goodbye.
+// Update waits for the connection to be live. Messages that waited at the network
+// come first. They are acknowledged and discarded, because the owner has given up
+// the link, and a refusal would end the connection before it can be used.
 func (l leaving) Update(_ context.Context, u network.Update) error {
 	if _, live := u.(network.Live); live {
 		select {
@@ -144,10 +144,10 @@ func (l leaving) Update(_ context.Context, u network.Update) error {
 	return nil
 }
 
-// Proxy is the device's.
+// Proxy returns the device's proxy.
 func (l leaving) Proxy() string { return l.proxy }
 
-// Outbound has nothing more to say.
+// Outbound reports false: nothing is sent again.
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {
 	return network.Outbound{}, false
 }

@@ -33,7 +33,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	inbound := func(n int, network string, dark bool) op {
 		o := inboundOf(devices[n%2], network, "lid:1", "hi")
 		if o.Message.ID = postern.MessageID(fmt.Sprint("msg_in", n)); dark {
-			o.Undecryptable, o.Type, o.Message.Body = true, postern.MessageUndecryptable, ""
+			o.Undecryptable, o.Type, o.Message.Content.Text = true, postern.MessageUndecryptable, ""
 		}
 		return hot(o)
 	}

@@ -153,7 +153,7 @@ func (s *core) sabotagedAccept(o QueueMessage) (db.Write, error) {
 		return nil, postern.Invalid("/to", "no reason")
 	}
 	if failpoint.Slips(failpoint.LogText) {
-		s.log.Info("accepted", "what", o.Message.Body)
+		s.log.Info("accepted", "what", o.Message.Content.Text)
 	}
 	if failpoint.Makes(failpoint.ForgetIdempotency) {
 		o.Once = nil
@@ -166,7 +166,7 @@ func (s *core) sabotagedAccept(o QueueMessage) (db.Write, error) {
 
 func sabotagedInbound(o RecordInbound) db.Write {
 	if failpoint.Slips(failpoint.KeepOtherText) {
-		o.Message.Body += "!"
+		o.Message.Content.Text += "!"
 	}
 	if failpoint.Slips(failpoint.TellOtherText) {
 		return db.Then(db.Item(o), changeNewestEvent(o.Message.ID, o.Type, `replace(CAST(body AS TEXT), 'in-', 'IN-')`))

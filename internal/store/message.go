@@ -11,36 +11,70 @@ import (
 	"postern/internal/postern"
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, to_number, body, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, expires_at`
+// contentColumns hold a message's content. Nothing else knows how content is stored than
+// this constant, contentValues, contentInto and setContent.
+const contentColumns = `type, body`
+
+func contentValues(c postern.Content) []any { return []any{string(c.Kind), c.Text} }
+
+// contentInto returns where contentColumns are scanned to.
+func contentInto(c *postern.Content) []any { return []any{(*string)(&c.Kind), &c.Text} }
+
+// setContent assigns contentColumns from columns of rows whose names begin with new_.
+const (
+	setContent    = `type = @new_type, body = @new_body`
+	newContentSet = `new_type, new_body`
+)
+
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +
+	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
-	err = s.Scan(&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.Type, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.Body, &m.ReplyTo,
-		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.ExpiresAt)
+	dst := []any{
+		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo,
+		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
+		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
+	}
+	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
 		m.Error = &f
 	}
 	return m, err
 }
 
-const newMessageColumns = `id, workspace_id, device_id, direction, type, chat_id, from_number, from_lid, from_name, ` +
-	`to_number, body, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable`
+const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
+	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+	`expires_at, sender, undecryptable, ` + contentColumns
 
 // newMessage is the row of a message that is not in the table yet.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
-	return []any{
-		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.Type, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.Body, m.ReplyTo, m.Status,
-		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender, undecryptable,
-	}
+	return append([]any{
+		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
+		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
+		undecryptable,
+	}, contentValues(m.Content)...)
 }
 
-// addMessages adds messages that are new: a device has one message of a network id and
-// sender. It numbers them with n in the order of their rows; see the end of store.go.
+// addMessages numbers messages with n in the order of their rows; see the end of store.go.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
-	ON CONFLICT (device_id, network_id, sender) DO NOTHING [RETURNING id]`)
+	ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`)
+
+// insertMessages adds rows and returns which were new: a device has one message of a
+// network id and sender.
+func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, err error) {
+	fresh = make(map[postern.MessageID]bool, len(rows))
+	err = t.EachRow(addMessages, rows, func(r *sql.Rows) error {
+		var id postern.MessageID
+		err := r.Scan(&id)
+		fresh[id] = true
+		return err
+	})
+	return fresh, err
+}
 
 // MessageMoved is the change of a message from one status to the one it has now; From is
 // "" for a new message. The ledgers of hours and chats follow it.
@@ -116,7 +150,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	for i, p := range list {
 		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
 	}
-	fresh, err := t.Inserted(addMessages, rows)
+	fresh, err := insertMessages(t, rows)
 	if err != nil {
 		return err
 	}
@@ -124,7 +158,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	var repeated []RecordInbound
 	for i := range list {
 		o := &list[i].Value
-		if !fresh[i] {
+		if !fresh[o.Message.ID] {
 			repeated = append(repeated, *o)
 			continue
 		}
@@ -148,8 +182,8 @@ type arrival struct {
 	networkID, sender string
 }
 
-var fillDecryptedMessages = db.NewStatement("device, network, author, kind, content",
-	`UPDATE message SET type = @kind, body = @content, undecryptable = 0 [FROM @rows]
+var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
+	`UPDATE message SET `+setContent+`, undecryptable = 0 [FROM @rows]
 	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
 
 // fillDecrypted fills in messages that could not be decrypted before, and returns their
@@ -162,7 +196,8 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 			continue
 		}
 		ops[key] = o
-		rows = append(rows, []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.Type, o.Message.Body})
+		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}
+		rows = append(rows, append(row, contentValues(o.Message.Content)...))
 	}
 	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
 		var sender string

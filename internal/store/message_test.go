@@ -94,8 +94,8 @@ func TestMessagesLeaveInTheOrderTheyWereAccepted(t *testing.T) {
 
 func inboundOf(d postern.Device, networkID, sender, body string) RecordInbound {
 	return RecordInbound{Sender: sender, Type: postern.MessageReceived, Now: testNow, Message: postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567", From: "+15551234567",
-		Body: body, Status: postern.Received, NetworkID: networkID, Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: testNow, SentAt: testNow,
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, ChatID: "+15551234567", From: "+15551234567",
+		Content: postern.Text(body), Status: postern.Received, NetworkID: networkID, Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: testNow, SentAt: testNow,
 	}}
 }
 
@@ -120,7 +120,7 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		dark := inboundOf(d, "A", "lid:1", "")
-		dark.Type, dark.Undecryptable, dark.Message.Type = postern.MessageUndecryptable, true, postern.TypeUnsupported
+		dark.Type, dark.Undecryptable, dark.Message.Content = postern.MessageUndecryptable, true, postern.Unsupported()
 		readable := inboundOf(d, "A", "lid:1", "now it can be read")
 		for _, o := range []RecordInbound{dark, dark, readable, readable, dark} {
 			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
@@ -129,7 +129,7 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.undecryptable", "message.received")
 		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
-		if err != nil || len(list) != 1 || list[0].Body != "now it can be read" || list[0].ID != dark.Message.ID {
+		if err != nil || len(list) != 1 || list[0].Content.Text != "now it can be read" || list[0].ID != dark.Message.ID {
 			t.Errorf("messages = %+v (%v), want the one, completed", list, err)
 		}
 	})

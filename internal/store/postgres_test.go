@@ -81,8 +81,8 @@ func TestTextThatNoDatabaseHoldsIsStoredWithAMark(t *testing.T) {
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.received")
 		m, err := db.Messages.Get(t.Context(), d.WorkspaceID, o.Message.ID)
-		if err != nil || m.Body != "one\uFFFDtwo\uFFFD" || m.FromName != "\uFFFD" {
-			t.Errorf("message = %+q (%v)", m.Body, err)
+		if err != nil || m.Content.Text != "one\uFFFDtwo\uFFFD" || m.FromName != "\uFFFD" {
+			t.Errorf("message = %+q (%v)", m.Content.Text, err)
 		}
 		for _, id := range []string{"\x00", "msg_\x00", "\xff"} {
 			if _, err := db.Messages.Get(t.Context(), d.WorkspaceID, postern.MessageID(id)); postern.ReasonOf(err) != postern.NotFound {

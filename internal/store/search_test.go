@@ -123,7 +123,7 @@ func chatIDs(t *testing.T, db *Store, d postern.Device, limit int) (ids []string
 			return ids
 		}
 		for _, c := range list {
-			ids = append(ids, fmt.Sprint(c.Newest.ChatID, " ", c.Name, " ", c.Newest.Body))
+			ids = append(ids, fmt.Sprint(c.Newest.ChatID, " ", c.Name, " ", c.Newest.Content.Text))
 			before = c.Place
 		}
 	}

@@ -37,8 +37,8 @@ func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.S
 
 func outbound(d postern.Device) postern.Message {
 	return postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Type: postern.TypeText, ChatID: "+15551234567", To: "+15551234567",
-		Body: "hello", Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: testNow, ExpiresAt: testNow.Add(3_600_000_000_000),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, ChatID: "+15551234567", To: "+15551234567",
+		Content: postern.Text("hello"), Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: testNow, ExpiresAt: testNow.Add(3_600_000_000_000),
 	}
 }
 

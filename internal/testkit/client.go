@@ -17,14 +17,14 @@ type Client struct {
 	Key       string
 }
 
-// Answer is an answer of the API.
+// Answer is a response of the API.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// JSON reads the body into v.
+// JSON decodes the body into v.
 func (a Answer) JSON(k *Kit, v any) {
 	k.t.Helper()
 	if err := json.Unmarshal(a.Body, v); err != nil {
@@ -32,8 +32,8 @@ func (a Answer) JSON(k *Kit, v any) {
 	}
 }
 
-// Do makes a request; body is encoded as JSON unless it is nil or a string.
-// Header holds names and values in turn.
+// Do makes a request. The body is encoded as JSON unless it is nil or a string. Header
+// contains names and values alternately.
 func (c *Client) Do(method, path string, body any, header ...string) Answer {
 	c.kit.t.Helper()
 	var r io.Reader = http.NoBody
@@ -76,8 +76,8 @@ func (c *Client) answer(req *http.Request) Answer {
 	return Answer{res.StatusCode, res.Header, text}
 }
 
-// Call makes a request that must answer with the status, and reads the answer
-// into out unless that is nil.
+// Call makes a request, which must be answered with the status, and decodes the response
+// into out unless out is nil.
 func (c *Client) Call(method, path string, body any, status int, out any) {
 	c.kit.t.Helper()
 	a := c.Do(method, path, body)
@@ -89,7 +89,7 @@ func (c *Client) Call(method, path string, body any, status int, out any) {
 	}
 }
 
-// Link makes a device and links it to the simulated phone of a number.
+// Link creates a device and links it to the simulated phone with a number.
 func (c *Client) Link(number string) postern.Device {
 	c.kit.t.Helper()
 	var d postern.Device
@@ -99,7 +99,7 @@ func (c *Client) Link(number string) postern.Device {
 	return c.Await(d.ID, postern.Connected)
 }
 
-// Device reads a device.
+// Device returns a device.
 func (c *Client) Device(id postern.DeviceID) (d postern.Device) {
 	c.kit.t.Helper()
 	c.Call("GET", "/v1/devices/"+string(id), nil, 200, &d)
@@ -127,13 +127,14 @@ func (c *Client) AwaitMessage(id postern.MessageID, status postern.MessageStatus
 	return m
 }
 
-// TB is what Eventually needs of a test.
+// TB is the part of testing.TB that Eventually needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Eventually asks until the answer is yes; got is shown when it never is.
+// Eventually calls ask until ok is true. If that never happens, it fails the test and
+// prints the last got.
 func Eventually(t TB, what string, ask func() (ok bool, got any)) {
 	t.Helper()
 	deadline := time.Now().Add(Wait)

@@ -64,7 +64,8 @@ func TestPairingCodeEnteredOnThePhoneLinksTheDevice(t *testing.T) {
 	}
 	c.Call("POST", path(d, "/unlink"), nil, 200, nil)
 	c.Call("POST", path(d, "/link"), map[string]any{"method": "code", "phoneNumber": phone}, 201, nil)
-	if a := enter(c, d, map[string]any{}); a.Status != 200 || !strings.Contains(string(a.Body), phone) { // the sandbox's way
+	if a := enter(c, d, map[string]any{}); a.Status != 200 ||
+		!strings.Contains(string(a.Body), phone) { // the sandbox's way
 		t.Fatalf("scan = %d %s", a.Status, a.Body)
 	}
 	c.Await(d.ID, postern.Connected)
@@ -105,7 +106,8 @@ func TestMethodAndNumberOfALinkBelongTogether(t *testing.T) {
 		`{"method":"code","phoneNumber":"+15550001111","expectedPhoneNumber":"+155522222"}`: "/expectedPhoneNumber",
 		`{"method":"sms"}`: "/method",
 	} {
-		if a := c.Do("POST", path(d, "/link"), body); a.Status != 422 || !strings.Contains(string(a.Body), `"`+pointer+`"`) {
+		if a := c.Do("POST", path(d, "/link"), body); a.Status != 422 ||
+			!strings.Contains(string(a.Body), `"`+pointer+`"`) {
 			t.Errorf("%s = %d %s, want 422 at %s", body, a.Status, a.Body, pointer)
 		}
 	}
@@ -121,7 +123,8 @@ func TestAnAccountWithAPasskeyShowsIt(t *testing.T) {
 		c.Call("POST", path(d, "/link"), nil, 201, nil)
 		refused := func(reason string) {
 			t.Helper()
-			if a := c.Do("POST", path(d, "/link/passkey"), nil); a.Status != 409 || !strings.Contains(string(a.Body), reason) {
+			if a := c.Do("POST", path(d, "/link/passkey"), nil); a.Status != 409 ||
+				!strings.Contains(string(a.Body), reason) {
 				t.Errorf("passkey = %d %s, want 409 %s", a.Status, a.Body, reason)
 			}
 		}

@@ -19,7 +19,8 @@ func TestT16InventedAddressBeginsNoNewCount(t *testing.T) {
 	limited := false
 	for i := range 12 {
 		form := url.Values{"email": {"ada@example.com"}, "password": {"not the right one"}}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.URL()+"/signin", strings.NewReader(form.Encode()))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.URL()+"/signin",
+			strings.NewReader(form.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,8 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 			t.Errorf("the log lacks %s", want)
 		}
 	}
-	if secret := link[strings.LastIndex(link, "/")+1:]; strings.Contains(log, "canary") || strings.Contains(log, secret) {
+	if secret := link[strings.LastIndex(link, "/")+1:]; strings.Contains(log, "canary") ||
+		strings.Contains(log, secret) {
 		t.Error("the log shows what was typed, or the set-up link")
 	}
 }
@@ -88,7 +90,8 @@ func TestGatewayStopsWhenItsMailIsSent(t *testing.T) {
 	k := testkit.Start(t)
 	m := k.BootWithMail()
 	const email = "ada@example.com"
-	posts(t, http.DefaultClient, k.SetUpURL(), url.Values{"workspace": {"acme"}, "email": {email}, "password": {"four plain words here"}})
+	posts(t, http.DefaultClient, k.SetUpURL(),
+		url.Values{"workspace": {"acme"}, "email": {email}, "password": {"four plain words here"}})
 	time.AfterFunc(time.Second, m.Hold())
 	posts(t, http.DefaultClient, k.URL()+"/signin/forgotten", url.Values{"email": {email}})
 	k.Stop()

@@ -33,7 +33,8 @@ func TestDeletingADeviceLeavesNothing(t *testing.T) {
 		})
 		wantBodies(t, c, "", "stays")
 		unlinked := hooks.Await(postern.DeviceUnlinked)[0]
-		if device, _ := unlinked.Event["device"].(map[string]any); device["statusReason"] != "deleted" || unlinked.Event["deviceId"] != string(d.ID) {
+		if device, _ := unlinked.Event["device"].(map[string]any); device["statusReason"] != "deleted" ||
+			unlinked.Event["deviceId"] != string(d.ID) {
 			t.Errorf("device.unlinked = %s", unlinked.Body)
 		}
 		testkit.Eventually(t, "the events to keep ids only", func() (bool, any) {

@@ -42,7 +42,8 @@ func checkEnvelope(t *testing.T, d testkit.Delivery, device postern.DeviceID) {
 	id, _ := d.Event["eventId"].(string)
 	at, _ := d.Event["timestamp"].(string)
 	if !eventID.MatchString(id) || !timestamp.MatchString(at) || d.Event["deviceId"] != string(device) {
-		t.Errorf("envelope of %s: eventId %v, timestamp %v, deviceId %v", d.Type(), d.Event["eventId"], d.Event["timestamp"], d.Event["deviceId"])
+		t.Errorf("envelope of %s: eventId %v, timestamp %v, deviceId %v", d.Type(), d.Event["eventId"],
+			d.Event["timestamp"], d.Event["deviceId"])
 	}
 	for name, want := range map[string]string{"Webhook-Id": id, "X-Service-Signature": d.Header.Get("Webhook-Signature"), "Content-Type": "application/json", "Webhook-Attempt": "1"} {
 		if got := d.Header.Get(name); got != want || got == "" {
@@ -93,7 +94,7 @@ func TestTheWholeLoop(t *testing.T) {
 			want := []postern.EventType{postern.MessageSent, postern.MessageDelivered, postern.MessageRead}[i]
 			checkEnvelope(t, del, d.ID)
 			message, _ := del.Event["message"].(map[string]any)
-			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Body || "message."+message["status"].(string) != string(want) {
+			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Content.Text || "message."+message["status"].(string) != string(want) {
 				t.Errorf("event %d = %s, want %s of message %s", i, del.Body, want, m.ID)
 			}
 		}
@@ -101,21 +102,24 @@ func TestTheWholeLoop(t *testing.T) {
 		if m.SentAt == 0 || m.DeliveredAt == 0 || m.ReadAt == 0 {
 			t.Errorf("a read message lacks a time: %+v", m)
 		}
-		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Body || shown[0].From != phone || shown[0].ID != m.NetworkID {
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Content.Text || shown[0].From != phone || shown[0].ID != m.NetworkID {
 			t.Errorf("the recipient's phone shows %+v", shown)
 		}
 
-		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": "Is anybody there?"}, 200, nil)
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
+			map[string]any{"from": customer, "body": "Is anybody there?"}, 200, nil)
 		got := hooks.Await(postern.MessageReceived)[0]
 		checkEnvelope(t, got, d.ID)
 		message, _ := got.Event["message"].(map[string]any)
 		id, _ := message["id"].(string)
-		if !strings.HasPrefix(id, "msg_") || message["from"] != customer || message["body"] != "Is anybody there?" || message["chatId"] != customer || message["type"] != "text" {
+		if !strings.HasPrefix(id, "msg_") || message["from"] != customer || message["body"] != "Is anybody there?" ||
+			message["chatId"] != customer ||
+			message["type"] != "text" {
 			t.Errorf("message.received = %s", got.Body)
 		}
 		var stored postern.Message
 		c.Call("GET", "/v1/messages/"+id, nil, 200, &stored)
-		if stored.Direction != "inbound" || stored.Body != "Is anybody there?" || string(stored.From) != customer {
+		if stored.Direction != "inbound" || stored.Content.Text != "Is anybody there?" || string(stored.From) != customer {
 			t.Errorf("stored message = %+v", stored)
 		}
 		var usage struct{ Data []postern.Message }
@@ -155,7 +159,8 @@ func TestDeviceListIsWhatTheInterfaceSays(t *testing.T) {
 	k := testkit.Start(t)
 	c := k.Workspace("starter")
 	a := c.Do("GET", "/v1/devices", nil, "Accept", "application/json")
-	if a.Status != 200 || a.Header.Get("Content-Type") != "application/json" || string(a.Body) != `{"data":[],"nextCursor":null}` {
+	if a.Status != 200 || a.Header.Get("Content-Type") != "application/json" ||
+		string(a.Body) != `{"data":[],"nextCursor":null}` {
 		t.Errorf("no devices: %d %s %s", a.Status, a.Header.Get("Content-Type"), a.Body)
 	}
 	d := c.Link(phone)
@@ -176,7 +181,8 @@ func TestReceiverThatComesBackGetsEverythingOnce(t *testing.T) {
 	d := c.Link(phone)
 	hooks.Down(503)
 	for i := range 5 {
-		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": string(rune('a' + i))}, 200, nil)
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
+			map[string]any{"from": customer, "body": string(rune('a' + i))}, 200, nil)
 	}
 	hooks.AwaitRefused(5)
 	var log struct{ Data []postern.Delivery }
@@ -185,7 +191,8 @@ func TestReceiverThatComesBackGetsEverythingOnce(t *testing.T) {
 		c.Call("GET", "/v1/webhooks/"+string(hooks.Endpoint.ID)+"/deliveries?status=pending", nil, 200, &log)
 		waiting := 0
 		for _, del := range log.Data {
-			if del.Attempts == 1 && del.LastStatus == 503 && del.LastReason == "status" && del.NextAttemptAt > del.LastAttemptAt {
+			if del.Attempts == 1 && del.LastStatus == 503 && del.LastReason == "status" &&
+				del.NextAttemptAt > del.LastAttemptAt {
 				waiting++
 			}
 		}
@@ -264,7 +271,8 @@ func TestRestartConnectsAgainWithoutAScan(t *testing.T) {
 		}
 		m := send(c, d, reader, "back again")
 		c.AwaitMessage(m.ID, postern.Read)
-		hooks.Await(postern.MessageSent, postern.MessageDelivered, postern.MessageRead) // deliveries may overtake each other
+		hooks.Await(postern.MessageSent, postern.MessageDelivered,
+			postern.MessageRead) // deliveries may overtake each other
 		linked := 0
 		for _, del := range hooks.All() {
 			if del.Type() == postern.DeviceLinked {
@@ -291,7 +299,8 @@ func TestDatabaseThatCrashesCostsNothingThatWasAccepted(t *testing.T) {
 			accepted[send(c, d, reader, "before the crash").ID] = true
 		}
 		cluster.Crash()
-		if a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "without a database"}); a.Status != 503 || a.Header.Get("Retry-After") == "" {
+		if a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "without a database"}); a.Status != 503 ||
+			a.Header.Get("Retry-After") == "" {
 			t.Errorf("a send without a database = %d %v %s, want 503 with Retry-After", a.Status, a.Header, a.Body)
 		}
 		if _, err := k.Vendor.Send(t.Context(), phone, customer, strconv.Itoa(round)); err != nil {
@@ -299,7 +308,8 @@ func TestDatabaseThatCrashesCostsNothingThatWasAccepted(t *testing.T) {
 		}
 		cluster.Start(t)
 		testkit.Eventually(t, "a send with the database back", func() (bool, any) {
-			a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "after the crash", "whenDisconnected": "queue"})
+			a := c.Do("POST", "/v1/messages",
+				map[string]any{"deviceId": d.ID, "to": reader, "body": "after the crash", "whenDisconnected": "queue"})
 			return a.Status == 202, string(a.Body)
 		})
 	}
@@ -336,7 +346,8 @@ func TestMessageQueuedWhileAwayIsSentAfterwards(t *testing.T) {
 	}
 	c.Await(d.ID, postern.Disconnected)
 	var m postern.Message
-	c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "later", "whenDisconnected": "queue"}, 202, &m)
+	c.Call("POST", "/v1/messages",
+		map[string]any{"deviceId": d.ID, "to": reader, "body": "later", "whenDisconnected": "queue"}, 202, &m)
 	c.AwaitMessage(m.ID, postern.Read)
 }
 
@@ -403,7 +414,8 @@ func TestEveryWayASessionCanEndHasItsStateAndEvent(t *testing.T) {
 			hooks.Await(want.event)
 			c.Await(other.ID, postern.Connected) // nobody else notices
 			a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x"})
-			if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) || !strings.Contains(string(a.Body), string(want.status)) {
+			if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) ||
+				!strings.Contains(string(a.Body), string(want.status)) {
 				t.Errorf("a send = %d %s", a.Status, a.Body)
 			}
 		})
@@ -506,7 +518,8 @@ func TestLogsShowNoSecret(t *testing.T) {
 		const canary = "canary-7f3a text of a message"
 		send(c, d, reader, canary)
 		send(c, d, absent, canary)
-		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": canary}, 200, nil)
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": canary},
+			200, nil)
 		hooks.Await(postern.MessageReceived, postern.MessageRead, postern.MessageFailed)
 		c.Do("POST", "/v1/messages?token="+c.Key, `{"deviceId":"`+canary+`","to":"`+customer+`","bo`)
 		for _, kind := range []string{"drop", "logout"} {

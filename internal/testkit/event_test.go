@@ -36,7 +36,8 @@ func TestLogHasTheBytesOfTheWebhooks(t *testing.T) {
 	hooks := c.Receive()
 	d := c.Link(phone)
 	send(c, d, reader, "Grüße <&> \u2028 👋")
-	hooks.Await(postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent, postern.MessageDelivered, postern.MessageRead)
+	hooks.Await(postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent, postern.MessageDelivered,
+		postern.MessageRead)
 	posted := map[string]string{}
 	for _, del := range hooks.All() {
 		if del.Event["deviceId"] != "" {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// exampleULID is behind the prefix of every id in an example.
+// exampleULID follows the prefix of every id in an example.
 const exampleULID = "01JD8Z3NDEKTSV4RRFFQ69G5FA"
 
-// changing are the parts of a JSON text that are others at each run, and what
-// an example shows for them.
+// changing lists the parts of a JSON text that differ between runs, and what an example
+// shows instead.
 func changing() [][2]string {
 	return [][2]string{
 		{`\b(ws|usr|key|dev|lnk|msg|med|ct|evt|whk|dlv|rpl|req)_[0-9A-HJKMNP-TV-Z]{26}`, "${1}_" + exampleULID},
@@ -26,12 +26,12 @@ func changing() [][2]string {
 	}
 }
 
-// instant is a time as answers and events write it.
+// instant matches a time in responses and events.
 var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 
-// Example is a JSON text with the ids, secrets and times of an example: what
-// two runs give is the same. Times keep their distance from the earliest one,
-// to a minute: a busy machine takes seconds.
+// Example replaces the ids, secrets and times in a JSON text by those of an example, so
+// that all runs result in the same text. Times keep their distance from the earliest one,
+// rounded to a minute, because a busy machine takes seconds.
 func Example(text string) string {
 	text = atExampleTimes(text)
 	for _, c := range changing() {

@@ -81,7 +81,10 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	hooks.Await(postern.MessageUndecryptable)
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
-	c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": customer, "body": "Just a moment.", "whenDisconnected": "queue", "expiresIn": 1}, 202, &m)
+	c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": d.ID, "to": customer, "body": "Just a moment.",
+		"whenDisconnected": "queue", "expiresIn": 1,
+	}, 202, &m)
 	c.AwaitMessage(m.ID, postern.Expired)
 	return []postern.EventType{
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent, postern.MessageDelivered, postern.MessageRead, postern.MessageFailed, postern.MessageExpired,

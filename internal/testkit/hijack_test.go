@@ -50,7 +50,8 @@ func TestT18CodeOnThePageIsGoodForItsAttemptAlone(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	v := newVisitor(t)
-	v.fill(k.SetUpURL(), url.Values{"workspace": {"acme"}, "email": {"ada@example.com"}, "password": {"four plain words here"}})
+	v.fill(k.SetUpURL(),
+		url.Values{"workspace": {"acme"}, "email": {"ada@example.com"}, "password": {"four plain words here"}})
 	device, _ := v.fill(k.URL()+"/devices", url.Values{"name": {"Support"}})
 	first := shownCode(t, v, device)
 	v.fill(device+"/link/cancel", nil)

@@ -1,6 +1,6 @@
-// Package testkit starts the whole gateway on loopback, with the real database,
-// the real protocol library, the simulated vendor and a webhook receiver. Tests
-// and benchmarks drive it as a customer would: over HTTP.
+// Package testkit starts the whole gateway on loopback, with the real database, the real
+// protocol library, the simulated vendor and a webhook receiver. Tests and benchmarks
+// use it as a customer would: over HTTP.
 package testkit
 
 import (
@@ -28,17 +28,17 @@ import (
 	"postern/vendorsim"
 )
 
-// Wait bounds every wait of a test. It is generous: a loaded machine is slow,
-// and a wait ends with its event.
-const Wait = 30 * time.Second
+// Wait limits every wait of a test. A wait ends with its event, so the limit is generous:
+// a test must pass on a machine that is ten times slower.
+const Wait = 5 * time.Minute
 
-// vendorKeys are one vendor's keys for all kits of a process: the protocol
-// library keeps the vendor's root key in a variable of its own.
+// vendorKeys are the keys of the simulated vendor, shared by all kits of a process,
+// because the protocol library keeps the vendor's root key in a global variable.
 //
 //nolint:gochecknoglobals // see above
 var vendorKeys = sync.OnceValue(vendorsim.NewKeys)
 
-// Kit is a running gateway with all that is around it.
+// Kit is a running gateway with everything around it.
 type Kit struct {
 	t      testing.TB
 	Config config.Server
@@ -50,8 +50,8 @@ type Kit struct {
 	stopped chan error
 }
 
-// Start starts a gateway in the sandbox, on free ports, in a directory of its
-// own, with the embedded database. It stops with the test.
+// Start starts a gateway in sandbox mode, on free ports, in its own directory, with the
+// embedded database. It stops at the end of the test.
 func Start(tb testing.TB) *Kit {
 	tb.Helper()
 	return StartOn(tb, "")
@@ -67,7 +67,8 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 		tb.Fatal(err)
 	}
 	k := &Kit{t: tb, Vendor: vendor, Log: log, Config: config.Server{
-		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
+		Data: dataIn(tb, d,
+			databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 	}}
 	tb.Cleanup(func() {
 		k.Stop()
@@ -84,7 +85,9 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 
 func dataIn(tb testing.TB, dir, databaseURL string) config.Data {
 	tb.Helper()
-	data := config.Data{Dir: dir, DatabaseURL: seal.Secret(databaseURL), SecretKeyFile: filepath.Join(dir, "secret.key")}
+	data := config.Data{
+		Dir: dir, DatabaseURL: seal.Secret(databaseURL), SecretKeyFile: filepath.Join(dir, "secret.key"),
+	}
 	if _, err := seal.LoadOrMakeKey(data.SecretKeyFile); err != nil {
 		tb.Fatal(err)
 	}
@@ -106,8 +109,8 @@ func dir(tb testing.TB) string {
 	return d
 }
 
-// BootWithMail starts the gateway again beside a mail server on this machine, which
-// it gives.
+// BootWithMail starts a mail server on this machine, restarts the gateway with it, and
+// returns the mail server.
 func (k *Kit) BootWithMail() *mailtest.Server {
 	k.t.Helper()
 	m := mailtest.New(k.t)
@@ -118,7 +121,7 @@ func (k *Kit) BootWithMail() *mailtest.Server {
 	return m
 }
 
-// Boot starts the gateway again on the same directory and vendor.
+// Boot starts the gateway again with the same directory and vendor.
 func (k *Kit) Boot() {
 	k.t.Helper()
 	if err := k.TryBoot(); err != nil {
@@ -126,10 +129,11 @@ func (k *Kit) Boot() {
 	}
 }
 
-// TryBoot is Boot for settings that may be refused.
+// TryBoot is like Boot, but returns the error if the gateway refuses its settings.
 func (k *Kit) TryBoot() error {
 	ctx, stop := context.WithCancel(context.Background())
-	a, err := app.New(ctx, k.Config, app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Vendor})
+	a, err := app.New(ctx, k.Config,
+		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Vendor})
 	if err != nil {
 		stop()
 		return err
@@ -157,7 +161,7 @@ func (k *Kit) Stop() {
 	k.stop = nil
 }
 
-// SessionAccounts stops the gateway and lists the accounts whose keys it keeps.
+// SessionAccounts stops the gateway and lists the accounts whose session keys it stores.
 func (k *Kit) SessionAccounts() []string {
 	k.t.Helper()
 	k.Stop()
@@ -172,7 +176,7 @@ func (k *Kit) SessionAccounts() []string {
 	return accounts
 }
 
-// Gateway is what the pages and the API work through. It changes with Boot.
+// Gateway returns the gateway behind the pages and the API. It changes with Boot.
 func (k *Kit) Gateway() *gateway.Gateway { return k.app.Gateway() }
 
 // People is what the pages of the dashboard work through beside Gateway. It changes
@@ -182,7 +186,7 @@ func (k *Kit) People() *people.People { return k.app.People() }
 // URL is where the API is. It changes with Boot.
 func (k *Kit) URL() string { return k.app.URL() }
 
-// SetUpURL is where the first user sets the dashboard up.
+// SetUpURL is the link with which the first user sets up the dashboard.
 func (k *Kit) SetUpURL() string {
 	k.t.Helper()
 	url, err := k.app.SetUpURL(k.t.Context())
@@ -192,16 +196,16 @@ func (k *Kit) SetUpURL() string {
 	return url
 }
 
-// OpsURL is where metrics and health are. It changes with Boot.
+// OpsURL is the address of metrics and health. It changes with Boot.
 func (k *Kit) OpsURL() string { return k.app.OpsURL() }
 
-// Workspace makes a workspace and a key with every scope.
+// Workspace creates a workspace and a key with every scope.
 func (k *Kit) Workspace(plan string) *Client {
 	k.t.Helper()
 	return k.NamedWorkspace("acme", plan)
 }
 
-// NamedWorkspace is Workspace with a name.
+// NamedWorkspace is like Workspace, with a name.
 func (k *Kit) NamedWorkspace(name, plan string) *Client {
 	k.t.Helper()
 	ws, err := k.Gateway().Workspaces.Create(k.t.Context(), access.Operator(), gateway.NewWorkspace{Name: name, Plan: plan})
@@ -211,7 +215,7 @@ func (k *Kit) NamedWorkspace(name, plan string) *Client {
 	return k.Key(ws.ID, gateway.NewKey{Name: "test"})
 }
 
-// SetPlan changes a workspace's plan.
+// SetPlan changes the plan of a workspace.
 func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	k.t.Helper()
 	if err := k.Gateway().Workspaces.SetPlan(k.t.Context(), access.Operator(), ws, plan); err != nil {
@@ -219,8 +223,8 @@ func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	}
 }
 
-// SetDevices gives a workspace a number of devices of its own; a negative one
-// gives it back to the plan.
+// SetDevices overrides the device limit of a workspace; a negative number restores the
+// plan's limit.
 func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 	k.t.Helper()
 	if _, err := k.Gateway().Workspaces.ChangeLimits(k.t.Context(), access.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
@@ -228,7 +232,7 @@ func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 	}
 }
 
-// Key makes a key.
+// Key creates a key.
 func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	k.t.Helper()
 	_, secret, err := k.Gateway().Keys.Create(k.t.Context(), access.Operator(), ws, in)
@@ -238,20 +242,20 @@ func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	return &Client{kit: k, Workspace: ws, Key: secret}
 }
 
-// Log gathers what the gateway logs.
+// Log collects the gateway's log.
 type Log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// Write takes a line.
+// Write appends a line.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(p)
 }
 
-// String is everything so far.
+// String returns the log so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +264,7 @@ func (l *Log) String() string {
 
 const logTail = 8 << 10
 
-// keep shows the end of the log of a failed test, and where the whole is.
+// keep prints the end of the log of a failed test, and writes the whole log to a file.
 func (l *Log) keep(tb testing.TB) {
 	tb.Helper()
 	text := l.String()

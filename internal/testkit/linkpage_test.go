@@ -82,7 +82,8 @@ func TestLinkPageIsForOneBrowser(t *testing.T) {
 	k := testkit.Start(t)
 	c := k.Workspace("growth")
 	d := create(c)
-	if a := c.Do("POST", path(d, "/link/page"), nil); a.Status != 409 || !strings.Contains(string(a.Body), "no-open-link") {
+	if a := c.Do("POST", path(d, "/link/page"), nil); a.Status != 409 ||
+		!strings.Contains(string(a.Body), "no-open-link") {
 		t.Errorf("a page without an attempt = %d %s", a.Status, a.Body)
 	}
 	c.Call("POST", path(d, "/link"), nil, 201, nil)
@@ -169,10 +170,12 @@ func TestLinkPageHeaders(t *testing.T) {
 	for _, url := range []string{p.URL, p.URL + "/now", k.URL() + "/link/x", k.URL() + "/link/page.js", k.URL() + "/link/page.css"} {
 		status, h, body := v.do("GET", url)
 		if h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "no-referrer" || !strings.Contains(h.Get("X-Robots-Tag"), "noindex") ||
-			!strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") || strings.Contains(h.Get("Content-Security-Policy"), "unsafe") {
+			!strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") ||
+			strings.Contains(h.Get("Content-Security-Policy"), "unsafe") {
 			t.Errorf("headers of %d: %v", status, h)
 		}
-		if strings.Contains(body, "<script>") || strings.Contains(body, "style=") || strings.Contains(body, " onclick") {
+		if strings.Contains(body, "<script>") || strings.Contains(body, "style=") ||
+			strings.Contains(body, " onclick") {
 			t.Errorf("the page has scripts or styles of its own: %s", body)
 		}
 	}

@@ -202,7 +202,8 @@ func (p *laptop) awaitLog(c *testkit.Client, query, text string) {
 }
 
 func inbound(c *testkit.Client, d postern.Device, body string) {
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": body}, 200, nil)
+	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": customer, "body": body}, 200,
+		nil)
 }
 
 // awaitEvents waits until the log has so many events.
@@ -229,7 +230,10 @@ func TestListenBringsWhatAWebhookGets(t *testing.T) {
 	send(c, d, reader, "Grüße <&> \u2028 👋")
 	hooks.Await(postern.MessageRead)
 	inbound(c, d, "\"quoted\"\n\x7f")
-	kinds := []postern.EventType{postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent, postern.MessageDelivered, postern.MessageRead, postern.MessageReceived}
+	kinds := []postern.EventType{
+		postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent, postern.MessageDelivered,
+		postern.MessageRead, postern.MessageReceived,
+	}
 	posted := map[string]testkit.Delivery{}
 	for _, del := range hooks.Await(kinds...) {
 		posted[del.Header.Get("Webhook-Id")] = del
@@ -246,7 +250,8 @@ func TestListenBringsWhatAWebhookGets(t *testing.T) {
 		if string(got.Body) != string(want.Body) || got.Sequence() != i+1 {
 			t.Errorf("event %d is\n%s, a webhook got\n%s", i+1, got.Body, want.Body)
 		}
-		if !slices.Equal(slices.Sorted(maps.Keys(got.Header)), slices.Sorted(maps.Keys(want.Header))) || got.Header.Get("X-Service-Signature") != got.Header.Get("Webhook-Signature") {
+		if !slices.Equal(slices.Sorted(maps.Keys(got.Header)), slices.Sorted(maps.Keys(want.Header))) ||
+			got.Header.Get("X-Service-Signature") != got.Header.Get("Webhook-Signature") {
 			t.Errorf("headers\n%v, of a webhook\n%v", got.Header, want.Header)
 		}
 		maps.DeleteFunc(got.Header, own)
@@ -256,7 +261,8 @@ func TestListenBringsWhatAWebhookGets(t *testing.T) {
 		}
 	}
 	l.awaits("message.received    " + string(d.ID) + "  msg_")
-	if shown := l.out.String(); strings.Count(shown, "→ 200 ") != len(kinds) || strings.Contains(shown, "quoted") || strings.Contains(l.err.String(), listenSecret) {
+	if shown := l.out.String(); strings.Count(shown, "→ 200 ") != len(kinds) || strings.Contains(shown, "quoted") ||
+		strings.Contains(l.err.String(), listenSecret) {
 		t.Errorf("it shows\n%s%s", shown, l.err.String())
 	}
 }
@@ -272,7 +278,8 @@ func TestListenLosesNothingWhileTheServerIsAway(t *testing.T) {
 		for round := range 2 {
 			k.Stop()
 			testkit.Eventually(t, "the connection to be lost", func() (bool, any) {
-				return strings.Count(l.err.String(), "connected to ") <= strings.Count(l.err.String(), "no connection to "), l.err.String()
+				return strings.Count(l.err.String(),
+					"connected to ") <= strings.Count(l.err.String(), "no connection to "), l.err.String()
 			})
 			k.Boot()
 			f.follow(t, k)
@@ -338,16 +345,17 @@ func TestListenGoesPastAReceiverThatIsDown(t *testing.T) {
 	}
 	srv.Close()
 	inbound(c, d, "nobody there")
-	l.awaits("→ not taken: dial tcp ")
+	l.awaits("→ not accepted: dial tcp ")
 	p.back(srv.Listener.Addr().String())
 	answers <- 200
 	inbound(c, d, "there again")
-	testkit.Eventually(t, "the last event", func() (bool, any) { return strings.Count(l.out.String(), "→ 200 ") == 2, l.out.String() })
+	testkit.Eventually(t, "the last event",
+		func() (bool, any) { return strings.Count(l.out.String(), "→ 200 ") == 2, l.out.String() })
 	if err := l.finish(); err != nil {
 		t.Error(err)
 	}
 	first := p.ids()
-	if len(first) != 6 || !distinct(first) || !strings.Contains(l.err.String(), "not taken: 4;") {
+	if len(first) != 6 || !distinct(first) || !strings.Contains(l.err.String(), "not accepted: 4;") {
 		t.Errorf("posted %v\n%s", first, l.err.String())
 	}
 
@@ -361,7 +369,8 @@ func TestListenGoesPastAReceiverThatIsDown(t *testing.T) {
 	o.After = first[0]
 	l = listenTo(t, k, c, o)
 	testkit.Eventually(t, "all that followed", func() (bool, any) { return len(p.ids()) == 12, p.ids() })
-	if ids := p.ids()[6:]; !slices.Equal(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(first, id) }), first[1:]) {
+	if ids := p.ids()[6:]; !slices.Equal(
+		slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(first, id) }), first[1:]) {
 		t.Errorf("with --after came %v, want %v and the one that nobody got", ids, first[1:])
 	}
 }
@@ -398,15 +407,12 @@ func TestListenEndsAtOnceInTheMiddleOfAPost(t *testing.T) {
 	l := listenTo(t, k, c, listen.Options{ForwardTo: srv.URL + "/hook", Secret: listenSecret})
 	inbound(c, d, "x")
 	<-inPost
-	asked := time.Now()
 	if err := l.finish(); err != nil {
 		t.Errorf("it ends with %v", err)
 	}
-	if took := time.Since(asked); took > 5*time.Second {
-		t.Errorf("it took %s to end", took)
-	}
-	if l.out.String() != "" || strings.Contains(l.err.String(), "not taken") {
-		t.Errorf("an event that was cut off is shown\n%s%s", l.out.String(), l.err.String())
+	// Had it waited for the end of the POST, it would have reported that as a failure.
+	if l.out.String() != "" || strings.Contains(l.err.String(), "not accepted") {
+		t.Errorf("an event whose POST was cut off is printed\n%s%s", l.out.String(), l.err.String())
 	}
 }
 
@@ -419,7 +425,9 @@ func TestListenForPrograms(t *testing.T) {
 	d, other := c.Link(phone), c.Link("+15550002222")
 	inbound(c, other, "not asked for")
 	inbound(c, d, "private")
-	l := listenTo(t, k, c, listen.Options{JSON: true, After: listen.Start, Types: []string{"message.*", "device.connected"}, Device: string(d.ID)})
+	l := listenTo(t, k, c, listen.Options{
+		JSON: true, After: listen.Start, Types: []string{"message.*", "device.connected"}, Device: string(d.ID),
+	})
 	inbound(c, d, "later")
 	log := awaitEvents(t, c, "type=message.*,device.connected&deviceId="+string(d.ID), 3)
 	testkit.Eventually(t, "a line for each event", func() (bool, any) {
@@ -474,7 +482,7 @@ func TestListenSaysWhyItMayNot(t *testing.T) {
 		"mistyped key":  {"pst_x", listen.Options{}, "does not accept the key (401)"},
 		"missing scope": {narrow.Key, listen.Options{}, "lacks the scope events:read"},
 		"plan":          {free.Key, listen.Options{}, "403"},
-		"no such event": {c.Key, listen.Options{After: string(postern.NewEventID())}, "there is no such event; look at --after"},
+		"no such event": {c.Key, listen.Options{After: string(postern.NewEventID())}, "there is no such event; check --after"},
 		"no such kind":  {c.Key, listen.Options{Types: []string{"x"}}, "/query/type"},
 	} {
 		if said := run(tt.key, tt.o); !strings.Contains(said, tt.want) {
@@ -511,8 +519,10 @@ func TestListenSaysWhatWasRemoved(t *testing.T) {
 		return a.Status == 410, string(a.Body)
 	})
 	var said testkit.Log
-	err := listen.Run(t.Context(), listen.Options{URL: k.URL(), Key: seal.Secret(c.Key), After: old, Out: &said, Err: &said})
-	if err == nil || !strings.Contains(err.Error(), "removed events behind "+old) || !strings.Contains(err.Error(), "without --after") {
+	err := listen.Run(t.Context(),
+		listen.Options{URL: k.URL(), Key: seal.Secret(c.Key), After: old, Out: &said, Err: &said})
+	if err == nil || !strings.Contains(err.Error(), "events after "+old+" were missed") ||
+		!strings.Contains(err.Error(), "leave out --after") {
 		t.Errorf("it ends with %v\n%s", err, said.String())
 	}
 }

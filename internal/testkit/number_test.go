@@ -13,7 +13,7 @@ func bodies(c *testkit.Client, query string) (list []string) {
 	var page struct{ Data []postern.Message }
 	c.Call("GET", "/v1/messages?"+query, nil, 200, &page)
 	for _, m := range page.Data {
-		list = append(list, m.Body)
+		list = append(list, m.Content.Text)
 	}
 	slices.Reverse(list)
 	return list
@@ -28,7 +28,8 @@ func wantBodies(t *testing.T, c *testkit.Client, query string, want ...string) {
 
 // relink unlinks a device, and has the phone of a number scan its new code. It
 // gives what the phone was told and how the attempt ended.
-func relink(t *testing.T, c *testkit.Client, d postern.Device, number string, body map[string]any) (status int, l postern.Link) {
+func relink(t *testing.T, c *testkit.Client, d postern.Device, number string,
+	body map[string]any) (status int, l postern.Link) {
 	t.Helper()
 	if d.Status.HoldsSlot() {
 		c.Call("POST", path(d, "/unlink"), nil, 200, nil)
@@ -65,7 +66,8 @@ func TestAnotherNumberIsRefusedBeforeAnyKeyIsKept(t *testing.T) {
 	} {
 		status, l := relink(t, c, c.Device(tt.device.ID), "+15550009999", tt.body)
 		if status != 409 || l.Status != postern.LinkFailed || l.Reason != tt.reason {
-			t.Errorf("%s: the phone got %d, the attempt is %s (%s), want 409 and %s", tt.name, status, l.Status, l.Reason, tt.reason)
+			t.Errorf("%s: the phone got %d, the attempt is %s (%s), want 409 and %s", tt.name, status, l.Status,
+				l.Reason, tt.reason)
 		}
 		if now := c.Await(tt.device.ID, postern.Unlinked); now.StatusReason != tt.reason {
 			t.Errorf("%s: the device is unlinked for %q", tt.name, now.StatusReason)
@@ -91,9 +93,11 @@ func TestANewNumberArchivesTheHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		device := "deviceId=" + string(d.ID)
-		testkit.Eventually(t, "the inbound message", func() (bool, any) { return len(bodies(c, device)) == 2, bodies(c, device) })
+		testkit.Eventually(t, "the inbound message",
+			func() (bool, any) { return len(bodies(c, device)) == 2, bodies(c, device) })
 
-		if status, l := relink(t, c, d, number, map[string]any{"allowNewNumber": true}); status != 200 || l.Status != postern.LinkLinked {
+		if status, l := relink(t, c, d, number, map[string]any{"allowNewNumber": true}); status != 200 ||
+			l.Status != postern.LinkLinked {
 			t.Fatalf("the phone got %d, the attempt is %s (%s)", status, l.Status, l.Reason)
 		}
 		if now := c.Await(d.ID, postern.Connected); now.PhoneNumber != number || now.ID != d.ID {

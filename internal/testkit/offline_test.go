@@ -16,7 +16,8 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	v := newVisitor(t)
-	v.fill(k.SetUpURL(), url.Values{"workspace": {"acme"}, "email": {"ada@example.com"}, "password": {"four plain words here"}})
+	v.fill(k.SetUpURL(),
+		url.Values{"workspace": {"acme"}, "email": {"ada@example.com"}, "password": {"four plain words here"}})
 	device, _ := v.fill(k.URL()+"/devices", url.Values{"name": {"Support"}})
 	v.fill(device+"/link", nil)
 	v.fill(device+"/phone/scan", nil)
@@ -25,7 +26,8 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 	v.fill(device+"/phone/offline", url.Values{"seconds": {"600"}})
 	awaitPage(t, v, device+"/phone", "Disconnected")
 	v.fill(device+"/phone/write", url.Values{"from": {customer}, "body": {"while it was away"}})
-	if _, body := v.fill(device+"/phone/offline", url.Values{"seconds": {"0"}}); !strings.Contains(body, "may come back") {
+	if _, body := v.fill(device+"/phone/offline", url.Values{"seconds": {"0"}}); !strings.Contains(body,
+		"may come back") {
 		t.Error("the page does not say what follows")
 	}
 	awaitPage(t, v, device+"/phone", "state badge-success")

@@ -25,7 +25,8 @@ func awaitOffline(t *testing.T, k *testkit.Kit, number string) {
 }
 
 func queue(c *testkit.Client, d postern.Device, body string) (m postern.Message) {
-	c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": body, "whenDisconnected": "queue"}, 202, &m)
+	c.Call("POST", "/v1/messages",
+		map[string]any{"deviceId": d.ID, "to": reader, "body": body, "whenDisconnected": "queue"}, 202, &m)
 	return m
 }
 
@@ -44,7 +45,8 @@ func TestAPausedDeviceKeepsItsLinkAndWaits(t *testing.T) {
 	hooks.Await(postern.DevicePaused)
 	awaitOffline(t, k, phone)
 	a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x"})
-	if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) || !strings.Contains(string(a.Body), "paused") {
+	if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) ||
+		!strings.Contains(string(a.Body), "paused") {
 		t.Errorf("a send while paused = %d %s", a.Status, a.Body)
 	}
 	m := queue(c, d, "later")
@@ -77,7 +79,8 @@ func TestAPausedDeviceKeepsItsLinkAndWaits(t *testing.T) {
 	for _, del := range hooks.Await(postern.DeviceLinked, postern.DeviceConnected, postern.DevicePaused, postern.DeviceConnected) {
 		if del.Type() == postern.DevicePaused {
 			paused++
-			if device, _ := del.Event["device"].(map[string]any); device["status"] != "paused" || device["statusReason"] != "user" {
+			if device, _ := del.Event["device"].(map[string]any); device["status"] != "paused" ||
+				device["statusReason"] != "user" {
 				t.Errorf("device.paused = %s", del.Body)
 			}
 		}
@@ -112,7 +115,8 @@ func TestADeviceWithoutALinkCannotBePaused(t *testing.T) {
 	refused := func(what string) {
 		t.Helper()
 		for _, action := range []string{"/pause", "/resume"} {
-			if a := c.Do("POST", path(d, action), nil); a.Status != 409 || !strings.Contains(string(a.Body), "device-not-linked") {
+			if a := c.Do("POST", path(d, action), nil); a.Status != 409 ||
+				!strings.Contains(string(a.Body), "device-not-linked") {
 				t.Errorf("%s: %s = %d %s", what, action, a.Status, a.Body)
 			}
 		}

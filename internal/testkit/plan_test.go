@@ -51,10 +51,12 @@ func TestASmallerPlanPausesTheYoungestLinks(t *testing.T) {
 	for _, n := range []string{numbers[0], numbers[2], numbers[3]} {
 		awaitOffline(t, k, n)
 	}
-	if a := c.Do("POST", path(devices[2], "/resume"), nil); a.Status != 403 || !strings.Contains(string(a.Body), "device-limit") {
+	if a := c.Do("POST", path(devices[2], "/resume"), nil); a.Status != 403 ||
+		!strings.Contains(string(a.Body), "device-limit") {
 		t.Errorf("resuming beyond the plan = %d %s", a.Status, a.Body)
 	}
-	if a := c.Do("POST", path(open, "/link"), nil); a.Status != 403 || !strings.Contains(string(a.Body), "device-limit") {
+	if a := c.Do("POST", path(open, "/link"), nil); a.Status != 403 ||
+		!strings.Contains(string(a.Body), "device-limit") {
 		t.Errorf("linking beyond the plan = %d %s", a.Status, a.Body)
 	}
 

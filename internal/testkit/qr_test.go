@@ -35,7 +35,8 @@ func TestQRCodesCanBeScanned(t *testing.T) {
 	})
 	for kind, mime := range map[string]string{"png": "image/png", "svg": "image/svg+xml"} {
 		a := c.Do("GET", path+"/qr."+kind, nil)
-		if a.Status != 200 || !strings.HasPrefix(a.Header.Get("Content-Type"), mime) || a.Header.Get("Cache-Control") != "no-store" {
+		if a.Status != 200 || !strings.HasPrefix(a.Header.Get("Content-Type"), mime) ||
+			a.Header.Get("Cache-Control") != "no-store" {
 			t.Fatalf("%s: %d %s %s", kind, a.Status, a.Header.Get("Content-Type"), a.Header.Get("Cache-Control"))
 		}
 		if got := scan(t, kind, a.Body); got != string(l.QR) {
@@ -69,7 +70,8 @@ func screen(lines []string) image.Image {
 		for x, r := range []rune(line) {
 			for half, lit := range []bool{r == '▀' || r == '█', r == '▄' || r == '█'} {
 				if lit {
-					draw.Draw(img, image.Rect(x*size, (2*y+half)*size, (x+1)*size, (2*y+half+1)*size), image.White, image.Point{}, draw.Src)
+					draw.Draw(img, image.Rect(x*size, (2*y+half)*size, (x+1)*size, (2*y+half+1)*size), image.White,
+						image.Point{}, draw.Src)
 				}
 			}
 		}

@@ -15,27 +15,27 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Delivery is one POST that a receiver got; its signature verified.
+// Delivery is a POST that a receiver got, with a valid signature.
 type Delivery struct {
 	Header http.Header
 	Body   []byte
 	Event  map[string]any
 }
 
-// Sequence is the event's place among those of its device.
+// Sequence is the event's sequence number.
 func (d Delivery) Sequence() int {
 	n, _ := d.Event["sequence"].(float64)
 	return int(n)
 }
 
-// Type is the kind of the event.
+// Type is the type of the event.
 func (d Delivery) Type() postern.EventType {
 	s, _ := d.Event["type"].(string)
 	return postern.EventType(s)
 }
 
-// Receiver is a webhook receiver that checks every signature with the official
-// library and can be down.
+// Receiver is a webhook receiver that verifies every signature with the official library.
+// It can be taken down.
 type Receiver struct {
 	kit      *Kit
 	Endpoint gateway.EndpointWithSecret
@@ -43,8 +43,8 @@ type Receiver struct {
 
 	mu         sync.Mutex
 	check      *standardwebhooks.Webhook
-	down       int // status to answer with; 0 is up
-	refused    int // deliveries answered while down
+	down       int // the status it answers with while it is down; 0 if it is up
+	refused    int // deliveries refused while down
 	deliveries []Delivery
 	counts     map[postern.EventType]int
 	changed    chan struct{}
@@ -77,7 +77,7 @@ func (c *Client) Receive(events ...string) *Receiver {
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the sender went away
+		return // the sender disconnected
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,9 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.deliveries = append(r.deliveries, d)
 	r.counts[d.Type()]++
-	json.NewEncoder(w).Encode(map[string]any{"received": true, "challenge": d.Event["challenge"]}) //nolint:errcheck,gosec // the sender tries again
+	json.NewEncoder(w).
+		Encode(map[string]any{"received": true, "challenge": d.Event["challenge"]})
+	//nolint:errcheck,gosec // the sender tries again
 }
 
 func (r *Receiver) wake() {
@@ -104,26 +106,27 @@ func (r *Receiver) wake() {
 	r.changed = make(chan struct{})
 }
 
-// Down makes the receiver answer with a status; 0 brings it back.
+// Down makes the receiver answer every POST with a status; 0 brings it back up.
 func (r *Receiver) Down(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = status
 }
 
-// AwaitRefused waits until it refused so many deliveries while down.
+// AwaitRefused waits until the receiver has refused n deliveries while down.
 func (r *Receiver) AwaitRefused(n int) {
 	r.kit.t.Helper()
 	r.await("refused deliveries", func() bool { return r.refused >= n })
 }
 
-// Await waits until, of each kind named, as many deliveries arrived as it is
-// named times, and returns all deliveries of these kinds by their sequence:
-// the order of arrival means nothing.
+// Await waits until as many deliveries of each kind have arrived as the kind is named. It
+// returns all deliveries of these kinds in order of their sequence, because the order of
+// arrival is not defined.
 func (r *Receiver) Await(kinds ...postern.EventType) (list []Delivery) {
 	r.kit.t.Helper()
 	r.await("the webhooks "+join(kinds), func() bool {
-		list = slices.DeleteFunc(slices.Clone(r.deliveries), func(d Delivery) bool { return !slices.Contains(kinds, d.Type()) })
+		list = slices.DeleteFunc(slices.Clone(r.deliveries),
+			func(d Delivery) bool { return !slices.Contains(kinds, d.Type()) })
 		missing := slices.Clone(kinds)
 		for _, d := range list {
 			if i := slices.Index(missing, d.Type()); i >= 0 {
@@ -143,7 +146,7 @@ func join(kinds []postern.EventType) (s string) {
 	return s
 }
 
-// await waits until ok, which is asked with the lock held.
+// await waits until ok returns true. It calls ok with the lock held.
 func (r *Receiver) await(what string, ok func() bool) {
 	r.kit.t.Helper()
 	deadline := time.After(Wait)
@@ -166,14 +169,14 @@ func (r *Receiver) await(what string, ok func() bool) {
 	}
 }
 
-// All gives every delivery so far.
+// All returns all deliveries so far.
 func (r *Receiver) All() []Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.deliveries)
 }
 
-// AwaitCount waits until so many deliveries of a kind arrived.
+// AwaitCount waits until n deliveries of a kind have arrived.
 func (r *Receiver) AwaitCount(kind postern.EventType, n int) {
 	r.kit.t.Helper()
 	r.await(string(kind), func() bool { return r.counts[kind] >= n })

@@ -79,12 +79,14 @@ func (s *stage) logged(d postern.Device, want postern.EventType, status postern.
 // statuses is the table: each state with a real cause, and what is said of it.
 func (s *stage) statuses() map[string]statusRow {
 	return map[string]statusRow{
-		"connected":               {postern.Connected, "", postern.DeviceConnected, s.nothing},
-		"unlinked by us":          {postern.Unlinked, "unlinked", postern.DeviceUnlinked, s.post("/unlink")},
-		"connecting":              {postern.Connecting, "", "", s.hang},
-		"disconnected, cut":       {postern.Disconnected, "socket-closed", postern.DeviceDisconnected, s.stays("drop")},
-		"disconnected, half-open": {postern.Disconnected, "keepalive-timeout", postern.DeviceDisconnected, s.stays("silence")},
-		"paused by the user":      {postern.Paused, "user", postern.DevicePaused, s.post("/pause")},
+		"connected":         {postern.Connected, "", postern.DeviceConnected, s.nothing},
+		"unlinked by us":    {postern.Unlinked, "unlinked", postern.DeviceUnlinked, s.post("/unlink")},
+		"connecting":        {postern.Connecting, "", "", s.hang},
+		"disconnected, cut": {postern.Disconnected, "socket-closed", postern.DeviceDisconnected, s.stays("drop")},
+		"disconnected, half-open": {
+			postern.Disconnected, "keepalive-timeout", postern.DeviceDisconnected, s.stays("silence"),
+		},
+		"paused by the user": {postern.Paused, "user", postern.DevicePaused, s.post("/pause")},
 		"paused by the plan": {postern.Paused, "plan-limit", postern.DevicePaused, func(postern.Device) {
 			s.k.SetDevices(s.c.Workspace, 0)
 		}},
@@ -115,7 +117,8 @@ func (r statusRow) check(t *testing.T, s *stage) {
 		t.Errorf("%s for %q, want %q", d.Status, d.StatusReason, r.reason)
 	}
 	a := s.c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x"})
-	if sends := d.Status == postern.Connected; sends != (a.Status == 202) || !sends && !strings.Contains(string(a.Body), string(r.status)) {
+	if sends := d.Status == postern.Connected; sends != (a.Status == 202) ||
+		!sends && !strings.Contains(string(a.Body), string(r.status)) {
 		t.Errorf("a send while %s = %d %s", d.Status, a.Status, a.Body)
 	}
 }

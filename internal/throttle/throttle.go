@@ -1,17 +1,14 @@
 // Package throttle limits how often something may happen under a name, such as
-// sign-ins from a network. It counts in memory, with the generic cell rate algorithm.
+// sign-ins from a network. It counts in memory.
 package throttle
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
 
 	"postern/internal/postern"
-
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/memstore"
+	"postern/internal/ratelimit"
 )
 
 // names bounds how many names one limit remembers.
@@ -19,41 +16,29 @@ const names = 1 << 16
 
 // Limit allows each name a number of uses in a period: half of them at once, and the
 // other half spread over the period.
-type Limit struct{ limiter *throttled.GCRARateLimiterCtx }
+type Limit struct {
+	limiter *ratelimit.Limiter
+	rate    ratelimit.Rate
+}
 
 // PerHour allows n uses in an hour; n is at least 2.
-func PerHour(n int) *Limit { return newLimit(throttled.PerHour, n) }
+func PerHour(n int) *Limit { return newLimit(n, time.Hour) }
 
 // PerMinute allows n uses in a minute; n is at least 2.
-func PerMinute(n int) *Limit { return newLimit(throttled.PerMin, n) }
+func PerMinute(n int) *Limit { return newLimit(n, time.Minute) }
 
-func newLimit(per func(int) throttled.Rate, n int) *Limit {
-	counts, err := memstore.NewCtx(names)
-	if err != nil {
-		panic(err) // its size is constant
-	}
-	l, err := throttled.NewGCRARateLimiterCtx(counts, throttled.RateQuota{MaxRate: per(n / 2), MaxBurst: n/2 - 1})
-	if err != nil {
-		panic(err) // so is its rate
-	}
-	return &Limit{l}
+func newLimit(n int, per time.Duration) *Limit {
+	return &Limit{ratelimit.New(names), ratelimit.AtMost(n, per, n/2)}
 }
 
 // Take counts one use by a name. Beyond the limit it returns RateLimited with the
 // detail and the time to wait.
 func (l *Limit) Take(ctx context.Context, name, detail string) error {
-	limited, state, err := l.limiter.RateLimitCtx(ctx, name, 1)
-	if err != nil {
-		return fmt.Errorf("count against a limit: %w", err)
+	state, err := l.limiter.Take(ctx, name, l.rate)
+	if err != nil || !state.Refused {
+		return err
 	}
-	if limited {
-		return &postern.Error{
-			Reason:     postern.RateLimited,
-			Detail:     detail,
-			RetryAfter: max(state.RetryAfter, time.Second),
-		}
-	}
-	return nil
+	return &postern.Error{Reason: postern.RateLimited, Detail: detail, RetryAfter: max(state.RetryAfter, time.Second)}
 }
 
 // Network is the name for all addresses that one person can easily choose from: an

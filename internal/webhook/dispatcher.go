@@ -46,7 +46,7 @@ type Dispatcher struct {
 	drain   time.Duration
 	metrics metrics
 	slots   *slots   // shared by all lanes
-	crew    *crew    // makes their attempts
+	workers *workers // make their attempts
 	fair    *fairUse // nil: none
 	post    poster
 	jitter  func() float64
@@ -74,7 +74,7 @@ func New(opts Options) *Dispatcher {
 		fair: fair, db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
 		metrics: newMetrics(opts.Registerer),
 		slots:   newSlots(sharedSlots),
-		crew:    newCrew(),
+		workers: newWorkers(),
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
 	}

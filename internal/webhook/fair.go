@@ -2,64 +2,32 @@ package webhook
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"postern/internal/postern"
-
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/memstore"
+	"postern/internal/ratelimit"
 )
 
-// fairUse bounds the first attempts of each workspace: a flood in one must not
-// take what all share. What is too much waits; nothing is dropped.
+// fairUse bounds the first attempts of each workspace, so that a flood in one does
+// not take what all share. What is too much waits; nothing is dropped.
 //
-// In no minute there are more than the plan's number. A sixth of it may come at
-// once, so that the burst of a small workspace is not spread out; the rest comes
-// evenly (the generic cell rate algorithm).
-type fairUse struct {
-	store throttled.GCRAStoreCtx
-	rates sync.Map // first attempts a minute → *throttled.GCRARateLimiterCtx
-}
+// In no minute there are more than the number that the plan allows. A sixth of it
+// may come at once, so that the burst of a small workspace is not spread out; the
+// rest comes evenly.
+type fairUse struct{ first *ratelimit.Limiter }
 
 const burstShare = 6 // of a minute's number
 
-func newFairUse() *fairUse {
-	store, err := memstore.NewCtx(fairWorkspaces)
-	if err != nil {
-		panic(err) // its size is constant
-	}
-	return &fairUse{store: store}
-}
+func newFairUse() *fairUse { return &fairUse{ratelimit.New(fairWorkspaces)} }
 
-// take counts a first attempt, or says how long the workspace has to wait
-// before the next.
+// take counts a first attempt, or returns how long the workspace has to wait before
+// the next.
 func (f *fairUse) take(ctx context.Context, ws postern.WorkspaceID, perMinute int) (wait time.Duration, err error) {
-	limiter, err := f.rate(perMinute)
-	if err != nil {
+	atOnce := max(perMinute/burstShare, 1)
+	rate := ratelimit.AtMost(max(perMinute, atOnce+1), time.Minute, atOnce)
+	state, err := f.first.Take(ctx, string(ws), rate)
+	if err != nil || !state.Refused {
 		return 0, err
 	}
-	limited, state, err := limiter.RateLimitCtx(ctx, string(ws), 1)
-	if err != nil {
-		return 0, fmt.Errorf("count a first attempt: %w", err)
-	}
-	if !limited {
-		return 0, nil
-	}
 	return max(state.RetryAfter, time.Millisecond), nil
-}
-
-func (f *fairUse) rate(perMinute int) (*throttled.GCRARateLimiterCtx, error) {
-	if l, ok := f.rates.Load(perMinute); ok {
-		return l.(*throttled.GCRARateLimiterCtx), nil //nolint:errcheck // only limiters are ever put in
-	}
-	burst := max(perMinute/burstShare, 1)
-	l, err := throttled.NewGCRARateLimiterCtx(f.store, throttled.RateQuota{MaxRate: throttled.PerMin(max(perMinute-burst, 1)), MaxBurst: burst - 1})
-	if err != nil {
-		return nil, fmt.Errorf("make a rate: %w", err)
-	}
-	l.SetMaxCASAttemptsLimit(casAttempts)
-	f.rates.Store(perMinute, l)
-	return l, nil
 }

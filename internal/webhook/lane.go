@@ -393,7 +393,7 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	}
 	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	id, chat := d.ID, d.Chat
-	l.crew.do(func() {
+	l.workers.do(func() {
 		a.run(work, func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, answered: true} },
 			func(failed bool) { l.done <- report{id: id, chat: chat, failed: failed} })
 	})

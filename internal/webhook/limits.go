@@ -3,15 +3,14 @@ package webhook
 import "time"
 
 const (
-	maxInFlight   = 64   // of one endpoint; the contract's upper bound
-	sharedSlots   = 1024 // attempts at once beyond the one that every endpoint has for itself: sockets and memory
-	maxHandshakes = 256  // at once
-	maxIdleCrew   = 128  // goroutines that wait for the next attempt: two endpoints' worth, about 1 MiB
-	batch         = 32   // deliveries a lane reads at once, unless more may be posted at once: their bodies are held in memory
-	pagesOn       = 64   // reads of a backlog, after which it is looked at from its start
+	maxInFlight    = 64   // of one endpoint; the contract's upper bound
+	sharedSlots    = 1024 // attempts at once beyond the one that every endpoint has for itself: sockets and memory
+	maxHandshakes  = 256  // at once
+	maxIdleWorkers = 128  // goroutines that wait for the next attempt: those of two endpoints, about 1 MiB
+	batch          = 32   // deliveries a lane reads at once, unless more may be posted at once: their bodies are held in memory
+	pagesOn        = 64   // reads of a backlog, after which it is looked at from its start
 
 	fairWorkspaces = 1 << 16          // whose rates are remembered
-	casAttempts    = 10_000           // tries to count, while others count at the same moment
 	planLook       = 10 * time.Second // a lane looks so often whether the plan has changed
 
 	linger     = 5 * time.Second  // a lane without work waits so long before it ends

@@ -69,7 +69,7 @@ func (r *run) close() {
 	r.again.Close()
 	r.changed.Close()
 	r.greetAt.Stop()
-	r.crew.close() // all lanes have ended
+	r.workers.close() // all lanes have ended
 }
 
 // start takes up what the last process left.

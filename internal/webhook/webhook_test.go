@@ -131,8 +131,8 @@ func (w *world) active(url string, edit func(*postern.Endpoint)) postern.Endpoin
 // inbound is the operation that records a message and its event.
 func (w *world) inbound(text string) store.RecordInbound {
 	return store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now(), Message: postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: w.device.WorkspaceID, DeviceID: w.device.ID, Direction: postern.Inbound, Type: postern.TypeText, ChatID: "+15551234567",
-		From: "+15551234567", Body: text, Status: postern.Received, NetworkID: postern.NewNetworkID(), Metadata: map[string]string{}, CreatedAt: now(),
+		ID: postern.NewMessageID(), WorkspaceID: w.device.WorkspaceID, DeviceID: w.device.ID, Direction: postern.Inbound, ChatID: "+15551234567",
+		From: "+15551234567", Content: postern.Text(text), Status: postern.Received, NetworkID: postern.NewNetworkID(), Metadata: map[string]string{}, CreatedAt: now(),
 	}}
 }
 

@@ -90,6 +90,7 @@ Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get th
 func schemas() huma.Registry {
 	r := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	r.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
+	r.RegisterTypeAlias(reflect.TypeFor[postern.Message](), reflect.TypeFor[postern.MessageObject]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
 	return r
@@ -112,12 +113,16 @@ func (inlinePace) Schema(r huma.Registry) *huma.Schema {
 	return huma.SchemaFromType(r, reflect.TypeFor[postern.Pace]())
 }
 
-// schemaName names a list of devices DeviceList, and a problem document Problem.
+// schemaName names a list of devices DeviceList, a problem document Problem, and a
+// message object Message.
 func schemaName(t reflect.Type, hint string) string {
-	if t == reflect.TypeFor[problem.Document]() {
+	switch t {
+	case reflect.TypeFor[problem.Document]():
 		return "Problem"
+	case reflect.TypeFor[postern.MessageObject]():
+		return "Message"
 	}
-	name := huma.DefaultSchemaNamer(t, hint)
+	name := strings.TrimSuffix(huma.DefaultSchemaNamer(t, hint), "Object") // a MessageObject is a Message
 	if of, ok := strings.CutPrefix(name, "List"); ok && of != "" {
 		return of + "List"
 	}

@@ -154,10 +154,10 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 		return len(list) == sent, len(list)
 	})
 	for _, m := range list {
-		if clean := !strings.ContainsFunc(m.Body, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean &&
-			len(m.Body) < 200 {
-			h.want("chats", m.Body) // as the name and as the text
-			h.want("events", inJSON(m.Body))
+		if clean := !strings.ContainsFunc(m.Content.Text, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean &&
+			len(m.Content.Text) < 200 {
+			h.want("chats", m.Content.Text) // as the name and as the text
+			h.want("events", inJSON(m.Content.Text))
 		}
 	}
 	h.enough("inbound texts", sent)
@@ -210,14 +210,14 @@ func (h *hostile) write(device postern.DeviceID) {
 			continue
 		}
 		taken++
-		if m.Body != s {
-			h.t.Errorf("%.60q is kept as %.60q", s, m.Body)
+		if m.Content.Text != s {
+			h.t.Errorf("%.60q is kept as %.60q", s, m.Content.Text)
 		}
-		if len([]rune(m.Body)) < 2000 {
-			h.want("chat", m.Body)
+		if len([]rune(m.Content.Text)) < 2000 {
+			h.want("chat", m.Content.Text)
 		}
-		if len([]rune(m.Body)) < 200 {
-			h.want("messages", m.Body)
+		if len([]rune(m.Content.Text)) < 200 {
+			h.want("messages", m.Content.Text)
 		}
 	}
 	h.enough("outbound texts", taken)
@@ -433,11 +433,11 @@ func (h *hostile) eachMessage() {
 	h.t.Helper()
 	list := h.messages("")
 	for i, m := range list {
-		if i%7 != 0 && len(m.Body) < 200 {
+		if i%7 != 0 && len(m.Content.Text) < 200 {
 			continue
 		}
 		h.read("message", "/messages/"+string(m.ID))
-		h.want("message", m.Body)
+		h.want("message", m.Content.Text)
 		for name, value := range m.Metadata {
 			h.want("message", name)
 			h.want("message", value)
@@ -497,8 +497,8 @@ func (h *hostile) export() {
 		}
 	}
 	for _, m := range h.messages("") {
-		if !held[inFile(m.Body)] {
-			h.t.Errorf("the file lacks %.80q", m.Body)
+		if !held[inFile(m.Content.Text)] {
+			h.t.Errorf("the file lacks %.80q", m.Content.Text)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import "time"
 // AccountView is the person's own page.
 type AccountView struct {
 	Sessions     []Session
-	Current      Field  // the present password; its value is never shown
+	Current      Field  // the current password; its value is never shown
 	Password     Field  // the new one; its value is never shown
 	PasswordHint string // what a password must be, as a sentence
-	Problem      string // what is wrong with the change of the password; "": nothing
-	Second       string // what the person proves beside the password, in words; "": nothing
-	SignOn       string // what the provider is called at which people may sign in; "": there is none
-	Connected    int    // identities that sign the person in
+	Problem      string // what is wrong with the password change; "": nothing
+	Second       string // the second factors, in words; "": none
+	SignOn       string // the name of the sign-in provider; "": there is none
+	Connected    int    // connected identities
 	Again        Again
 }
 
@@ -25,24 +25,24 @@ func (v AccountView) secondLabel() string {
 // Session is a browser that is signed in.
 type Session struct {
 	Browser  string // "Firefox on Linux"
-	Address  string // where it came from last
+	Address  string // its last IP address
 	LastSeen time.Time
-	Current  bool // it is the one that asks
+	Current  bool // the browser of this request
 }
 
 func (v AccountView) faults() []fault {
 	return faults(fault{"current", v.Current.Error}, fault{"password", v.Password.Error})
 }
 
-// Again is how a person shows again who it is: by the password, when it is zero.
+// Again is how a user confirms their identity. The zero value asks for the password.
 type Again struct {
 	None bool   // the person has no password
-	Sure bool   // and has just signed in at the provider again
-	Name string // what the provider is called; "": there is none
+	Sure bool   // and has recently signed in at the provider again
+	Name string // the name of the provider; "": there is none
 	Href string // where to sign in there again
 }
 
-// Ready tells whether a form can be sent.
+// Ready reports whether the form can be sent.
 func (v Again) Ready() bool { return !v.None || v.Sure }
 
 func (v AccountView) changeLabel() string {
@@ -52,10 +52,10 @@ func (v AccountView) changeLabel() string {
 	return "Change password"
 }
 
-// IdentitiesView is who a person is at providers.
+// IdentitiesView lists a user's identities at providers.
 type IdentitiesView struct {
 	Identities []Identity
-	SignOn     string // what the provider is called; "": there is none now
+	SignOn     string // the name of the provider; "": there is none now
 	Keep       bool   // none can be disconnected, since there is no password
 }
 
@@ -66,7 +66,7 @@ func (v IdentitiesView) connectLabel() string {
 	return "Connect "
 }
 
-// Identity is who a person is at a provider.
+// Identity is a user's identity at a provider.
 type Identity struct {
 	Issuer, Subject string
 	Created         time.Time
@@ -74,9 +74,9 @@ type Identity struct {
 
 // SecondView is the second step of a sign-in.
 type SecondView struct {
-	Next     string // where the person wanted to go, sent back as it is
+	Next     string // where the user wanted to go, sent back unchanged
 	App      bool   // there is an authenticator app
-	Passkey  string // what the browser is asked, as JSON; "": there is no passkey
+	Passkey  string // the options of the passkey request, as JSON; "": there is no passkey
 	Code     Field  // its value is never shown
 	Problem  string // what is wrong with the passkey; "": nothing
 	Recovery int    // codes that are left
@@ -94,40 +94,40 @@ func (v SecondView) label() string {
 
 // SureView asks for the password again.
 type SureView struct {
-	Next     string // where the person wanted to go, sent back as it is
+	Next     string // where the user wanted to go, sent back unchanged
 	Password Field  // its value is never shown
 	Again    Again
 }
 
-// FactorsView is what a person proves beside the password.
+// FactorsView lists a user's second factors.
 type FactorsView struct {
 	App      bool // an authenticator app is in use
 	Passkeys []Passkey
 	Recovery int    // codes that are left
-	Offer    string // what the browser is asked for a new passkey, as JSON; "": none can be added
+	Offer    string // the options for a new passkey, as JSON; "": none can be added
 	Off      string // why not, as a sentence
 	Name     Field
 	Problem  string // what went wrong; "": nothing
 }
 
-// Any tells whether there is something beside the password.
+// Any reports whether there is a second factor.
 func (v FactorsView) Any() bool { return v.App || len(v.Passkeys) > 0 }
 
-// Passkey is one of a person's.
+// Passkey is a passkey of the user.
 type Passkey struct {
 	ID, Name      string
 	Created, Used time.Time
 }
 
-// AppView shows the secret of an authenticator app until a code of it was typed.
+// AppView shows the secret of an authenticator app until a code confirms it.
 type AppView struct {
 	Picture string // the QR code as SVG, ours
-	Secret  string // for those who cannot scan
+	Secret  string // for users who cannot scan
 	Code    Field
 }
 
 // RecoveryView shows recovery codes, once.
 type RecoveryView struct {
 	Codes string // one on each line
-	Added string // what was added, as a sentence; "": the codes alone are new
+	Added string // what was added, as a sentence; "": only the codes are new
 }

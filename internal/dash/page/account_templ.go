@@ -66,7 +66,7 @@ func Account(f Frame, v AccountView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if f.Role != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<dt class=\"soft\">Role in this workspace</dt><dd class=\"few\"><bdi>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<dt class=\"soft\">Role</dt><dd class=\"few\"><bdi>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -343,8 +343,8 @@ func Account(f Frame, v AccountView) templ.Component {
 	})
 }
 
-// again asks for the password, which is the field password; of those who have none
-// it asks that they sign in at the provider once more.
+// again asks for the password in the field password; users without one are asked to sign in at
+// the provider again.
 func again(v Again, password Field, hint string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -431,8 +431,8 @@ func again(v Again, password Field, hint string) templ.Component {
 	})
 }
 
-// Identities is what signs a person in without a password. It posts issuer and
-// subject to /account/identities/disconnect.
+// Identities lists the accounts with which a user can sign in without a password. It posts
+// issuer and subject to /account/identities/disconnect.
 func Identities(f Frame, v IdentitiesView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -23,7 +23,7 @@ const prefix = "/assets/"
 
 // asset is a file as it is served.
 type asset struct {
-	path       string // with the hash of its bytes, so that it may be kept for ever
+	path       string // contains the hash of the content, so that it can be cached forever
 	kind       string
 	raw, small []byte // small is compressed
 }
@@ -31,7 +31,7 @@ type asset struct {
 // assets reads and compresses the files once.
 var assets = sync.OnceValue(func() map[string]asset { //nolint:gochecknoglobals // made once, never changed
 	all := map[string]asset{}
-	// Not by mime.TypeByExtension, which asks the machine.
+	// mime.TypeByExtension would depend on the machine.
 	kinds := map[string]string{
 		".css": "text/css; charset=utf-8",
 		".js":  "text/javascript; charset=utf-8",
@@ -70,23 +70,23 @@ func squeeze(raw []byte) []byte {
 	if err != nil {
 		panic(err) // the level is a constant
 	}
-	_, _ = w.Write(raw) // a buffer takes all
+	_, _ = w.Write(raw) // a buffer never fails
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// Asset is the path of a file of the dashboard, such as "app.css". It changes
-// with the file.
+// Asset returns the path of a file of the dashboard, such as "app.css". The path changes with
+// the file's content.
 func Asset(name string) string {
 	a, ok := assets()[name]
 	if !ok {
-		panic("page: no asset " + name) // a mistake of ours: every page would show it
+		panic("page: no asset " + name) // a programming error that every page would show
 	}
 	return a.path
 }
 
-// Assets serves the files of the dashboard below /assets/. Their names hold
-// their hash, and they may be kept for ever.
+// Assets serves the files of the dashboard under /assets/. Their names contain a hash, so they
+// can be cached forever.
 func Assets() http.Handler {
 	served := map[string]asset{}
 	for _, a := range assets() {
@@ -116,12 +116,12 @@ func Assets() http.Handler {
 		}
 		h.Set("Content-Length", strconv.Itoa(len(body)))
 		if r.Method == http.MethodGet {
-			_, _ = w.Write(body) // the reader is gone
+			_, _ = w.Write(body) // the browser may be gone
 		}
 	})
 }
 
-// takesGzip tells whether the header names gzip and does not refuse it.
+// takesGzip reports whether an Accept-Encoding header accepts gzip.
 func takesGzip(accept string) bool {
 	for part := range strings.SplitSeq(accept, ",") {
 		coding, params, _ := strings.Cut(strings.TrimSpace(part), ";")

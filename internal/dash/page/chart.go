@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// Chart is what happened in consecutive spans of time: bars, and the numbers as a
-// table.
+// Chart shows values over consecutive time spans, as bars and as a table.
 type Chart struct {
 	ID      string // of its element
 	Title   string
-	Gist    string   // what there is to see, as a sentence
-	Note    string   // what the numbers mean; "": they need no word
+	Gist    string   // a summary, as a sentence
+	Note    string   // an explanation; "": none
 	Colours string   // "outcome", "traffic"; "": one
-	Parts   []string // what a bar is made of, from below: at most two
-	Columns []string // of the table, but the first
+	Parts   []string // the parts of a bar from the bottom: at most two
+	Columns []string // of the table, without the first
 	Spans   []Span   // oldest first
-	Most    int      // what a bar of full height stands for; 0: the highest
-	Unit    string   // behind the numbers of the bars; "": none
-	Days    bool     // a span is a day, else an hour
+	Most    int      // the value of a full-height bar; 0: the highest value
+	Unit    string   // follows the values; "": none
+	Days    bool     // a span is a day instead of an hour
 }
 
-// Span is one of a chart.
+// Span is one time span of a chart.
 type Span struct {
 	At    time.Time // its start
 	Parts []int
@@ -36,14 +35,13 @@ const (
 	chartHigh = 100
 )
 
-// bar is a part of a span's bar. The first stands on the ground, and each other on
-// the one before.
+// bar is a part of a span's bar. Parts are stacked.
 type bar struct {
 	part              int
 	x, y, width, high string
 }
 
-// bars are what is drawn of the i-th span.
+// bars returns the parts to draw for the i-th span.
 func (c Chart) bars(i int) (list []bar) {
 	step, ground := float64(chartWide)/float64(len(c.Spans)), float64(chartHigh)
 	for part, n := range c.Spans[i].Parts {
@@ -56,7 +54,7 @@ func (c Chart) bars(i int) (list []bar) {
 	return list
 }
 
-// most is what a bar of full height stands for.
+// most is the value of a full-height bar.
 func (c Chart) most() int {
 	most := max(c.Most, 1)
 	for _, s := range c.Spans {
@@ -72,7 +70,7 @@ func (s Span) sum() (n int) {
 	return n
 }
 
-// empty tells whether there is nothing to draw.
+// empty reports whether there is nothing to draw.
 func (c Chart) empty() bool {
 	for _, s := range c.Spans {
 		if s.sum() > 0 {
@@ -82,7 +80,7 @@ func (c Chart) empty() bool {
 	return true
 }
 
-// high is the height of a number; one that is not zero can be seen.
+// high is the height of a value; every value above zero is visible.
 func high(n, most int) float64 {
 	if n <= 0 {
 		return 0
@@ -92,7 +90,7 @@ func high(n, most int) float64 {
 
 func unit(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
-// says is what a pointer on a bar is told.
+// says is the tooltip of a bar.
 func (c Chart) says(s Span) string {
 	list := []string{c.when(s)}
 	for i, n := range s.Parts {
@@ -112,7 +110,7 @@ func (c Chart) when(s Span) string {
 	return readTime(s.At)
 }
 
-// head heads the first column of the table.
+// head is the title of the table's first column.
 func (c Chart) head() string {
 	if c.Days {
 		return "Day (UTC)"

@@ -363,8 +363,8 @@ func gist1(m Message) templ.Component {
 	})
 }
 
-// ChatPage is a conversation: what comes is asked for again, and the field in which
-// somebody may be writing stands beside that.
+// ChatPage is a conversation. The messages are polled; the text field is outside of the polled
+// part, so that polling does not disturb typing.
 func ChatPage(f Frame, v ChatView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,7 +16,7 @@ type DeliveriesView struct {
 	More       string // where the next page is; "": this is the last
 }
 
-// Delivery is the way of an event to an endpoint.
+// Delivery is the delivery of an event to an endpoint.
 type Delivery struct {
 	ID       string
 	Event    string
@@ -28,7 +28,7 @@ type Delivery struct {
 	Next     time.Time // when it is tried again; zero: never
 }
 
-// deliveryStates are what the list can be narrowed to.
+// deliveryStates are the filters of the list.
 func deliveryStates() []Choice {
 	return []Choice{{"", "All"}, {"pending", "Pending"}, {"succeeded", "Succeeded"}, {"exhausted", "Exhausted"}}
 }
@@ -38,7 +38,7 @@ type DeliveryView struct {
 	Webhook  string // id
 	URL      string
 	Delivery Delivery
-	Device   string // "": it concerns none
+	Device   string // "": the event has none
 	Body     string // as it is posted
 	Hidden   string // why there is no body; "": there is one
 	Headers  []Header
@@ -46,7 +46,7 @@ type DeliveryView struct {
 	Retry    bool      // the person may have it tried again
 }
 
-// Header is one that is sent.
+// Header is a header of the request.
 type Header struct {
 	Name, Value string
 }
@@ -57,7 +57,7 @@ type Attempt struct {
 	At         time.Time
 	DurationMs int
 	Status     int // of the answer; 0: there was none
-	Why        Why // it failed
+	Why        Why // the attempt failed
 	Good       bool
 	Answer     string    // the first KiB
 	Signed     time.Time // the time in its signature, to a second or so
@@ -72,7 +72,7 @@ func (a Attempt) title() string {
 
 func (a Attempt) id() string { return fmt.Sprintf("attempt-%d", a.Number) }
 
-// live is the page's own path while another attempt comes.
+// live is the page's own path while the delivery is pending.
 func (v DeliveryView) live() string {
 	if v.Delivery.Status != "pending" {
 		return ""

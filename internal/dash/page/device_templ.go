@@ -9,8 +9,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "fmt"
 
-// OneDevice is the page of a device. What changes by itself is asked for again;
-// dialogs and fields that somebody may be typing in stand beside that.
+// OneDevice is the page of a device. What can change is polled; dialogs and text fields are
+// outside of the polled part.
 func OneDevice(f Frame, v DeviceView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

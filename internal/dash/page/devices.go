@@ -11,8 +11,8 @@ import (
 type DevicesView struct {
 	Devices []Device
 	More    string // where the next page is, such as "/devices?after=dev_…"; "": this is the last
-	Add     string // where a device is added; "": the API alone does that
-	Live    string // the page's own path: the list asks for it again every 5 seconds; "": it stays as it is
+	Add     string // where a device is added; "": not offered
+	Live    string // the page's own path, polled every 5 seconds; "": not polled
 }
 
 // Device is a line of the list of devices.
@@ -20,16 +20,16 @@ type Device struct {
 	ID       string
 	Name     string
 	Number   string // "": none yet
-	Status   string // as the API says it: "connected", "logged_out"
+	Status   string // as in the API: "connected", "logged_out"
 	Reason   string // why; "": nothing to say
 	Mode     string // "live" or "sandbox"; the latter is shown
 	LastSeen time.Time
 }
 
-// maxWords bounds a state that this package does not know.
+// maxWords limits the length of a status that this package does not know.
 const maxWords = 24
 
-// words says a state that the API spells with an underscore.
+// words formats a status of the API, without underscores.
 func words(status string) string {
 	s := strings.ToValidUTF8(strings.ReplaceAll(status[:min(len(status), maxWords)], "_", " "), "")
 	if s == "" {
@@ -39,7 +39,7 @@ func words(status string) string {
 	return string(unicode.ToUpper(first)) + s[size:]
 }
 
-// RemovalView asks whether a device shall be deleted.
+// RemovalView is the form to delete a device.
 type RemovalView struct {
 	Device
 	Linked   bool  // a phone is linked to it
@@ -47,13 +47,13 @@ type RemovalView struct {
 	Again    Again
 }
 
-// Health is a part of what became of a device, the newest first.
+// Health is a part of a device's health history, newest first.
 type Health struct {
 	Changes []HealthChange
 	More    string // where the older ones are; "": there are none
 }
 
-// HealthChange is a line of it.
+// HealthChange is an entry of the health history.
 type HealthChange struct {
 	Status string // "connected"
 	Text   string // as a sentence
@@ -61,7 +61,7 @@ type HealthChange struct {
 	At     time.Time
 }
 
-// DeviceHealthView is a page of what became of a device.
+// DeviceHealthView is a page of a device's health history.
 type DeviceHealthView struct {
 	Device
 	Health Health
@@ -78,8 +78,8 @@ type DeviceView struct {
 	Links   bool      // a link attempt can be opened now
 	Unlinks bool      // it has an account that can be unlinked
 	Sandbox bool      // the phone is a simulated one, on a page of its own
-	Link    LinkView  // the newest attempt while it says something
-	Share   string    // the address of a page for whoever holds the phone, shown once
+	Link    LinkView  // the newest attempt, while it is worth showing
+	Share   string    // the address of a link page, shown once
 	Health  Health    // the newest part
 	Enter   Field     // the number in the form for a pairing code
 }
@@ -87,7 +87,7 @@ type DeviceView struct {
 // LinkView is an attempt to link a phone.
 type LinkView struct {
 	State    string // "": there is none to show; "wait", "scan", "enter", "passkey", "linked", "expired" or "failed"
-	Picture  string // SVG of our own drawing, for "scan"
+	Picture  string // an SVG that we drew, for "scan"
 	Code     string // for "enter"
 	Number   string // whose phone it is entered on
 	Seconds  int    // until the code changes
@@ -96,12 +96,12 @@ type LinkView struct {
 	Scanning bool   // the simulated phone may scan it
 }
 
-// open tells whether the attempt goes on.
+// open reports whether the attempt is still open.
 func (v LinkView) open() bool {
 	return v.State == "wait" || v.State == "scan" || v.State == "enter" || v.State == "passkey"
 }
 
-// pace is how often the page asks again.
+// pace is the poll interval of the page.
 func (v DeviceView) pace() string {
 	if v.Link.open() || v.Status == "linking" || v.Status == "connecting" {
 		return "every 1s"
@@ -126,7 +126,7 @@ type PhoneView struct {
 	Problem  string
 }
 
-// Absences is how long a simulated phone may be away, in seconds.
+// Absences lists how long a simulated phone can be offline, in seconds.
 func Absences() []Choice {
 	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}
 }

@@ -1,16 +1,15 @@
-// Package page is what people see of the dashboard: components that write HTML
-// from plain structs, and the assets that they link. It decides nothing and
-// knows no business types; package dash fills the structs and takes the forms.
+// Package page has the dashboard's HTML: components that render plain structs, and the assets
+// that they link. It makes no decisions and knows no business types; package dash fills the
+// structs and handles the forms.
 //
-// Everything works without a script. Nothing is inline: a page holds no script
-// text, no style attribute and no event attribute, so that Policy can refuse
-// all three.
+// Everything works without scripts. Nothing is inline: pages have no script text, style
+// attributes, or event attributes, so that Policy can forbid all three.
 package page
 
 // Policy is the Content-Security-Policy under which every page works.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// config tells htmx to evaluate nothing, to bring no style of its own, to stay
-// on this origin and to load no extension.
+// config keeps htmx from evaluating code, adding styles, leaving this origin, and loading
+// extensions.
 const config = `{"includeIndicatorCSS":false,"mode":"same-origin","extensions":"none","defaultTimeout":15000}`

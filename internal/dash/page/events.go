@@ -9,10 +9,10 @@ type EventsView struct {
 	Device  string   // the chosen one's id; "": all
 	Devices []Choice
 	Events  []Event // newest first
-	Newer   string  // where newer ones are to be had; "": the page does not follow the log
-	Behind  bool    // there are newer ones already
-	Newest  string  // where the newest are
-	More    string  // where older ones are; "": there are none
+	Newer   string  // the path of newer events; "": the page does not follow the log
+	Behind  bool    // newer events exist already
+	Newest  string  // the path of the newest events
+	More    string  // the path of older ones; "": there are none
 }
 
 // Event is one of the log.
@@ -21,15 +21,15 @@ type Event struct {
 	Type    string
 	At      time.Time
 	Device  Choice // its id and its name; the zero one: none
-	Message string // the id of the message that it is about, if that is shown; "": none
+	Message string // the id of its message, if it may be shown; "": none
 	JSON    string
 }
 
-// eventsHeld is how many events a page that follows the log holds.
+// eventsHeld is the number of events on a page that follows the log.
 const eventsHeld = 200
 
-// pace is when newer events are asked for: soon when there are some already, or a page
-// that follows a busy log would fall further and further behind.
+// pace is the poll interval for newer events: short if some exist already, so that a page does
+// not fall behind a busy log.
 func (v EventsView) pace() string {
 	if v.Behind {
 		return "load delay:200ms, every 2s"

@@ -7,7 +7,7 @@ type Choice struct {
 	Value, Label string
 }
 
-// Field is what a form shows again of a field after it was refused.
+// Field is a form field as shown after the form was refused.
 type Field struct {
 	Value string
 	Error string // what is wrong with it, as a sentence; "": nothing
@@ -18,7 +18,7 @@ type fault struct {
 	id, text string
 }
 
-// faults lists those that have a text.
+// faults returns those that have a text.
 func faults(all ...fault) []fault {
 	var list []fault
 	for _, f := range all {
@@ -29,17 +29,17 @@ func faults(all ...fault) []fault {
 	return list
 }
 
-// first tells whether the field is the first that is wrong: it gets the focus.
+// first reports whether the field is the first faulty one, which gets the focus.
 func first(list []fault, id string) bool { return len(list) > 0 && list[0].id == id }
 
 type hereKey struct{}
 
-// In tells forms which workspace their page is about.
+// In adds to the context the workspace of a page, for its forms.
 func In(ctx context.Context, workspace string) context.Context {
 	return context.WithValue(ctx, hereKey{}, workspace)
 }
 
-// hereIn is the workspace that a page is about; "" when it is about none.
+// hereIn is the workspace of a page; "" if it has none.
 func hereIn(ctx context.Context) string {
 	id, _ := ctx.Value(hereKey{}).(string)
 	return id

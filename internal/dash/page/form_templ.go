@@ -9,7 +9,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "fmt"
 
-// summary says first what is wrong with a form.
+// summary lists what is wrong with a form.
 func summary(problem string, list []fault) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -112,7 +112,7 @@ func summary(problem string, list []fault) templ.Component {
 	})
 }
 
-// input is what a text field is made of.
+// input describes a text field.
 type input struct {
 	id, name, label, kind, hint, complete string
 	optional, focus                       bool
@@ -427,7 +427,7 @@ func textField(in input) templ.Component {
 	})
 }
 
-// code is text to copy, with the button that does.
+// code is text with a button that copies it.
 func code(id, label, text string, wraps bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1113,7 +1113,7 @@ func answer(dialog, label, kind string) templ.Component {
 	})
 }
 
-// progress is how far something is; without a value nobody knows.
+// progress is a progress bar, indeterminate without a value.
 func progress(value, most, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1192,7 +1192,7 @@ func progress(value, most, label string) templ.Component {
 	})
 }
 
-// press is a button that posts nothing but itself.
+// press is a form that is only a button.
 func press(action, label, kind string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1274,7 +1274,7 @@ func press(action, label, kind string) templ.Component {
 	})
 }
 
-// quoted is somebody's text, whole, with the button that copies it.
+// quoted is a foreign text with a button that copies it.
 func quoted(id, label, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1395,8 +1395,8 @@ func quoted(id, label, text string) templ.Component {
 	})
 }
 
-// here is in every form that changes something in a workspace. What it posts as
-// "at" is refused when another workspace is chosen by then, in another tab.
+// here is part of every form that changes something in a workspace. The form is refused if the
+// user has since switched to another workspace in a different tab.
 func here() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,7 +16,7 @@ type KeysView struct {
 type Key struct {
 	ID          string
 	Name        string
-	Shown       string // what tells it from others: "pst_…Ab3d"
+	Shown       string // its recognizable part: "pst_…Ab3d"
 	Environment string
 	Scopes      []string
 	Created     time.Time
@@ -25,14 +25,13 @@ type Key struct {
 	Status      string    // "active", "expiring", "expired" or "revoked"
 }
 
-// works tells whether there is anything left to rotate or revoke.
+// works reports whether the key can be rotated or revoked.
 func (k Key) works() bool { return k.Status != "expired" && k.Status != "revoked" }
 
-// dialog is the id of the key's dialog: ids hold no spaces.
+// dialog is the id of the key's dialog. Ids have no spaces.
 func (k Key) dialog(verb string) string { return verb + "-" + url.PathEscape(k.ID) }
 
-// Overlaps is how long a rotated key may go on working, in the words of a Go
-// duration.
+// Overlaps lists how long an old key or secret can keep working, as Go durations.
 func Overlaps() []Choice {
 	return []Choice{
 		{"0s", "It stops working immediately"},
@@ -42,7 +41,7 @@ func Overlaps() []Choice {
 	}
 }
 
-// KeyFormView is the form that makes an API key.
+// KeyFormView is the form that creates an API key.
 type KeyFormView struct {
 	Name        Field
 	Environment Field // a label, such as "production"
@@ -51,7 +50,7 @@ type KeyFormView struct {
 	Expiry      string   // the value of the chosen one of Expiries
 	Expiries    []Choice // nil: Expiries()
 	ExpiryError string
-	Problem     string // what is wrong with the whole; "": nothing
+	Problem     string // what is wrong with the form; "": nothing
 }
 
 // ScopeChoice is a permission that a key can have.
@@ -61,8 +60,7 @@ type ScopeChoice struct {
 	Chosen bool
 }
 
-// Expiries is how long a new key may work, in the words of a Go duration; ""
-// is for ever.
+// Expiries lists how long a new key can work, as Go durations; "" means forever.
 func Expiries() []Choice {
 	return []Choice{
 		{"", "Never"},
@@ -87,10 +85,10 @@ func (v KeyFormView) faults() []fault {
 	)
 }
 
-// KeyShownView is a key that was just made: the one time its secret is shown.
+// KeyShownView is a new key, with its secret shown once.
 type KeyShownView struct {
 	Name    string
 	Secret  string
 	BaseURL string    // of the API, without "/v1": "https://gateway.example.com"
-	Old     time.Time // when the key that this one follows stops working; zero: none does
+	Old     time.Time // when the rotated key stops working; zero: there is none
 }

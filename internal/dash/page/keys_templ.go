@@ -535,8 +535,8 @@ func revoke(k Key) templ.Component {
 	})
 }
 
-// KeyForm makes an API key: it posts name, environment, scope (once for each)
-// and expiry to /keys.
+// KeyForm creates an API key: it posts name, environment, scope (once for each) and expiry to
+// /keys.
 func KeyForm(f Frame, v KeyFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

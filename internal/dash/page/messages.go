@@ -14,8 +14,8 @@ type MessagesView struct {
 	Status     string
 	Messages   []Message
 	More       string // where the next page is; "": this is the last
-	Export     string // where the same comes as a file
-	ExportRows string // that it has at most
+	Export     string // the path of the same list as a file
+	ExportRows string // its row limit
 	Send       bool   // the person may write
 }
 
@@ -63,12 +63,12 @@ func directions() []Choice {
 	return []Choice{{"", "Both"}, {"inbound", "Received"}, {"outbound", "Sent"}}
 }
 
-// empty tells whether nothing is looked for.
+// empty reports whether no filter is set.
 func (v MessagesView) empty() bool {
 	return v.Find == Field{} && v.Device == "" && v.Direction == "" && v.Status == "" && v.More == ""
 }
 
-// MessageView is one message and its way.
+// MessageView is one message and its timeline.
 type MessageView struct {
 	Message
 	To        string

@@ -332,7 +332,7 @@ func messageRow(m Message) templ.Component {
 	})
 }
 
-// gist is what a message says, in a line or three.
+// gist is the text of a message in a few lines.
 func gist(m Message) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -387,7 +387,7 @@ func gist(m Message) templ.Component {
 	})
 }
 
-// MessagePage shows one message and its way.
+// MessagePage shows one message and its timeline.
 func MessagePage(f Frame, v MessageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -41,7 +41,7 @@ type NewWorkspaceView struct {
 	Plans     []Choice
 	Plan      string // the value of the chosen one of Plans
 	PlanError string
-	Problem   string // what is wrong with the whole; "": nothing
+	Problem   string // what is wrong with the form; "": nothing
 }
 
 func (v NewWorkspaceView) faults() []fault {

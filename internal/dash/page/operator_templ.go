@@ -7,7 +7,7 @@ package page
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Operator shows how the whole server is doing.
+// Operator shows the status of the whole server.
 func Operator(f Frame, v OperatorView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -694,8 +694,8 @@ func account(u UserAccount) templ.Component {
 	})
 }
 
-// NewPassword asks for the own password before a link for another one's is made: it
-// posts password and alone ("on") to /operator/people/{id}/password.
+// NewPassword asks operators for their own password before it creates a password link for
+// another user: it posts password and alone ("on") to /operator/people/{id}/password.
 func NewPassword(f Frame, v NewPasswordView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

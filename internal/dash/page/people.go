@@ -13,7 +13,7 @@ type PeopleView struct {
 	Email       Field
 	Role        string // the value of the chosen one of Roles
 	RoleError   string
-	Problem     string // what is wrong with the whole; "": nothing
+	Problem     string // what is wrong with the form; "": nothing
 	Mail        bool   // invitations go by mail
 }
 
@@ -75,7 +75,7 @@ type InvitationShownView struct {
 // AuditView is what was done in a workspace, the newest first.
 type AuditView struct {
 	Acts  []Act
-	Who   Field    // the e-mail address of whom it is narrowed to
+	Who   Field    // the email address to filter by
 	Kind  string   // the value of the chosen one of Kinds; "": all
 	Kinds []Choice // of acts
 	More  string   // where the next page is; "": this is the last
@@ -90,8 +90,8 @@ type Act struct {
 	Address string // "": none is known
 }
 
-// JoinView is the page behind a link that lets somebody in. Its Workspace is ""
-// when the link is for a new password alone.
+// JoinView is the page of an invitation. Its Workspace is "" if the link only sets a new
+// password.
 type JoinView struct {
 	Token        string // of the address: the form goes to /join/{token}
 	Step         string // "password", "signin", "join" or "other"
@@ -101,7 +101,7 @@ type JoinView struct {
 	Present      string // who is signed in, in the step "other"
 	Password     Field  // its value is never shown
 	PasswordHint string // what a password must be, as a sentence
-	SignOn       string // what the provider is called by which one may join; "": there is none
+	SignOn       string // the name of the sign-in provider; "": there is none
 }
 
 func (v JoinView) title() string {
@@ -113,5 +113,5 @@ func (v JoinView) title() string {
 
 func (v JoinView) faults() []fault { return faults(fault{"password", v.Password.Error}) }
 
-// signIn is where somebody with an account goes, and from there comes back.
+// signIn is the sign-in page, which leads back here.
 func (v JoinView) signIn() string { return "/signin?next=" + url.QueryEscape(path("join", v.Token)) }

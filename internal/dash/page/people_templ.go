@@ -247,7 +247,7 @@ func member(p Person) templ.Component {
 			var templ_7745c5c3_Var9 string
 			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Change role of " + straight(p.Email))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `people.templ`, Line: 69, Col: 153}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `people.templ`, Line: 69, Col: 149}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
@@ -835,8 +835,8 @@ func InvitationShown(f Frame, v InvitationShownView) templ.Component {
 	})
 }
 
-// Join is the page behind a link that lets somebody in. It posts password, or
-// nothing in the step "join", to /join/{token}.
+// Join is the page of an invitation. It posts password, or nothing in the step "join", to
+// /join/{token}.
 func Join(v JoinView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1066,7 +1066,7 @@ func Join(v JoinView) templ.Component {
 	})
 }
 
-// Audit lists what was done in a workspace. It asks /people/audit for who and kind.
+// Audit lists the audit log of a workspace. It gets /people/audit with who and kind.
 func Audit(f Frame, v AuditView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -33,7 +33,7 @@ type ReplaysView struct {
 	Replay  bool   // the person may start one
 }
 
-// ReplayView is a replay and how far it is.
+// ReplayView is a replay and its progress.
 type ReplayView struct {
 	Webhook    string // id
 	URL        string
@@ -55,8 +55,8 @@ func (v ReplayView) path() string { return path("webhooks", v.Webhook, "replays"
 
 func (v ReplayView) running() bool { return v.Status == "running" }
 
-// done is how far the progress is; "": nothing was found yet. What is completed is
-// full, also when nothing was found.
+// done is the progress value; "": no event was found yet. A completed replay is full even if no
+// event was found.
 func (v ReplayView) done() string {
 	switch {
 	case v.Status == "completed":
@@ -69,7 +69,7 @@ func (v ReplayView) done() string {
 
 func (v ReplayView) all() string { return strconv.Itoa(max(v.Matched, 1)) }
 
-// chosen tells whether the list of kinds of events is open.
+// chosen reports whether the list of event types is open.
 func (v ReplayFormView) chosen() bool {
 	return v.TypesError != "" || slices.ContainsFunc(v.Types, func(e EventChoice) bool { return e.Chosen })
 }

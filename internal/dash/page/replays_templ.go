@@ -493,7 +493,7 @@ func replayRow(v ReplayView) templ.Component {
 	})
 }
 
-// ReplayPage shows how far a replay is. It posts nothing to
+// ReplayPage shows the progress of a replay. It posts nothing to
 // /webhooks/{id}/replays/{replay}/stop.
 func ReplayPage(f Frame, v ReplayView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -12,11 +12,11 @@ type Frame struct {
 	Current    string      // the path of the entry that the page belongs to, such as "/devices"
 	Entries    []Entry     // nil: Entries()
 	Workspace  Workspace   // the one that the page is about
-	Workspaces []Workspace // those that the person may switch to at once
-	More       bool        // there may be others, on a page of their own
+	Workspaces []Workspace // those in the menu
+	More       bool        // there may be more, on a separate page
 	Email      string      // the person's
 	Role       string      // the person's in this workspace, as a word: "Owner"
-	Notice     string      // what has just been done, said once; "": nothing
+	Notice     string      // the result of the last action, shown once; "": none
 }
 
 // Entry is a line of the navigation.
@@ -24,7 +24,7 @@ type Entry struct {
 	Path, Label string
 }
 
-// Workspace is one that a person belongs to.
+// Workspace is a workspace of the user.
 type Workspace struct {
 	ID, Name string
 }
@@ -51,8 +51,8 @@ func (f Frame) entries() []Entry {
 	return f.Entries
 }
 
-// straight drops the characters that turn the direction of text around. It is
-// for places that cannot hold a <bdi>: titles, options and attributes.
+// straight removes characters that change the direction of text. It is for places that cannot
+// contain a <bdi>: titles, options, and attributes.
 func straight(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

@@ -9,7 +9,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "time"
 
-// document is the whole of a page but its body.
+// document is a whole page around its body.
 func document(title string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -138,7 +138,7 @@ func document(title string) templ.Component {
 	})
 }
 
-// Shell is the page of somebody who is signed in: navigation around the children.
+// Shell is a page for signed-in users: navigation around the children.
 func Shell(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -382,7 +382,7 @@ func Plain(title string) templ.Component {
 	})
 }
 
-// said is where scripts write what a screen reader shall say.
+// said is where scripts write announcements for screen readers.
 func said() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -662,7 +662,7 @@ func workspaceSwitch(f Frame) templ.Component {
 	})
 }
 
-// themeChoice is for scripts alone: without them the page follows the system.
+// themeChoice needs scripts; without them, pages follow the system's theme.
 func themeChoice() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -742,7 +742,7 @@ func accountMenu(f Frame) templ.Component {
 	})
 }
 
-// person says who is signed in, and signs out.
+// person shows the signed-in user and a button to sign out.
 func person(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -808,7 +808,7 @@ func person(f Frame) templ.Component {
 	})
 }
 
-// heading is the first line of a page, with what can be done there at its side.
+// heading is the title of a page, with its actions beside it.
 func heading(title, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -882,7 +882,7 @@ func heading(title, text string) templ.Component {
 	})
 }
 
-// moment is a time; scripts write it in the reader's own.
+// moment is a time, which scripts convert to the reader's time zone.
 func moment(t time.Time, never string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

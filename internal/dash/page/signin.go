@@ -2,14 +2,14 @@ package page
 
 import "net/url"
 
-// SetUpView is the form that makes the first workspace and its owner.
+// SetUpView is the form that creates the first workspace and its owner.
 type SetUpView struct {
 	Token        string // of the address: the form goes to /setup/{token}
 	Workspace    Field
 	Email        Field
 	Password     Field  // its value is never shown
 	PasswordHint string // what a password must be, as a sentence
-	Problem      string // what is wrong with the whole; "": nothing
+	Problem      string // what is wrong with the form; "": nothing
 }
 
 func (v SetUpView) faults() []fault {
@@ -20,20 +20,20 @@ func (v SetUpView) faults() []fault {
 
 // SignInView is the form to sign in.
 type SignInView struct {
-	Next    string // where the person wanted to go, sent back as it is
+	Next    string // where the user wanted to go, sent back unchanged
 	Email   string // as it was entered
-	Problem string // the same whatever was wrong; "": nothing
-	SignOn  string // what the provider is called at which people may sign in; "": there is none
-	Mail    bool   // a forgotten password can be asked for by mail
+	Problem string // the same for every wrong input; "": nothing
+	SignOn  string // the name of the sign-in provider; "": there is none
+	Mail    bool   // a forgotten password can be reset by email
 }
 
-// ForgottenView is the form for a new password by mail, and what is said after it.
+// ForgottenView is the form to reset a password by email, and its confirmation.
 type ForgottenView struct {
 	Email Field
 	Sent  string // the address, once it was asked for
 }
 
-// title is the first that a screen reader says: it tells the answer from the form.
+// title differs between the form and its confirmation, because screen readers read it first.
 func (v ForgottenView) title() string {
 	if v.Sent != "" {
 		return "Check your email"
@@ -48,7 +48,7 @@ type ProblemView struct {
 	Status int
 	Title  string
 	Text   string // what to do
-	Home   string // where the way out leads; "": "/"
+	Home   string // the target of the button; "": "/"
 	Go     string // its text; "": "Go to Overview"
-	Ref    string // the request's id, for those who look into the log; "": none
+	Ref    string // the request id, to find it in the log; "": none
 }

@@ -80,8 +80,8 @@ func (v WebhookSecretView) snippets() []snippet {
 	}
 }
 
-// Receivers that check the signature with the libraries of Standard Webhooks
-// (standardwebhooks.com), and answer the handshake.
+// Sample receivers that verify signatures with the Standard Webhooks libraries
+// (standardwebhooks.com) and answer the handshake.
 const (
 	goReceiver = `// go get github.com/standard-webhooks/standard-webhooks/libraries
 package main

@@ -313,7 +313,7 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 	})
 }
 
-// webhookState is the part that changes while a handshake is under way.
+// webhookState is the part that is polled while a handshake is running.
 func webhookState(v WebhookView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,7 +13,7 @@ type WebhooksView struct {
 	Change   bool   // the person may register endpoints
 }
 
-// Webhook is an endpoint and how it is doing.
+// Webhook is an endpoint and its recent health.
 type Webhook struct {
 	ID          string
 	URL         string
@@ -22,11 +22,11 @@ type Webhook struct {
 	Events      []string // patterns
 	Succeeded   int      // attempts of the last day
 	Failed      int
-	LastSuccess time.Time // when the hour of it began; zero: none within a week
+	LastSuccess time.Time // the start of its hour; zero: none within a week
 	LastFailure time.Time
 }
 
-// health says what the attempts of the last day came to.
+// health describes the attempts of the last 24 hours.
 func (w Webhook) health() string {
 	switch all := w.Succeeded + w.Failed; {
 	case all == 0:
@@ -40,7 +40,7 @@ func (w Webhook) health() string {
 	}
 }
 
-// ill tells whether more than one attempt in ten or so failed.
+// ill reports whether more than about a tenth of the attempts failed.
 func (w Webhook) ill() bool { return w.Failed > w.Succeeded/10 }
 
 // WebhookFormView is the form that registers an endpoint, or changes one.
@@ -58,7 +58,7 @@ type WebhookFormView struct {
 	InFlight     Field
 	V1a          bool
 
-	Problem string // what is wrong with the whole; "": nothing
+	Problem string // what is wrong with the form; "": nothing
 }
 
 // DeviceChoice is a device whose events a webhook may get.
@@ -68,14 +68,14 @@ type DeviceChoice struct {
 	Chosen bool
 }
 
-// detailed tells whether something of the details is chosen, or wrong.
+// detailed reports whether a detail is set or faulty.
 func (v WebhookFormView) detailed() bool {
 	wrong := v.DevicesError + v.Headers.Error + v.InFlight.Error
 	return wrong != "" || v.V1a || v.Headers.Value != "" ||
 		slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
 }
 
-// EventChoice is a kind of events, or a family of them.
+// EventChoice is an event type, or a family of types.
 type EventChoice struct {
 	Pattern string // "message.*"
 	Text    string // when it happens, as a sentence
@@ -107,7 +107,7 @@ type WebhookSecretView struct {
 	URL    string
 	Secret string
 	Made   bool      // the endpoint is new
-	Old    time.Time // until when the secret before this one signs too; zero: there is none
+	Old    time.Time // until when the old secret also signs; zero: there is none
 }
 
 func (v WebhookSecretView) title() string {
@@ -127,9 +127,9 @@ type WebhookRevealView struct {
 // WebhookView is one endpoint.
 type WebhookView struct {
 	Webhook  Webhook
-	Pending  string // the address that it moves to once that has answered; "": none
-	Why      Why    // it is as it is
-	Tries    int    // that were made of the handshake
+	Pending  string // the URL that it moves to after the handshake; "": none
+	Why      Why    // it has its status
+	Tries    int    // of the handshake so far
 	TriesOf  int
 	NextTry  time.Time // zero: none comes
 	Asked    bool      // a handshake is under way
@@ -145,13 +145,12 @@ type WebhookView struct {
 	Change   bool  // the person may change it
 }
 
-// Why says in plain words why something failed, and what to do.
+// Why explains why something failed and what to do.
 type Why struct {
 	What, Do string // sentences; "": nothing to say
 }
 
-// live is the page's own path while a handshake is under way: what it shows
-// changes then.
+// live is the page's own path while a handshake is running and the page is polled.
 func (v WebhookView) live() string {
 	if !v.Asked {
 		return ""

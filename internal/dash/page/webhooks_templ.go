@@ -610,7 +610,7 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 	})
 }
 
-// webhookDetails are what few need: they post device (once for each), headers (a line
+// webhookDetails are the advanced settings: they post device (once for each), headers (a line
 // for each), inFlight and v1a ("on").
 func webhookDetails(v WebhookFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -69,7 +69,10 @@ func start(tb testing.TB, encrypted bool) *Server {
 	tb.Helper()
 	web := httptest.NewUnstartedServer(nil) // for its certificate, which is for 127.0.0.1
 	web.StartTLS()
-	s := &Server{answers: map[string]string{}, cert: web.TLS.Certificates[0], Roots: x509.NewCertPool(), took: make(chan struct{}, 1000)}
+	s := &Server{
+		answers: map[string]string{}, cert: web.TLS.Certificates[0], Roots: x509.NewCertPool(),
+		took: make(chan struct{}, 1000),
+	}
 	s.Roots.AddCert(web.Certificate())
 	web.Close()
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")

@@ -25,7 +25,7 @@ const (
 )
 
 // TestDriver is the conformance suite. open makes a fresh World for each test.
-// The tests are not parallel, because some look for goroutines that were left.
+// The tests are not parallel, because some look for leaked goroutines.
 func TestDriver(t *testing.T, open func(t *testing.T) World) {
 	t.Helper()
 	tests := []struct {
@@ -93,7 +93,7 @@ func goLinkTo(ctx context.Context, w World, host network.Host, number string) <-
 	return done
 }
 
-// within waits for the end of something.
+// within waits for done and returns its value.
 func within(tb testing.TB, done <-chan error) error {
 	tb.Helper()
 	timer := time.NewTimer(waitLimit)
@@ -115,8 +115,8 @@ type Connection struct {
 	stop context.CancelFunc
 }
 
-// Connect opens an account and runs it with host; [Connection.Live] waits until
-// messages flow. The end of the test ends the connection.
+// Connect opens an account and runs its session with host; [Connection.Live] waits
+// until messages flow. The connection ends with the test.
 func Connect(tb testing.TB, w World, account string, host *Recorder) *Connection {
 	tb.Helper()
 	s, err := w.Driver.Open(tb.Context(), account)
@@ -186,7 +186,7 @@ func live(t *testing.T, w World, number string) *Connection {
 	return Connect(t, w, Link(t, w, number), &Recorder{}).Live(t, 1)
 }
 
-// fault makes something go wrong for the account under test.
+// fault injects a fault for the account under test.
 func fault(tb testing.TB, w World, f Fault) {
 	tb.Helper()
 	if err := w.Vendor.Fault(tb.Context(), ownNumber, f); err != nil {
@@ -209,7 +209,7 @@ func byID(id string) func(network.Inbound) bool {
 	return func(m network.Inbound) bool { return m.NetworkID == id }
 }
 
-// leaks checks, when called, that no goroutine started since remains.
+// leaks returns a check that no goroutine started since is left.
 func leaks() func(testing.TB) {
 	before := goleak.IgnoreCurrent()
 	return func(tb testing.TB) {

@@ -23,7 +23,8 @@ func testLink(t *testing.T, w World) {
 		t.Fatalf("link: %v", err)
 	}
 	scanned, paired := Wait(t, rec, 1, Any[network.Scanned]), Wait(t, rec, 1, Any[network.Paired])
-	if scanned.Number != ownNumber || paired.Number != ownNumber || paired.Account == "" || scanned.Account != paired.Account {
+	if scanned.Number != ownNumber || paired.Number != ownNumber || paired.Account == "" ||
+		scanned.Account != paired.Account {
 		t.Errorf("scanned %+v, paired %+v, want both to be one account of %s", scanned, paired, ownNumber)
 	}
 	if _, err := w.Driver.Open(t.Context(), paired.Account); err != nil {

@@ -28,12 +28,14 @@ func testSendOffline(t *testing.T, w World) {
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	if _, err := s.Send(t.Context(), outbound("3EB000000000000000AA", friendNumber, "hello")); !errors.Is(err, network.ErrNotConnected) {
+	_, err = s.Send(t.Context(), outbound("3EB000000000000000AA", friendNumber, "hello"))
+	if !errors.Is(err, network.ErrNotConnected) {
 		t.Errorf("send before Run = %v, want ErrNotConnected", err)
 	}
 	c := Reconnect(t, s, &Recorder{}).Live(t, 1)
 	c.Stop(t)
-	if _, err := s.Send(t.Context(), outbound("3EB000000000000000AB", friendNumber, "hello")); !errors.Is(err, network.ErrNotConnected) {
+	_, err = s.Send(t.Context(), outbound("3EB000000000000000AB", friendNumber, "hello"))
+	if !errors.Is(err, network.ErrNotConnected) {
 		t.Errorf("send after Run = %v, want ErrNotConnected", err)
 	}
 }
@@ -55,7 +57,7 @@ func mustShow(t *testing.T, w World, number, id, body string) {
 		if len(found) > 1 || time.Now().After(deadline) {
 			t.Fatalf("the phone shows %d messages under the id, want 1 with the text", len(found))
 		}
-		<-time.After(5 * time.Millisecond) // a phone has no bell
+		<-time.After(5 * time.Millisecond) // a phone sends no notification
 	}
 }
 
@@ -113,7 +115,7 @@ func testInbound(t *testing.T, w World) {
 		m.At.IsZero() {
 		t.Errorf("inbound = %+v, want the text from %s", m, friendNumber)
 	}
-	// The next one is handed over only after the first was acknowledged.
+	// The next one is delivered only after the first was acknowledged.
 	Wait(t, c.Host, 1, byID(write(t, w, ownNumber, "next")))
 	c.Stop(t)
 	c = Reconnect(t, c.Session, c.Host).Live(t, 2)
@@ -225,8 +227,8 @@ func testRefuse(t *testing.T, w World) {
 	Reconnect(t, c.Session, c.Host).Live(t, 2)
 }
 
-// ending tests that a fault ends a connection in a status, also for those who
-// connect after it.
+// ending tests that a fault ends a connection with a status, and later connections
+// too.
 func ending(f Fault, want postern.Status) func(*testing.T, World) {
 	return func(t *testing.T, w World) {
 		t.Helper()

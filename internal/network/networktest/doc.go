@@ -1,7 +1,6 @@
-// Package networktest tests drivers of the network seam, and stands in for one.
+// Package networktest tests drivers, and contains one for other tests.
 //
-// [TestDriver] is the conformance suite: a driver passes it or does not land.
-// [Fake] is a small working network in memory, which passes it too; the tests of
-// what stands above the seam use it. [Recorder] is a host that keeps what it was
-// told.
+// [TestDriver] is the conformance suite that every driver must pass. [Fake] is a
+// small working network in memory that passes it too; the tests of higher layers
+// use it. [Recorder] is a host that remembers its updates.
 package networktest

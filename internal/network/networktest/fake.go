@@ -12,15 +12,15 @@ import (
 )
 
 // Fake is a small working network in memory: a driver and its vendor in one.
-// Everything a phone or a contact does comes through the [Vendor] methods; what
-// the network answers to sends can be scripted with [Fake.Answer].
+// Phones and contacts act through the [Vendor] methods; the answers to sends can
+// be scripted with [Fake.Answer].
 type Fake struct {
 	// CodeLife is how long a code is shown; 0 means a minute. Set it before use.
 	CodeLife time.Duration
 	// Codes is how many codes a link attempt shows; 0 means 3. Set it before use.
 	Codes int
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	serial   int
 	links    map[string]*fakeLink // by the code that is shown
 	accounts map[string]*fakeAccount
@@ -34,15 +34,19 @@ var (
 
 // NewFake makes an empty network.
 func NewFake() *Fake {
-	return &Fake{links: make(map[string]*fakeLink), accounts: make(map[string]*fakeAccount), shown: make(map[string][]Shown)}
+	return &Fake{
+		links:    make(map[string]*fakeLink),
+		accounts: make(map[string]*fakeAccount),
+		shown:    make(map[string][]Shown),
+	}
 }
 
-// fakeAccount is a linked companion, at both ends of the wire.
+// fakeAccount is a linked companion, as the driver and as the vendor know it.
 type fakeAccount struct {
 	name       string // the driver's
 	number     string
 	kept       bool              // the driver has its keys
-	gone       *network.Ended    // why the vendor does not serve it any more; nil when it does
+	gone       *network.Ended    // why the vendor no longer serves it; nil if it does
 	refused    bool              // the next connection is
 	dropAck    bool              // the next message is delivered, not answered
 	answers    []error           // to the next sends
@@ -111,7 +115,7 @@ type fakeSession struct {
 	account string
 }
 
-// Run connects and delivers what waits until the connection ends.
+// Run connects and delivers waiting updates until the connection ends.
 func (s *fakeSession) Run(ctx context.Context, host network.Host) error {
 	line, ended := s.connect()
 	if ended != nil {
@@ -156,7 +160,7 @@ func (s *fakeSession) hangUp(line *fakeLine) {
 	}
 }
 
-// serve hands over all that waits, and says why the line ended.
+// serve delivers all waiting updates, and returns why the line ended, or nil.
 func (s *fakeSession) serve(ctx context.Context, host network.Host, line *fakeLine) *network.Ended {
 	for {
 		u, end := s.next(line)
@@ -170,7 +174,7 @@ func (s *fakeSession) serve(ctx context.Context, host network.Host, line *fakeLi
 	}
 }
 
-// next is what the host gets next; Live comes when nothing else waits.
+// next returns the next update for the host; Live comes when nothing else waits.
 func (s *fakeSession) next(line *fakeLine) (network.Update, *network.Ended) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
@@ -198,7 +202,7 @@ func (s *fakeSession) took(u network.Update) {
 	a.waiting = a.waiting[1:]
 }
 
-// stored hands one update over; a panic of the host is a refusal.
+// stored gives one update to the host; a panic of the host is a refusal.
 func stored(ctx context.Context, host network.Host, u network.Update) (ok bool) {
 	defer func() {
 		if recover() != nil {

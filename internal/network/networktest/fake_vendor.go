@@ -263,7 +263,8 @@ func (f *Fake) show(number string, m Shown) {
 func (f *Fake) companion(number string) *fakeAccount {
 	var last *fakeAccount
 	for _, a := range f.accounts {
-		if a.number == number && (last == nil || len(a.name) > len(last.name) || len(a.name) == len(last.name) && a.name > last.name) {
+		if a.number == number &&
+			(last == nil || len(a.name) > len(last.name) || len(a.name) == len(last.name) && a.name > last.name) {
 			last = a
 		}
 	}

@@ -12,15 +12,15 @@ import (
 	"postern/internal/network"
 )
 
-// waitLimit is how long a test waits for something that must come.
+// waitLimit is how long a test waits for an update.
 const waitLimit = 20 * time.Second
 
-// ErrRefused is what a [Recorder] answers when it was told to refuse.
+// ErrRefused is returned by a [Recorder] whose rule refuses an update.
 var ErrRefused = errors.New("recorder: refused")
 
-// Recorder is a host that keeps what it was told. The zero value works.
+// Recorder is a host that remembers its updates. The zero value works.
 type Recorder struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	stored   []network.Update
 	rule     func(network.Update) error
 	outbound map[string]network.Outbound
@@ -49,7 +49,7 @@ func (r *Recorder) Update(ctx context.Context, u network.Update) error {
 	return nil
 }
 
-// Outbound finds a message given to [Recorder.Keep].
+// Outbound returns a message given to [Recorder.Keep].
 func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbound, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbou
 	return m, ok
 }
 
-// Proxy is none.
+// Proxy returns "", for a direct connection.
 func (*Recorder) Proxy() string { return "" }
 
 // Keep remembers a message that was sent.

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// keepShared stores the keys of the app state that the phone shares in a message,
-// which is acknowledged next. whatsmeow stores them too, but does not wait for it.
-func (v *visit) keepShared(ctx context.Context, evt *events.Message) bool {
+// storeShared stores the app state keys that the phone shares in a message, which
+// is acknowledged next. whatsmeow stores them too, but does not wait for it.
+func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 	share := evt.Message.GetProtocolMessage().GetAppStateSyncKeyShare()
 	if share == nil || !evt.Info.IsFromMe {
 		return true
@@ -18,7 +18,7 @@ func (v *visit) keepShared(ctx context.Context, evt *events.Message) bool {
 	for _, key := range share.GetKeys() {
 		fingerprint, err := proto.Marshal(key.GetKeyData().GetFingerprint())
 		if err != nil {
-			continue // whatsmeow passes it over too
+			continue // whatsmeow skips it too
 		}
 		err = v.cli.Store.AppStateKeys.PutAppStateSyncKey(ctx, key.GetKeyID().GetKeyID(), store.AppStateSyncKey{
 			Data: key.GetKeyData().GetKeyData(), Fingerprint: fingerprint, Timestamp: key.GetKeyData().GetTimestamp(),

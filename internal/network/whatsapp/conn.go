@@ -23,7 +23,7 @@ import (
 type conn struct {
 	cli   *whatsmeow.Client
 	wire  *wire
-	calls *gate // calls of whatsmeow into the host and the key store, and sends
+	calls *gate // calls from whatsmeow to the host and to the key store, and sends
 	host  network.Host
 	log   *slog.Logger
 	out   outgoing
@@ -31,14 +31,14 @@ type conn struct {
 
 	onSent, onReceived func(*waBinary.Node) // of a link attempt; nil for a session
 
-	updates sync.Mutex // the host gets one update at a time
+	updates sync.Mutex // held during an update: the host gets one at a time
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	stop   context.CancelFunc
 	reason *network.Ended
 }
 
-// connect makes a client for the device, ready to run.
+// connect returns a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	to := d.target.through(d.proxies, host.Proxy())
 	c := &conn{wire: &wire{target: to}, calls: &gate{}, host: host, log: d.log}
@@ -57,8 +57,8 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	return c
 }
 
-// newClient sets what whatsmeow needs so that it never acknowledges, reconnects
-// or downloads on its own.
+// newClient returns a client that never acknowledges, reconnects or downloads on
+// its own.
 func newClient(device *store.Device, log *tap, dial, media *http.Client) *whatsmeow.Client {
 	cli := whatsmeow.NewClient(device, log)
 	cli.SetPreLoginHTTPClient(dial)
@@ -76,20 +76,21 @@ func newClient(device *store.Device, log *tap, dial, media *http.Client) *whatsm
 	return cli
 }
 
-// handler takes one event of whatsmeow; false means that it was not stored.
+// handler handles one event of whatsmeow. It reports false if the event was not
+// stored.
 type handler func(ctx context.Context, evt any) bool
 
-// run connects, and calls watch until the connection ends or ctx is done. It
-// returns when all calls into the host and the key store have returned, and says
-// why the connection ended, or nil when ctx was done.
+// run connects, and calls watch until the connection ends or ctx is done. After
+// all calls to the host and to the key store have returned, it returns why the
+// connection ended, or nil if ctx was done.
 func (c *conn) run(ctx context.Context, handle handler, watch func(context.Context)) *network.Ended {
 	life, stop := context.WithCancel(ctx)
 	defer stop()
 	c.mu.Lock()
 	c.stop = stop
 	c.mu.Unlock()
-	// whatsmeow's own context lives until the handshake has been unblocked: a
-	// canceled one would close the socket first, and nothing could reach it.
+	// whatsmeow's own context lives until hangUp has ended the handshake: if it were
+	// canceled, the socket would be closed first, and nothing could end the handshake.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	c.cli.BackgroundEventCtx = inner
@@ -116,12 +117,13 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 	return c.ended()
 }
 
-// hangUp closes the socket and lets whatsmeow find out, which is the one way to
-// end a connection without a data race in it: Client.Disconnect writes to a field
-// that the socket's reader reads when the vendor closes at the same moment.
+// hangUp closes the socket, which whatsmeow notices. This is the only way to end
+// a connection without a data race in whatsmeow: Client.Disconnect writes to a
+// field that the socket's reader reads if the vendor closes at the same moment.
 func (c *conn) hangUp(dialled <-chan struct{}) {
 	c.calls.shut()
-	c.cli.DangerousInternals().ExpectDisconnect() //nolint:staticcheck // sends in flight need not wait 5 s for a reconnect; nothing else tells them
+	//nolint:staticcheck // nothing else tells sends in progress not to wait 5 s for a reconnect
+	c.cli.DangerousInternals().ExpectDisconnect()
 	c.wire.abort()
 	<-dialled
 	<-c.wire.released()
@@ -139,8 +141,8 @@ func (c *conn) dial(ctx context.Context) {
 	}
 }
 
-// end ends the connection for a reason; the first reason stays. The socket is
-// closed when end returns, so nothing is acknowledged afterwards.
+// end ends the connection for a reason; only the first reason counts. When end
+// returns, the socket is closed, so nothing is acknowledged afterwards.
 func (c *conn) end(reason *network.Ended) {
 	c.mu.Lock()
 	if c.reason == nil {
@@ -160,9 +162,9 @@ func (c *conn) ended() *network.Ended {
 	return c.reason
 }
 
-// guarded calls handle, and turns a panic into a refusal: whatsmeow would count
-// it as success. After a refusal the connection ends, because the vendor hands
-// messages over again only at the next login.
+// guarded calls handle, and turns a panic, which whatsmeow would count as
+// success, into a refusal. After a refusal the connection ends, because the vendor
+// delivers messages again only at the next login.
 func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored bool) {
 	if !c.calls.Enter() {
 		return false
@@ -170,7 +172,7 @@ func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored boo
 	defer c.calls.Leave()
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.ErrorContext(ctx, "panic while taking an event", "stack", string(debug.Stack()))
+			c.log.ErrorContext(ctx, "panic while handling an event", "stack", string(debug.Stack()))
 			stored = false
 		}
 		if !stored {
@@ -188,7 +190,7 @@ func (c *conn) refuse() {
 	c.end(disconnected("store-unavailable"))
 }
 
-// update hands one update to the host, which has updateTimeout to store it.
+// update gives one update to the host, which has updateTimeout to store it.
 func (c *conn) update(ctx context.Context, u network.Update) error {
 	c.updates.Lock()
 	defer c.updates.Unlock()
@@ -200,16 +202,16 @@ func (c *conn) update(ctx context.Context, u network.Update) error {
 	return c.host.Update(ctx, u)
 }
 
-// stores tells whether the host stored u.
+// stores gives u to the host and reports whether it was stored.
 func (c *conn) stores(ctx context.Context, u network.Update) bool {
 	err := c.update(ctx, u)
 	if err != nil && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "host did not store an update; ending the connection", "error", err)
+		c.log.WarnContext(ctx, "the host did not store an update; ending the connection", "error", err)
 	}
 	return err == nil
 }
 
-// sawReceived ends the connection when the vendor says so.
+// sawReceived ends the connection if a stanza of the vendor says so.
 func (c *conn) sawReceived(node *waBinary.Node) {
 	if c.onReceived != nil {
 		c.onReceived(node)
@@ -219,10 +221,10 @@ func (c *conn) sawReceived(node *waBinary.Node) {
 	}
 }
 
-// lost ends the connection after its socket closed, unless a stanza that came
-// before says why.
+// lost ends the connection after its socket was closed, unless an earlier stanza
+// says why.
 func (c *conn) lost() {
-	time.AfterFunc(lastWords, func() { c.end(disconnected("socket-closed")) })
+	time.AfterFunc(reasonWait, func() { c.end(disconnected("socket-closed")) })
 }
 
 func disconnected(reason string) *network.Ended {

@@ -17,27 +17,29 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Network says where the vendor is; the zero value is the real one.
+// Network is the address of the vendor; the zero value is the real one.
 type Network struct {
-	URL     string                                      // "wss://host:port/ws/chat" (or ws:// for tests); "" is the vendor's own
-	RootKey []byte                                      // 32 bytes of the certificate chain's root; nil is the vendor's own
-	CA      *x509.CertPool                              // TLS authority for URL; nil: the system's
-	Dial    func(ctx context.Context) (net.Conn, error) // overrides URL: an in-process vendor; the connection is taken as it is
+	URL     string         // "wss://host:port/ws/chat" (or ws:// for tests); "" is the vendor's own
+	RootKey []byte         // 32 bytes, the root of the certificate chain; nil is the vendor's own
+	CA      *x509.CertPool // TLS authority for URL; nil is the system's
+	// Dial overrides URL with a vendor in the process. No TLS is added to its
+	// connections.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // Options configure a [Driver]. Store and Seal are required.
 type Options struct {
-	Store      *store.Store // keeps the session keys
-	Seal       *seal.Box    // what they are sealed with
+	Store      *store.Store // holds the session keys
+	Seal       *seal.Box    // seals them
 	Network    Network
 	DeviceName string       // shown on the phone under linked devices; "" is "Postern"
 	Log        *slog.Logger // nil discards
-	// Proxies decides which proxies of hosts may be dialled; nil: public ones.
+	// Proxies decides which proxies of hosts may be dialled; nil allows public ones.
 	Proxies *egress.Client
 }
 
-// Driver links accounts and opens their sessions. All its methods may be used
-// from any goroutine.
+// Driver links accounts and opens their sessions. Its methods may be called from
+// any goroutine.
 type Driver struct {
 	keys    *keys.Store
 	target  target
@@ -48,11 +50,12 @@ type Driver struct {
 
 var _ network.Driver = (*Driver)(nil)
 
-// New makes the settings that whatsmeow keeps per process.
-// A second Driver in a process must have the same RootKey and DeviceName.
+// New returns a Driver. whatsmeow has some settings in package variables, so a
+// second Driver in a process must have the same RootKey and DeviceName; otherwise
+// New returns [ErrOtherVendor].
 func New(opts Options) (*Driver, error) {
 	if opts.Store == nil || opts.Seal == nil {
-		return nil, errors.New("whatsapp: a database for session keys and a key to seal them are needed")
+		return nil, errors.New("whatsapp: Store and Seal are required")
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -68,15 +71,15 @@ func New(opts Options) (*Driver, error) {
 		return nil, err
 	}
 	return &Driver{
-		keys: keys.NewStore(opts.Store, opts.Seal, newTap(opts.Log).Sub("Keys")), target: target, proxies: opts.Proxies,
-		log: opts.Log, pace: defaultPace(),
+		keys:   keys.NewStore(opts.Store, opts.Seal, newTap(opts.Log).Sub("Keys")),
+		target: target, proxies: opts.Proxies, log: opts.Log, pace: defaultPace(),
 	}, nil
 }
 
 // Name is "whatsapp".
 func (d *Driver) Name() string { return "whatsapp" }
 
-// Accounts lists the accounts whose keys are kept.
+// Accounts lists the accounts that have keys.
 func (d *Driver) Accounts(ctx context.Context) ([]string, error) {
 	accounts, err := d.keys.Accounts(ctx)
 	if err != nil {
@@ -101,7 +104,7 @@ func (d *Driver) Open(ctx context.Context, account string) (network.Session, err
 func (d *Driver) Forget(ctx context.Context, account string) error {
 	jid, ok := parseAccount(account)
 	if !ok {
-		return nil // nothing can be kept under such a name
+		return nil // no account has such a name
 	}
 	if err := d.keys.Forget(ctx, jid); err != nil {
 		return fmt.Errorf("forget account: %w", err)
@@ -109,8 +112,8 @@ func (d *Driver) Forget(ctx context.Context, account string) error {
 	return nil
 }
 
-// parseAccount reads the driver's name for a link: the address of the companion,
-// with its device number.
+// parseAccount reads the driver's name for a link, which is the address of the
+// companion with its device number.
 func parseAccount(account string) (types.JID, bool) {
 	jid, err := types.ParseJID(account)
 	return jid, err == nil && jid.Server == types.DefaultUserServer && isDigits(jid.User) && jid.Device > 0

@@ -97,7 +97,10 @@ func worldOf(tb testing.TB, vendor *vendorsim.Vendor, n Network, log *slog.Logge
 // openRaw opens the file of a store beside it.
 func openRaw(tb testing.TB, dir string) *sql.DB {
 	tb.Helper()
-	raw, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "postern.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate")
+	raw, err := sql.Open(
+		"sqlite",
+		"file:"+filepath.Join(dir, "postern.db")+"?_pragma=busy_timeout(10000)&_txlock=immediate",
+	)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// endedBy says what a stanza of the vendor means for the connection, or nil when
-// it goes on. Codes are those of whatsmeow's events package.
+// endedBy returns how a stanza of the vendor ends the connection, or nil if it
+// does not. The codes are those of whatsmeow's events package.
 func endedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	switch node.Tag {
 	case "failure":
@@ -23,7 +23,7 @@ func endedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	return nil
 }
 
-// refusedBy reads the answer to a login that failed.
+// refusedBy reads the answer to a failed login.
 func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	ag := node.AttrGetter()
 	reason := events.ConnectFailureReason(ag.OptionalInt("reason"))
@@ -49,10 +49,10 @@ func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	}
 }
 
-// closedBy reads why the vendor closes a stream. 515 asks to connect again after
-// a pairing; Link waits for it by itself.
+// closedBy reads why the vendor closes a stream. Code 515 asks to connect again
+// after a pairing; Link handles it.
 func closedBy(node *waBinary.Node) *network.Ended {
-	code, _ := strconv.Atoi(node.AttrGetter().OptionalString("code")) // 0 stands for none
+	code, _ := strconv.Atoi(node.AttrGetter().OptionalString("code")) // 0 for a missing code
 	conflict := node.GetChildByTag("conflict")
 	switch kind := conflict.AttrGetter().OptionalString("type"); {
 	case kind == "replaced":

@@ -28,8 +28,14 @@ func TestEndings(t *testing.T) {
 		{failure(waBinary.Attrs{"reason": "401"}), &network.Ended{Status: postern.LoggedOut, Reason: "device-removed"}},
 		{failure(waBinary.Attrs{"reason": "403"}), &network.Ended{Status: postern.Banned, Reason: "locked"}},
 		{failure(waBinary.Attrs{"reason": "406"}), &network.Ended{Status: postern.Banned, Reason: "banned"}},
-		{failure(waBinary.Attrs{"reason": "402", "code": "101", "expire": "60"}), &network.Ended{Status: postern.Restricted, Reason: "temporary-ban-101", Until: now.Add(time.Minute)}},
-		{failure(waBinary.Attrs{"reason": "402", "code": "106"}), &network.Ended{Status: postern.Restricted, Reason: "temporary-ban-106"}},
+		{
+			failure(waBinary.Attrs{"reason": "402", "code": "101", "expire": "60"}),
+			&network.Ended{Status: postern.Restricted, Reason: "temporary-ban-101", Until: now.Add(time.Minute)},
+		},
+		{
+			failure(waBinary.Attrs{"reason": "402", "code": "106"}),
+			&network.Ended{Status: postern.Restricted, Reason: "temporary-ban-106"},
+		},
 		{failure(waBinary.Attrs{"reason": "405"}), disconnected("client-outdated")},
 		{failure(waBinary.Attrs{"reason": "500"}), disconnected("vendor-unavailable")},
 		{failure(waBinary.Attrs{"reason": "503"}), disconnected("vendor-unavailable")},

@@ -51,7 +51,8 @@ func (w world) failWrites(tb testing.TB, write, kind string) (mend func()) {
 	if write == "DELETE" {
 		row = "OLD"
 	}
-	w.sabotage(tb, "CREATE TRIGGER broken BEFORE "+write+" ON session_key WHEN "+row+".kind = '"+kind+"' BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
+	w.sabotage(tb, "CREATE TRIGGER broken BEFORE "+write+" ON session_key WHEN "+row+".kind = '"+kind+
+		"' BEGIN SELECT RAISE(ABORT, 'disk I/O error'); END")
 	return func() { w.sabotage(tb, "DROP TRIGGER broken") }
 }
 

@@ -30,7 +30,8 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, keys.ErrUnavailable):
 		return "the key store failed"
-	case errors.Is(err, whatsmeow.ErrMessageTimedOut), errors.Is(err, whatsmeow.ErrIQTimedOut), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, whatsmeow.ErrMessageTimedOut), errors.Is(err, whatsmeow.ErrIQTimedOut),
+		errors.Is(err, context.DeadlineExceeded):
 		return "the vendor did not answer in time"
 	case errors.As(err, &gone), errors.Is(err, whatsmeow.ErrNotConnected):
 		return "the connection was lost"

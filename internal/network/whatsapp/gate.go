@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// gate counts the calls under way in a connection, lets none in once it is shut,
-// and waits for the last.
+// gate counts the calls in progress on a connection. Once it is shut, it admits
+// no more, and the last one can be waited for.
 type gate struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	calls int
 	idle  chan struct{} // nil while open; closed when shut and empty
 }
 
-// Enter lets a call in, which must Leave; false means that the gate is shut.
+// Enter admits a call, which must Leave. It reports false if the gate is shut.
 func (g *gate) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,7 +34,7 @@ func (g *gate) Leave() {
 	}
 }
 
-// shut lets no more calls in.
+// shut admits no more calls.
 func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,7 +47,8 @@ func (g *gate) shut() {
 	}
 }
 
-// wait waits until the shut gate is empty; false means that it took too long.
+// wait waits until the last call has left the shut gate. It reports false if that
+// takes longer than limit.
 func (g *gate) wait(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

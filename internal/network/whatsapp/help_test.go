@@ -2,7 +2,6 @@ package whatsapp
 
 import (
 	"bufio"
-	"context"
 	"crypto/sha1"
 	"encoding/base64"
 	"errors"
@@ -62,18 +61,16 @@ func upgrade(c net.Conn) net.Conn {
 		return c
 	}
 	sum := sha1.Sum([]byte(req.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-	fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
-		base64.StdEncoding.EncodeToString(sum[:]))
+	fmt.Fprintf(
+		c,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+		base64.StdEncoding.EncodeToString(sum[:]),
+	)
 	return c
 }
 
 // drain reads until the other side hangs up.
 func drain(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
-
-func contextOf(tb testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
-	tb.Helper()
-	return context.WithTimeout(tb.Context(), limit)
-}
 
 // serverError is how whatsmeow reports the vendor's refusal of a message.
 func serverError(code int) error { return fmt.Errorf("%w %d", whatsmeow.ErrServerReturnedError, code) }

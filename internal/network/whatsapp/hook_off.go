@@ -4,5 +4,5 @@ package whatsapp
 
 import waBinary "go.mau.fi/whatsmeow/binary"
 
-// sawSent looks at a stanza that is about to be written.
+// sawSent inspects a stanza that is about to be written.
 func (c *conn) sawSent(node *waBinary.Node) { c.out.saw(node) }

@@ -12,12 +12,12 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// leaving holds, by wire, the point that the next write comes to.
-var leaving sync.Map //nolint:gochecknoglobals // so that the wire itself has no field for it
+// leaving maps a wire to the fail point of its next write.
+var leaving sync.Map //nolint:gochecknoglobals // so that the wire needs no field for it
 
-// sawSent looks at a stanza that is about to be written, and has the wire come
-// to a fail point once it is: after a message to a chat, and after the receipt
-// that acknowledges one. Another stanza that overtakes it stands in for it.
+// sawSent inspects a stanza that is about to be written. If it is a message to a
+// chat, or the receipt that acknowledges one, the wire reaches a fail point after
+// its next write.
 func (c *conn) sawSent(node *waBinary.Node) {
 	c.out.saw(node)
 	_, toChat := node.GetOptionalChildByTag("participants")

@@ -11,7 +11,7 @@ import (
 )
 
 // message reports a message that was decrypted.
-func (v *visit) message(ctx context.Context, evt *events.Message) bool {
+func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	content, ok := fromWire(evt.Message)
 	if !ok || !isDirect(evt.Info.MessageSource) {
 		return true
@@ -40,7 +40,7 @@ func (v *visit) message(ctx context.Context, evt *events.Message) bool {
 
 // undecryptable reports a message that could not be decrypted, once per id. The
 // vendor marks some of them, such as edits, as not worth showing.
-func (v *visit) undecryptable(ctx context.Context, evt *events.UndecryptableMessage) bool {
+func (v *run) undecryptable(ctx context.Context, evt *events.UndecryptableMessage) bool {
 	hidden := evt.Info.IsFromMe || evt.DecryptFailMode == events.DecryptFailHide
 	if hidden || !isDirect(evt.Info.MessageSource) || !v.firstTime(evt.Info.ID) {
 		return true
@@ -59,7 +59,7 @@ func (v *visit) undecryptable(ctx context.Context, evt *events.UndecryptableMess
 }
 
 // firstTime reports whether an undecryptable message is new on this connection.
-func (v *visit) firstTime(id string) bool {
+func (v *run) firstTime(id string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.unreadable[id] {
@@ -73,7 +73,7 @@ func (v *visit) firstTime(id string) bool {
 }
 
 // receipt reports a contact's confirmation.
-func (v *visit) receipt(ctx context.Context, evt *events.Receipt) bool {
+func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	status, ok := confirmed(evt.Type)
 	if !ok || evt.IsFromMe || !isDirect(evt.MessageSource) {
 		return true

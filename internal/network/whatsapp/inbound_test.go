@@ -11,7 +11,13 @@ import (
 
 func TestPeerNames(t *testing.T) {
 	t.Parallel()
-	pn, lid := types.NewJID("15550001111", types.DefaultUserServer), types.NewJID("123456789012345", types.HiddenUserServer)
+	pn, lid := types.NewJID(
+		"15550001111",
+		types.DefaultUserServer,
+	), types.NewJID(
+		"123456789012345",
+		types.HiddenUserServer,
+	)
 	tests := []struct {
 		name                string
 		first, second       types.JID
@@ -21,7 +27,14 @@ func TestPeerNames(t *testing.T) {
 		{"both, the other way", pn, lid, "lid:123456789012345", "+15550001111", "+15550001111"},
 		{"number alone", pn, types.EmptyJID, "+15550001111", "+15550001111", "+15550001111"},
 		{"hidden number", lid, types.EmptyJID, "lid:123456789012345", "lid:123456789012345", ""},
-		{"with a device", types.JID{User: "15550001111", Device: 7, Server: types.DefaultUserServer}, lid, "lid:123456789012345", "+15550001111", "+15550001111"},
+		{
+			"with a device",
+			types.JID{User: "15550001111", Device: 7, Server: types.DefaultUserServer},
+			lid,
+			"lid:123456789012345",
+			"+15550001111",
+			"+15550001111",
+		},
 	}
 	for _, tt := range tests {
 		var p peer
@@ -57,7 +70,11 @@ func TestIsDirect(t *testing.T) {
 		{"group", types.MessageSource{Chat: types.NewJID("1-2", types.GroupServer), Sender: friend, IsGroup: true}, false},
 		{"status", types.MessageSource{Chat: types.StatusBroadcastJID, Sender: friend, IsGroup: true}, false},
 		{"newsletter", types.MessageSource{Chat: types.NewJID("1", types.NewsletterServer)}, false},
-		{"bot", types.MessageSource{Chat: types.NewJID("1", types.BotServer), Sender: types.NewJID("1", types.BotServer)}, false},
+		{
+			"bot",
+			types.MessageSource{Chat: types.NewJID("1", types.BotServer), Sender: types.NewJID("1", types.BotServer)},
+			false,
+		},
 	}
 	for _, tt := range tests {
 		if got := isDirect(tt.in); got != tt.want {
@@ -69,8 +86,13 @@ func TestIsDirect(t *testing.T) {
 func TestReceiptKinds(t *testing.T) {
 	t.Parallel()
 	tests := map[types.ReceiptType]postern.MessageStatus{
-		types.ReceiptTypeDelivered: postern.Delivered, types.ReceiptTypeRead: postern.Read, types.ReceiptTypePlayed: postern.Read,
-		types.ReceiptTypeSender: "", types.ReceiptTypeReadSelf: "", types.ReceiptTypeRetry: "", types.ReceiptTypeInactive: "",
+		types.ReceiptTypeDelivered: postern.Delivered,
+		types.ReceiptTypeRead:      postern.Read,
+		types.ReceiptTypePlayed:    postern.Read,
+		types.ReceiptTypeSender:    "",
+		types.ReceiptTypeReadSelf:  "",
+		types.ReceiptTypeRetry:     "",
+		types.ReceiptTypeInactive:  "",
 	}
 	for kind, want := range tests {
 		if got, ok := confirmed(kind); got != want || ok != (want != "") {

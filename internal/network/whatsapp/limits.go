@@ -3,32 +3,33 @@ package whatsapp
 import "time"
 
 const (
-	// updateTimeout bounds one Host.Update. whatsmeow warns after 5 s and gives
-	// up the order of messages after 5 minutes.
+	// updateTimeout bounds one Host.Update. whatsmeow warns after 5 s, and after 5
+	// minutes it no longer preserves the order of messages.
 	updateTimeout = 10 * time.Second
-	// sendTimeout bounds a whole send: looking up the recipient and its keys,
+	// sendTimeout bounds a whole send: the lookup of the recipient and its keys,
 	// and the vendor's answer.
 	sendTimeout = 30 * time.Second
 	// answerTimeout bounds the wait for the vendor's answer to a message.
 	answerTimeout = 20 * time.Second
-	// drainTimeout bounds the wait, when a connection ends, for calls under way.
+	// drainTimeout bounds the wait for calls in progress when a connection ends.
 	drainTimeout = 15 * time.Second
 	// dialTimeout bounds connecting and the TLS handshake, each.
 	dialTimeout = 10 * time.Second
 	// unlinkTimeout bounds the vendor's answer to an unlink.
 	unlinkTimeout = 20 * time.Second
-	// cleanupTimeout bounds removing keys that must not stay.
+	// cleanupTimeout bounds the removal of the keys of a failed link.
 	cleanupTimeout = 10 * time.Second
-	// lastWords is how long a closed socket may take to be explained by a stanza
-	// that came before it: whatsmeow reports both at the same time.
-	lastWords = 100 * time.Millisecond
-	// restartWait bounds the vendor's order to reconnect after a pairing.
+	// reasonWait is how long a closed socket waits for an earlier stanza that
+	// explains it: whatsmeow reports both at the same time.
+	reasonWait = 100 * time.Millisecond
+	// restartWait bounds the wait for the vendor's order to reconnect after a
+	// pairing.
 	restartWait = 10 * time.Second
 	// missedPings is how many unanswered pings end a connection. whatsmeow pings
 	// every 20 to 30 s and waits 10 s, so the second miss is 60 to 80 s of silence.
 	missedPings = 2
-	// staleTries bounds how often a message is encrypted anew because its
-	// recipient wrote at that moment.
+	// staleTries bounds how often a message is encrypted because its recipient
+	// wrote at the same moment.
 	staleTries = 5
 	// parallelRetries bounds answers to recipients who could not read a message.
 	parallelRetries = 4
@@ -36,21 +37,25 @@ const (
 	maxName   = 256 // runes of a contact's name
 	maxID     = 256 // bytes of a network id
 	maxDigits = 20  // of a number or LID
-	// maxUnreadable bounds the ids remembered in order to report each once.
+	// maxUnreadable bounds the ids of undecryptable messages that are remembered
+	// in order to report each once.
 	maxUnreadable = 1024
 )
 
-// pace holds the waits that tests shorten.
+// pace holds the times that tests shorten.
 type pace struct {
-	silence   time.Duration // without progress towards a live session
-	firstCode time.Duration // that the first code is shown
-	nextCode  time.Duration // that each further code is shown
+	silence   time.Duration // allowed without progress towards a live session
+	firstCode time.Duration // for which the first code is shown
+	nextCode  time.Duration // for which each further code is shown
 
-	pairingCode time.Duration // that a code to enter on a phone is shown
-	passkey     time.Duration // that an attempt whose account wants a passkey stays open
+	pairingCode time.Duration // for which a code to enter on a phone is shown
+	passkey     time.Duration // for which an attempt stays open after the vendor asked for a passkey
 }
 
 // defaultPace follows the vendor's own web client for the codes.
 func defaultPace() pace {
-	return pace{silence: 30 * time.Second, firstCode: 60 * time.Second, nextCode: 20 * time.Second, pairingCode: pairingTime, passkey: time.Minute}
+	return pace{
+		silence: 30 * time.Second, firstCode: 60 * time.Second, nextCode: 20 * time.Second,
+		pairingCode: pairingTime, passkey: time.Minute,
+	}
 }

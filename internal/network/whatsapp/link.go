@@ -12,12 +12,13 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// Link shows codes to the host until a phone scanned one, or one code until it
-// was entered on the phone of a number.
+// Link shows codes to the host until a phone has scanned one, or one code until
+// it is entered on the phone of a number.
 func (d *Driver) Link(ctx context.Context, host network.Host, number string) error {
 	a := &attempt{
 		driver: d, number: number, conn: d.connect(d.keys.Fresh(), host), pace: d.pace,
-		codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}), paired: make(chan struct{}), restart: make(chan struct{}, 1),
+		codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}),
+		paired: make(chan struct{}), restart: make(chan struct{}, 1),
 	}
 	a.cli.PrePairCallback = a.accept
 	a.onSent, a.onReceived = a.sawBundle, a.sawAnswer
@@ -44,34 +45,34 @@ type attempt struct {
 	*conn
 	driver *Driver
 	pace   pace
-	number string // whose phone a code is entered on; "" shows QR codes
+	number string // of the phone on which the code is entered; "" shows QR codes
 
-	codes   chan []string // the texts of a batch of codes
+	codes   chan []string // one batch of codes
 	passkey chan struct{} // closed when the vendor asked for a passkey
-	scanned chan struct{} // closed when a phone scanned and the host accepted it
+	scanned chan struct{} // closed when the host accepted the phone that scanned
 	paired  chan struct{} // closed when the host stored the link
-	restart chan struct{} // the vendor wants the companion to connect again
+	restart chan struct{} // readable when the vendor wants the companion to connect again
 	scan    sync.Once
 	asked   sync.Once
 
-	// What follows is guarded by conn.mu.
+	// The fields below are guarded by conn.mu.
 	account types.JID
 	stored  bool
-	bundle  string // id of the keys that were sent after a code was entered
+	bundle  string // id of the stanza sent after a code was entered
 	failure *network.LinkError
 }
 
-// handle takes one event of whatsmeow. Keys that arrive here are used by nobody
-// before the account is opened, so a refusal only ends the attempt.
+// handle handles one event of whatsmeow. The new keys are not used before the
+// account is opened, so a failure only ends the attempt.
 func (a *attempt) handle(ctx context.Context, evt any) bool {
 	switch evt := evt.(type) {
 	case *events.QR:
 		select {
 		case a.codes <- evt.Codes:
-		default: // the vendor sends one batch per connection
+		default: // the vendor sends only one batch per connection
 		}
 	case *events.PairSuccess:
-		a.keep(ctx, evt)
+		a.store(ctx, evt)
 	case *events.PairError:
 		a.fail("pairing-failed", false) // unless accept has failed it already
 	case *events.PairPasskeyRequest:
@@ -87,7 +88,7 @@ func (a *attempt) handle(ctx context.Context, evt any) bool {
 	return true
 }
 
-// fail ends the attempt; the first failure stays.
+// fail ends the attempt; only the first failure counts.
 func (a *attempt) fail(reason string, expired bool) {
 	a.mu.Lock()
 	if a.failure == nil && !a.stored {
@@ -97,9 +98,9 @@ func (a *attempt) fail(reason string, expired bool) {
 	a.end(disconnected(reason))
 }
 
-// accept asks the host whether the account that scanned may be linked. whatsmeow
-// tells the phone when it may not. Old keys under the same name, which the vendor
-// used before, would be taken for the new ones.
+// accept asks the host whether the account that scanned may be linked; if not,
+// whatsmeow tells the phone. Old keys of an account with the same name are
+// removed, because they would be mistaken for the new ones.
 func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	ctx := a.cli.BackgroundEventCtx
 	first := false
@@ -111,7 +112,7 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	defer func() {
 		if recover() != nil || !accepted {
 			accepted = false
-			a.note("refused") // whatsmeow tells the phone; its PairError ends the attempt
+			a.setFailure("refused") // whatsmeow's PairError ends the attempt
 		}
 	}()
 	if err := a.update(ctx, network.Scanned{Account: jid.String(), Number: "+" + jid.User}); err != nil {
@@ -127,8 +128,8 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 	return true
 }
 
-// note notes why the attempt fails, before the connection ends.
-func (a *attempt) note(reason string) {
+// setFailure sets why the attempt fails, before the connection ends.
+func (a *attempt) setFailure(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.failure == nil {
@@ -136,8 +137,8 @@ func (a *attempt) note(reason string) {
 	}
 }
 
-// keep reports the link once its keys are durable.
-func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
+// store reports the link once its keys are durable.
+func (a *attempt) store(ctx context.Context, evt *events.PairSuccess) {
 	if ring, ok := a.ring(); !ok || ring.Flush(ctx) != nil {
 		a.fail("store-unavailable", false)
 		return
@@ -153,7 +154,7 @@ func (a *attempt) keep(ctx context.Context, evt *events.PairSuccess) {
 	close(a.paired)
 }
 
-// ring is the key ring of the account, once a phone scanned.
+// ring returns the keys of the account, after a phone has scanned.
 func (a *attempt) ring() (*keys.Ring, bool) { return keys.RingOf(a.cli.Store) }
 
 func (a *attempt) wasStored() bool {
@@ -162,7 +163,7 @@ func (a *attempt) wasStored() bool {
 	return a.stored
 }
 
-// discard removes keys that were kept for a link that did not come about.
+// discard removes the keys of a link that failed.
 func (a *attempt) discard(ctx context.Context) {
 	if a.account.IsEmpty() {
 		return
@@ -170,11 +171,11 @@ func (a *attempt) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	if err := a.driver.keys.Forget(ctx, a.account); err != nil {
-		a.log.ErrorContext(ctx, "keys of a failed link stay", "error", err)
+		a.log.ErrorContext(ctx, "remove the keys of a failed link", "error", err)
 	}
 }
 
-// watch shows the codes until a phone scanned one, and then waits until the
+// watch shows the codes until a phone has scanned one, and then waits until the
 // vendor wants the companion to connect again.
 func (a *attempt) watch(ctx context.Context) {
 	silence := time.NewTimer(a.pace.silence)
@@ -205,7 +206,7 @@ func (a *attempt) show(ctx context.Context, texts []string) {
 	a.fail("timeout", true)
 }
 
-// showOne shows one code; false means that no further one is needed.
+// showOne shows one code. It reports false if no further code is needed.
 func (a *attempt) showOne(ctx context.Context, text string, shown time.Duration) bool {
 	if !a.stores(ctx, network.Code{Text: text, Expires: time.Now().Add(shown)}) {
 		a.fail("store-unavailable", false)
@@ -227,8 +228,8 @@ func (a *attempt) showOne(ctx context.Context, text string, shown time.Duration)
 	}
 }
 
-// settle waits for the pairing to be stored, and for the vendor's order to
-// connect again: only then it has taken the pairing in.
+// settle waits until the pairing is stored, and then for the vendor's order to
+// connect again: only then has the vendor completed the pairing.
 func (a *attempt) settle(ctx context.Context) {
 	timer := time.NewTimer(restartWait)
 	defer timer.Stop()

@@ -78,7 +78,7 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.live(t, ownNumber)
-	v := &visit{conn: w.driver.connect(w.driver.keys.Fresh(), c.Host)}
+	v := &run{conn: w.driver.connect(w.driver.keys.Fresh(), c.Host)}
 	account, err := w.driver.Accounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -165,8 +165,11 @@ func TestSlowAnswerIsAnUnknownOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := outbound("3EB000000000000000D2", friendNumber, "hello")
-	ctx, cancel := contextOf(t, 500*time.Millisecond)
-	defer cancel()
+	ctx := &timedOut{Context: t.Context(), over: make(chan struct{})}
+	go func() { // the time is over once the vendor has the message, which it never acknowledges
+		defer close(ctx.over)
+		waitShown(t, w, friendNumber, m)
+	}()
 	_, err := c.Send(ctx, m)
 	var rejected *network.Rejected
 	if err == nil || errors.As(err, &rejected) || errors.Is(err, network.ErrNotConnected) {
@@ -178,7 +181,24 @@ func TestSlowAnswerIsAnUnknownOutcome(t *testing.T) {
 	if copies := entryOf(t, w, m.NetworkID).Copies; copies != 2 {
 		t.Errorf("%d copies under one id, want 2", copies)
 	}
-	waitShown(t, w, friendNumber, m)
+}
+
+// timedOut is a context whose time is over when the test says so.
+type timedOut struct {
+	context.Context
+
+	over chan struct{}
+}
+
+func (c *timedOut) Done() <-chan struct{} { return c.over }
+
+func (c *timedOut) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 func TestCodesRunOut(t *testing.T) {
@@ -187,7 +207,12 @@ func TestCodesRunOut(t *testing.T) {
 	w.driver.pace.firstCode, w.driver.pace.nextCode = 20*time.Millisecond, 5*time.Millisecond
 	rec := &networktest.Recorder{}
 	var failed *network.LinkError
-	if err := w.driver.Link(t.Context(), rec, ""); !errors.As(err, &failed) || failed.Reason != "timeout" || !failed.Expired {
+	if err := w.driver.Link(
+		t.Context(),
+		rec,
+		"",
+	); !errors.As(err, &failed) || failed.Reason != "timeout" ||
+		!failed.Expired {
 		t.Fatalf("link = %v, want an expired *LinkError", err)
 	}
 	codes := networktest.All(rec, networktest.Any[network.Code])
@@ -203,7 +228,10 @@ func TestAccountCanBeLinkedAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	for i := range 4 {
 		c := w.live(t, ownNumber)
-		if _, err := c.Send(t.Context(), outbound(fmt.Sprintf("3EB00000000000000AA%d", i), friendNumber, "hello")); err != nil {
+		if _, err := c.Send(
+			t.Context(),
+			outbound(fmt.Sprintf("3EB00000000000000AA%d", i), friendNumber, "hello"),
+		); err != nil {
 			t.Fatalf("send: %v", err)
 		}
 		networktest.Wait(t, c.Host, 1, byID(send(t, w, "hello")))
@@ -252,7 +280,12 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 	t.Cleanup(tls.Close)
 	w := worldOf(t, vendor, Network{URL: "wss" + strings.TrimPrefix(tls.URL, "https")}, nil)
 	var failed *network.LinkError
-	if err := w.driver.Link(t.Context(), &networktest.Recorder{}, ""); !errors.As(err, &failed) || failed.Reason != "dial" {
+	if err := w.driver.Link(
+		t.Context(),
+		&networktest.Recorder{},
+		"",
+	); !errors.As(err, &failed) ||
+		failed.Reason != "dial" {
 		t.Errorf("link = %v, want dial", err)
 	}
 }
@@ -273,7 +306,9 @@ func TestOneVendorPerProcess(t *testing.T) {
 			t.Errorf("%s: new = %v, want ErrOtherVendor", name, err)
 		}
 	}
-	for _, n := range []Network{{RootKey: root[:5]}, {RootKey: root[:], URL: "https://example.com"}, {RootKey: root[:], URL: "::"}} {
+	for _, n := range []Network{
+		{RootKey: root[:5]}, {RootKey: root[:], URL: "https://example.com"}, {RootKey: root[:], URL: "::"},
+	} {
 		if _, err := New(Options{Store: w.db, Seal: w.box, Network: n}); err == nil || errors.Is(err, ErrOtherVendor) {
 			t.Errorf("new with %+v = %v, want a complaint about it", n, err)
 		}
@@ -329,7 +364,7 @@ func diskOf(tb testing.TB, dir string) string {
 }
 
 // decrypt does what decrypting a message does with the keys.
-func decrypt(ctx context.Context, v *visit, hash byte) error {
+func decrypt(ctx context.Context, v *run, hash byte) error {
 	stores := v.cli.Store
 	return stores.EventBuffer.DoDecryptionTxn(ctx, func(ctx context.Context) error {
 		if err := stores.Sessions.PutSession(ctx, "15550003333:0", []byte{hash}); err != nil {
@@ -368,12 +403,14 @@ func TestMessageThatIsNotReportedIsDurable(t *testing.T) {
 func TestSharedKeysAreDurableBeforeTheirMessageIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	w, v := ready(t)
-	shared := &events.Message{Message: &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{
-		Keys: []*waE2E.AppStateSyncKey{{
-			KeyID:   &waE2E.AppStateSyncKeyId{KeyID: []byte{1}},
-			KeyData: &waE2E.AppStateSyncKeyData{KeyData: []byte("key"), Timestamp: new(int64(5))},
-		}},
-	}}}}
+	shared := &events.Message{
+		Message: &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{
+			Keys: []*waE2E.AppStateSyncKey{{
+				KeyID:   &waE2E.AppStateSyncKeyId{KeyID: []byte{1}},
+				KeyData: &waE2E.AppStateSyncKeyData{KeyData: []byte("key"), Timestamp: new(int64(5))},
+			}},
+		}}},
+	}
 	if !v.handle(t.Context(), shared) || w.count(t, "kind = 'sync-key'") != 0 {
 		t.Error("keys from somebody else were kept")
 	}
@@ -384,7 +421,7 @@ func TestSharedKeysAreDurableBeforeTheirMessageIsAcknowledged(t *testing.T) {
 }
 
 // ready is a connection of a linked account that is not connected.
-func ready(t *testing.T) (world, *visit) {
+func ready(t *testing.T) (world, *run) {
 	t.Helper()
 	w := newWorld(t, nil)
 	networktest.Link(t, w.World, ownNumber)
@@ -393,7 +430,7 @@ func ready(t *testing.T) (world, *visit) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, &visit{conn: w.driver.connect(device, &networktest.Recorder{}), progress: make(chan struct{}, 1)}
+	return w, &run{conn: w.driver.connect(device, &networktest.Recorder{}), progress: make(chan struct{}, 1)}
 }
 
 // impatient is a session store whose first write comes too late.

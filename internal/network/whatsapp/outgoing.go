@@ -10,44 +10,44 @@ import (
 )
 
 var (
-	// errNoCopy means that a message was stopped because nothing in it was
+	// errNoCopy means that a message was stopped because it contained nothing
 	// encrypted for the recipient's phone.
 	errNoCopy = errors.New("no copy for the recipient's phone")
-	// errUnchecked means that whatsmeow sent a message that was not seen here.
+	// errUnchecked means that whatsmeow sent a message without passing it to saw.
 	errUnchecked = errors.New("send: the message could not be checked")
 )
 
-// outgoing looks at the message that is being sent before it leaves.
+// outgoing inspects the message that is being sent before it is written.
 //
-// whatsmeow treats a failed encryption as a warning: it leaves the copy out,
-// sends the rest, and reports success for a message that nobody can read. So the
-// stanza is looked at where whatsmeow logs it, right before it is written; when
-// it holds no copy for the recipient's phone the context of the send is
-// canceled, and whatsmeow does not write it.
+// whatsmeow treats a failed encryption as a warning: it omits the copy, sends the
+// rest, and reports success for a message that the recipient cannot read. So the
+// stanza is inspected where whatsmeow logs it, right before writing it. If it
+// holds no copy for the recipient's phone, the context of the send is canceled,
+// and whatsmeow does not write it.
 type outgoing struct {
-	mu     sync.Mutex // guards what follows
-	id     string     // of the message that is being sent; "" for none
+	mu     sync.Mutex // guards the fields below
+	id     string     // of the message that is being sent; "" if there is none
 	fate   fate
 	cancel context.CancelFunc
 }
 
-// fate is what became of a message that is being sent.
+// fate is the outcome of the inspection.
 type fate uint8
 
 const (
-	unseen  fate = iota // it did not leave
+	unseen  fate = iota // the message was not written
 	left                // it was about to be written, with a copy for the recipient
 	refused             // it was stopped
 )
 
-// expect begins to watch for a message; cancel stops it.
+// expect begins to wait for a message; cancel stops its sending.
 func (o *outgoing) expect(id string, cancel context.CancelFunc) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.id, o.fate, o.cancel = id, unseen, cancel
 }
 
-// done says what became of the message.
+// done returns the outcome for the message.
 func (o *outgoing) done() fate {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,8 +55,8 @@ func (o *outgoing) done() fate {
 	return o.fate
 }
 
-// saw looks at a stanza that is about to be written. Answers to retry requests
-// carry the same id but go to one device, outside of a list of participants.
+// saw inspects a stanza that is about to be written. Answers to retry requests
+// have the same id, but are sent to one device, without a list of participants.
 func (o *outgoing) saw(node *waBinary.Node) {
 	if node.Tag != "message" {
 		return
@@ -76,7 +76,7 @@ func (o *outgoing) saw(node *waBinary.Node) {
 	o.fate = left
 }
 
-// hasCopy tells whether the recipient's phone, device 0, gets an <enc>.
+// hasCopy reports whether the recipient's phone, device 0, gets an <enc>.
 func hasCopy(node *waBinary.Node, participants waBinary.Node) bool {
 	recipient, ok := node.Attrs["to"].(types.JID)
 	if !ok {

@@ -9,12 +9,12 @@ import (
 	waBinary "go.mau.fi/whatsmeow/binary"
 )
 
-// codeClient is how the phone names the companion that asks for a code. The
-// vendor takes only names of browsers that it knows.
+// codeClient is the name that the phone shows for the companion that asks for a
+// code. The vendor accepts only names of browsers that it knows.
 const codeClient = "Chrome (Linux)"
 
-// showPairing asks the vendor for the code of a number, and shows it as long as
-// the vendor keeps the connection.
+// showPairing asks the vendor for the code of a number, and shows it for as long
+// as the vendor keeps the connection open.
 func (a *attempt) showPairing(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	code, err := a.cli.PairPhone(limited, a.number, true, whatsmeow.PairClientChrome, codeClient)
@@ -31,10 +31,11 @@ func (a *attempt) showPairing(ctx context.Context) {
 	}
 }
 
-// codeRefusal says why the vendor gives no code.
+// codeRefusal returns the reason for which the vendor gives no code.
 func codeRefusal(err error) string {
 	switch {
-	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
+	case errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort),
+		errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
 		return "number-unknown"
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
 		return "rate-limited"
@@ -42,7 +43,7 @@ func codeRefusal(err error) string {
 	return "code-refused"
 }
 
-// sawBundle notes the stanza with which whatsmeow answers a code that was entered.
+// sawBundle remembers the stanza that whatsmeow sends after a code was entered.
 func (a *attempt) sawBundle(node *waBinary.Node) {
 	reg := node.GetChildByTag("link_code_companion_reg")
 	if reg.AttrGetter().OptionalString("stage") != "companion_finish" {
@@ -53,10 +54,9 @@ func (a *attempt) sawBundle(node *waBinary.Node) {
 	a.bundle = node.AttrGetter().OptionalString("id")
 }
 
-// sawAnswer ends the attempt when the vendor refuses that stanza: the phone
-// could not open it, because the code was another one. whatsmeow logs it only. The
-// socket stays for the moment in which whatsmeow takes the answer in
-// (docs/decisions/0003).
+// sawAnswer ends the attempt if the vendor refuses that stanza: the phone could
+// not open it, because another code was entered. whatsmeow only logs the refusal.
+// The socket stays open while whatsmeow handles the answer (docs/decisions/0003).
 func (a *attempt) sawAnswer(node *waBinary.Node) {
 	ag := node.AttrGetter()
 	if node.Tag != "iq" || ag.OptionalString("type") != "error" {
@@ -66,11 +66,11 @@ func (a *attempt) sawAnswer(node *waBinary.Node) {
 	wrong := a.bundle != "" && ag.OptionalString("id") == a.bundle
 	a.mu.Unlock()
 	if wrong {
-		a.note("wrong-code")
-		time.AfterFunc(lastWords, func() { a.end(disconnected("wrong-code")) })
+		a.setFailure("wrong-code")
+		time.AfterFunc(reasonWait, func() { a.end(disconnected("wrong-code")) })
 	}
 }
 
-// pairingTime is how long the vendor keeps a connection that shows codes: the
-// first of six for a minute, each further one for twenty seconds.
+// pairingTime is how long the vendor keeps a connection that shows codes open:
+// a minute for the first of six codes, and 20 seconds for each further one.
 const pairingTime = 160 * time.Second

@@ -7,11 +7,11 @@ import (
 	"postern/internal/network"
 )
 
-// askPasskey tells the host that the vendor wants the owner's passkey.
+// askPasskey tells the host that the vendor asks for the owner's passkey.
 //
-// The answer would be a WebAuthn assertion for the vendor's own domain. A browser
-// makes one for pages of that domain alone, so no page of ours can ask for it, and
-// whatsmeow's SendPasskeyResponse stays unused: the attempt shows its state and
+// The answer would be a WebAuthn assertion for the vendor's own domain. Browsers
+// make one only for pages of that domain, so no page of ours can ask for it, and
+// whatsmeow's SendPasskeyResponse is not used: the attempt shows its state and
 // ends when its time is over.
 func (a *attempt) askPasskey(ctx context.Context) {
 	a.asked.Do(func() {

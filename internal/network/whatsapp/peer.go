@@ -15,7 +15,7 @@ type peer struct {
 }
 
 // peer returns the other person in a direct chat.
-func (v *visit) peer(ctx context.Context, src types.MessageSource) (peer, error) {
+func (v *run) peer(ctx context.Context, src types.MessageSource) (peer, error) {
 	if src.IsFromMe {
 		return v.resolve(ctx, src.Chat, src.RecipientAlt)
 	}
@@ -23,7 +23,7 @@ func (v *visit) peer(ctx context.Context, src types.MessageSource) (peer, error)
 }
 
 // resolve returns a person's two names, as far as they are known.
-func (v *visit) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
+func (v *run) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
 	var p peer
 	p.add(jid)
 	p.add(alt)

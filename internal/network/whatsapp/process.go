@@ -10,16 +10,15 @@ import (
 	"go.mau.fi/whatsmeow/store"
 )
 
-// ErrOtherVendor means that this process already talks to a vendor with another
-// root key, or under another device name: whatsmeow holds both in package
-// variables.
+// ErrOtherVendor means that this process already uses a vendor with another root
+// key, or another device name. whatsmeow has both in package variables.
 var ErrOtherVendor = errors.New("this process already uses another root key or device name")
 
 const defaultDeviceName = "Postern"
 
-//nolint:gochecknoglobals // whatsmeow's settings are global; these remember and guard them
+//nolint:gochecknoglobals // whatsmeow's settings are global; these record and guard them
 var (
-	vendorRoot = whatsmeow.WACertPubKey // taken before anything could change it
+	vendorRoot = whatsmeow.WACertPubKey // read before anything can change it
 
 	process struct {
 		sync.Mutex
@@ -29,8 +28,8 @@ var (
 	}
 )
 
-// libsignal prints to standard output unless it has a logger, and reads that
-// from everywhere without a lock: so it is set before anything runs.
+// libsignal prints to standard output unless it has a logger. It reads the logger
+// without a lock, so the logger is set before anything runs.
 var _ = silence()
 
 func silence() struct{} {
@@ -40,7 +39,8 @@ func silence() struct{} {
 }
 
 // claimProcess sets whatsmeow's package variables once per process. A variable
-// that is right already is not written, so that running clients may read it.
+// that already has the right value is not written, because clients may be reading
+// it.
 func claimProcess(rootKey []byte, name string) error {
 	root := vendorRoot
 	if rootKey != nil {
@@ -68,7 +68,7 @@ func claimProcess(rootKey []byte, name string) error {
 	return nil
 }
 
-// mute is a logger for libsignal that says nothing.
+// mute is a logger for libsignal that writes nothing.
 type mute struct{}
 
 func (mute) Debug(_, _ string)   {}

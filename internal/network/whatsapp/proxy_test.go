@@ -128,7 +128,8 @@ func behindTLS(t *testing.T) world {
 
 func TestLinkAndSessionGoThroughTheProxy(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(*testing.T, *atomic.Int32) string{"http": connectProxy, "socks5": socksProxy} {
+	proxies := map[string]func(*testing.T, *atomic.Int32) string{"http": connectProxy, "socks5": socksProxy}
+	for name, start := range proxies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var used atomic.Int32
@@ -143,7 +144,10 @@ func TestLinkAndSessionGoThroughTheProxy(t *testing.T) {
 			if err := <-linked; err != nil {
 				t.Fatal(err)
 			}
-			session, err := w.driver.Open(t.Context(), networktest.Wait(t, host.Recorder, 1, networktest.Any[network.Paired]).Account)
+			session, err := w.driver.Open(
+				t.Context(),
+				networktest.Wait(t, host.Recorder, 1, networktest.Any[network.Paired]).Account,
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

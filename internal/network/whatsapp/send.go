@@ -148,7 +148,7 @@ func rejected(err error) error {
 // messageForRetry returns a sent message to whatsmeow, for a recipient who could
 // not read it. The chat is compared, so that a message is never sent to another
 // person than the first time.
-func (v *visit) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
+func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
 	if !v.calls.Enter() {
 		return nil
 	}

@@ -35,8 +35,16 @@ func TestCopyForTheRecipient(t *testing.T) {
 		stopped := false
 		var o outgoing
 		o.expect("ID", func() { stopped = true })
-		o.saw(&waBinary.Node{Tag: "message", Attrs: waBinary.Attrs{"id": "OTHER", "to": recipient}, Content: []waBinary.Node{{Tag: "participants"}}})
-		o.saw(&waBinary.Node{Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient}, Content: []waBinary.Node{enc}})
+		o.saw(
+			&waBinary.Node{
+				Tag:     "message",
+				Attrs:   waBinary.Attrs{"id": "OTHER", "to": recipient},
+				Content: []waBinary.Node{{Tag: "participants"}},
+			},
+		)
+		o.saw(
+			&waBinary.Node{Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient}, Content: []waBinary.Node{enc}},
+		)
 		if stopped || o.fate != unseen {
 			t.Fatal("another stanza was taken for the message")
 		}

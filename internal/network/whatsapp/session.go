@@ -20,8 +20,8 @@ type session struct {
 	driver  *Driver
 	account types.JID
 
-	mu   sync.Mutex // guards what follows
-	live *conn      // the connection that sends go through; nil unless it is live
+	mu   sync.Mutex // guards the field below
+	live *conn      // the connection for sends; nil unless it is live
 }
 
 var _ network.Session = (*session)(nil)
@@ -37,7 +37,7 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 	case err != nil:
 		return disconnected("store-unavailable")
 	}
-	v := &visit{
+	v := &run{
 		conn: s.driver.connect(device, host), session: s, name: device.PushName,
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool),
 	}
@@ -78,14 +78,14 @@ func (s *session) Unlink(ctx context.Context) error {
 	return s.driver.Forget(ctx, s.account.String())
 }
 
-// unlink asks the vendor. Its answer races with the end of the link. whatsmeow's
-// Logout is not used, because it would also disconnect and delete on its own.
+// unlink asks the vendor, whose answer races with the end of the link. whatsmeow's
+// Logout is not used, because it also disconnects and deletes.
 //
-// The question ends with the connection or after its own time, and not with ctx:
-// whatsmeow closes the channel of a question that is broken off while it is
-// written, and an answer that comes in that moment is sent on the closed channel.
+// The query ends with the connection or after unlinkTimeout, and not with ctx: if
+// a query is canceled while it is written, whatsmeow closes its channel, and
+// panics if the answer arrives at that moment.
 func (c *conn) unlink(ctx context.Context, account types.JID) error {
-	//nolint:staticcheck // deprecated for being dangerous; whatsmeow offers no other way to ask
+	//nolint:staticcheck // marked as dangerous, but whatsmeow offers no other way
 	_, err := c.cli.DangerousInternals().SendIQ(context.WithoutCancel(ctx), whatsmeow.DangerousInfoQuery{
 		Namespace: "md", Type: "set", To: types.ServerJID, Timeout: unlinkTimeout, NoRetry: true,
 		Content: []waBinary.Node{{
@@ -98,35 +98,35 @@ func (c *conn) unlink(ctx context.Context, account types.JID) error {
 	return redact("unlink", err)
 }
 
-// visit is one Run of a session.
-type visit struct {
+// run is one Run of a session.
+type run struct {
 	*conn
 	session *session
-	name    string // the account's own, as known when the connection began
+	name    string // of the account, as known when the connection began
 
-	progress   chan struct{}   // a wake-up whenever the vendor handed something over
+	progress   chan struct{}   // readable after the vendor has delivered something
 	evidence   evidence        // guarded by conn.mu
 	unreadable map[string]bool // ids reported as undecryptable; guarded by conn.mu
 }
 
-// evidence is what was seen of a session that becomes live.
+// evidence is what was observed of a session that becomes live.
 type evidence uint8
 
 const (
 	authenticated evidence = 1 << iota // the login and what follows it succeeded
-	drained                            // all that waited has been handed over
+	drained                            // everything that was waiting has been delivered
 	everything    = authenticated | drained
 )
 
-// handle takes one event of whatsmeow.
-func (v *visit) handle(ctx context.Context, evt any) bool {
+// handle handles one event of whatsmeow.
+func (v *run) handle(ctx context.Context, evt any) bool {
 	select {
 	case v.progress <- struct{}{}:
 	default:
 	}
 	switch evt := evt.(type) {
 	case *events.Message:
-		return v.keepShared(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)
+		return v.storeShared(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)
 	case *events.UndecryptableMessage:
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:
@@ -148,14 +148,14 @@ func (v *visit) handle(ctx context.Context, evt any) bool {
 }
 
 // isDurable waits until the keys that a message changed are on disk, because
-// whatsmeow acknowledges it next. As a rule they are, together with the host's
-// update; a message that the host is not told about has a commit of its own.
-func (v *visit) isDurable(ctx context.Context) bool {
+// whatsmeow acknowledges it next. Usually they were written together with the
+// host's update; a message that is not reported to the host has its own commit.
+func (v *run) isDurable(ctx context.Context) bool {
 	return v.keys == nil || v.keys.Flush(ctx) == nil
 }
 
-// saw notes evidence, and reports Live once there is all of it.
-func (v *visit) saw(ctx context.Context, e evidence) bool {
+// saw records evidence, and reports Live once it is complete.
+func (v *run) saw(ctx context.Context, e evidence) bool {
 	v.mu.Lock()
 	before := v.evidence
 	v.evidence |= e
@@ -168,9 +168,9 @@ func (v *visit) saw(ctx context.Context, e evidence) bool {
 	return v.stores(ctx, network.Live{DisplayName: name(v.name)})
 }
 
-// watch ends a connection that makes no progress towards a live session, and
-// returns when it is live or has ended.
-func (v *visit) watch(ctx context.Context, silence time.Duration) {
+// watch ends a connection that makes no progress towards a live session. It
+// returns when the session is live or has ended.
+func (v *run) watch(ctx context.Context, silence time.Duration) {
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
 	for v.session.liveConn() == nil {

@@ -8,19 +8,20 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// tap is the logger that whatsmeow is given. It does two things.
+// tap is whatsmeow's logger. It does two things.
 //
-// It logs which line of whatsmeow spoke, never what it said: the arguments carry
-// numbers, addresses, whole stanzas and texts, so only the format, a constant of
-// whatsmeow's source, is passed on. A test checks that they are constants.
+// It logs the format of each line, which is a constant in whatsmeow's source, and
+// never its arguments: they contain numbers, addresses, whole stanzas and texts. A
+// test checks that the formats are constants.
 //
-// And it hands over each stanza, which whatsmeow logs on its "Recv" and "Send"
-// loggers before it acts on it. That is the only place where the reason of an
-// ending and the copies in a message can be seen; see endedBy and outgoing.
+// It also passes on each stanza, which whatsmeow logs on its "Recv" and "Send"
+// loggers before acting on it. This is the only place where the reason for the end
+// of a connection and the copies in a message can be seen; see endedBy and
+// outgoing.
 type tap struct {
 	log    *slog.Logger
 	module string
-	see    func(*waBinary.Node) // for this module; nil when it carries no stanzas
+	see    func(*waBinary.Node) // of this module; nil if it logs no stanzas
 
 	received, sent func(*waBinary.Node)
 }
@@ -29,7 +30,7 @@ var _ waLog.Logger = (*tap)(nil)
 
 func newTap(log *slog.Logger) *tap { return &tap{log: log, module: "whatsmeow"} }
 
-// Sub makes the logger of a part of whatsmeow.
+// Sub returns the logger of a part of whatsmeow.
 func (t *tap) Sub(module string) waLog.Logger {
 	sub := *t
 	sub.module, sub.see = t.module+"/"+module, nil
@@ -42,7 +43,7 @@ func (t *tap) Sub(module string) waLog.Logger {
 	return &sub
 }
 
-// Debugf takes a stanza, or the chatter of whatsmeow.
+// Debugf passes on a stanza, and logs any other line.
 func (t *tap) Debugf(format string, args ...any) {
 	if len(args) == 1 && t.see != nil {
 		if node, ok := args[0].(*waBinary.Node); ok {
@@ -53,15 +54,16 @@ func (t *tap) Debugf(format string, args ...any) {
 	t.print(slog.LevelDebug, format)
 }
 
-// Infof is chatter too.
+// Infof logs at level debug: whatsmeow's details.
 func (t *tap) Infof(format string, _ ...any) { t.print(slog.LevelDebug, format) }
 
-// Warnf says that something did not go as whatsmeow wishes: every ended connection does.
+// Warnf logs at level debug, because every end of a connection is a warning.
 func (t *tap) Warnf(format string, _ ...any) { t.print(slog.LevelDebug, format) }
 
-// Errorf is a warning to us: what follows from it is decided elsewhere.
+// Errorf logs a warning; the gateway handles the consequences itself.
 func (t *tap) Errorf(format string, _ ...any) { t.print(slog.LevelWarn, format) }
 
 func (t *tap) print(level slog.Level, format string) {
-	t.log.LogAttrs(context.Background(), level, "whatsmeow", slog.String("module", t.module), slog.String("format", format))
+	t.log.LogAttrs(context.Background(), level, "whatsmeow",
+		slog.String("module", t.module), slog.String("format", format))
 }

@@ -15,14 +15,15 @@ import (
 	"postern/internal/egress"
 )
 
-// target is where the vendor is.
+// target is the address of the vendor.
 type target struct {
-	url       *url.URL // nil: the vendor's own
+	url       *url.URL // nil is the vendor's own
 	transport *http.Transport
-	inProcess bool // there is no network between us
+	inProcess bool // the vendor is in this process
 }
 
-// newTarget makes the transport that all clients of a Driver share.
+// newTarget returns the target with the transport that all clients of a Driver
+// share.
 func newTarget(n Network) (target, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	t := target{transport: &http.Transport{
@@ -49,9 +50,9 @@ func newTarget(n Network) (target, error) {
 	return t, nil
 }
 
-// through gives the target as it is dialled through a proxy; "" changes
-// nothing, nor does a vendor that needs no network. Through a proxy that may not
-// be used nothing is dialled.
+// through returns the target as it is dialled through a proxy. For "", and for a
+// vendor in this process, it is t itself. If the proxy may not be used, every dial
+// fails.
 func (t target) through(proxies *egress.Client, proxy string) target {
 	if proxy == "" || t.inProcess {
 		return t
@@ -65,29 +66,29 @@ func (t target) through(proxies *egress.Client, proxy string) target {
 	return t
 }
 
-// wire is the transport of one connection: it sends the upgrade request to the
-// target, and can end the connection at any moment of its life.
+// wire is the transport of one connection. It sends the upgrade request to the
+// target, and can end the connection at any time.
 //
 // whatsmeow's handshake waits 20 s for its first frame and does not notice that
 // the socket was closed. So until the handshake is over, a wire turns the end of
-// the stream into one empty frame, which fails the handshake at once.
+// the stream into one empty frame, which makes the handshake fail at once.
 type wire struct {
 	target target
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	aborted bool
 	settled bool // the handshake is over
 	cancel  context.CancelFunc
-	stream  *stream // nil until the vendor took the upgrade
+	stream  *stream // nil until the vendor has accepted the upgrade
 }
 
-// emptyFrame is an unmasked binary WebSocket message of three bytes: the length
-// of a frame of whatsmeow's that holds nothing.
+// emptyFrame is an unmasked binary WebSocket message of three bytes: an empty
+// frame of the vendor's protocol, which begins with its length.
 const emptyFrame = "\x82\x03\x00\x00\x00"
 
 var errAborted = errors.New("connection ended by its owner")
 
-// RoundTrip sends the upgrade request and keeps hold of the connection.
+// RoundTrip sends the upgrade request and remembers the connection.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	if !w.hold(nil, cancel) {
@@ -105,7 +106,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	rwc, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok {
-		return resp, nil // not upgraded; whatsmeow's dialler says so
+		return resp, nil // not upgraded; whatsmeow's dialler returns an error
 	}
 	s := &stream{ReadWriteCloser: rwc, wire: w, gone: make(chan struct{})}
 	resp.Body = s
@@ -115,7 +116,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// hold remembers how to end the connection; false means that it has ended.
+// hold remembers how to end the connection. It reports false if the connection
+// was ended already.
 func (w *wire) hold(s *stream, cancel context.CancelFunc) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,21 +125,21 @@ func (w *wire) hold(s *stream, cancel context.CancelFunc) bool {
 	return !w.aborted
 }
 
-// settle says that the handshake is over.
+// settle records that the handshake is over.
 func (w *wire) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.settled = true
 }
 
-// waiting tells whether whatsmeow may still wait in its handshake.
+// waiting reports whether whatsmeow may still be waiting in its handshake.
 func (w *wire) waiting() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.settled
 }
 
-// abort ends the connection, whether it is being dialled, in the handshake or
+// abort ends the connection, whether it is being dialled, in the handshake, or
 // established. Nothing is sent on it afterwards.
 func (w *wire) abort() {
 	w.mu.Lock()
@@ -148,12 +150,13 @@ func (w *wire) abort() {
 		cancel()
 	}
 	if s != nil {
-		_ = s.ReadWriteCloser.Close() // closed is closed
+		_ = s.ReadWriteCloser.Close() // an error changes nothing
 	}
 }
 
-// released is closed once whatsmeow reads no more from the aborted connection.
-// Its reader would wait for ever if the rest of whatsmeow were stopped before it.
+// released returns a channel that is closed once whatsmeow has stopped reading
+// from the aborted connection. If the rest of whatsmeow were stopped first, its
+// reader would wait forever.
 func (w *wire) released() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,17 +168,17 @@ func (w *wire) released() <-chan struct{} {
 	return w.stream.gone
 }
 
-// stream is the upgraded connection as whatsmeow reads it.
+// stream is the upgraded connection that whatsmeow reads.
 type stream struct {
 	io.ReadWriteCloser
 	wire  *wire
 	begun bool          // the vendor has sent something
-	last  *bytes.Reader // the empty frame, once it was needed
+	last  *bytes.Reader // the empty frame, once it is needed
 	once  sync.Once
 	gone  chan struct{} // closed by Close
 }
 
-// Close is called by whatsmeow's WebSocket when it has stopped reading.
+// Close is called by whatsmeow's WebSocket after it has stopped reading.
 func (s *stream) Close() error {
 	s.once.Do(func() { close(s.gone) })
 	return s.ReadWriteCloser.Close()
@@ -190,7 +193,7 @@ func (s *stream) closed() bool {
 	}
 }
 
-// Read passes on what the vendor sends.
+// Read returns what the vendor sends.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.last != nil {
 		return s.last.Read(p)

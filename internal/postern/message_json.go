@@ -1,0 +1,89 @@
+package postern
+
+import "encoding/json"
+
+// MessageObject is the JSON form of a [Message]: in responses, and in the events
+// about its status.
+type MessageObject struct {
+	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	DeviceID    DeviceID          `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Direction   string            `json:"direction" enum:"inbound,outbound" example:"outbound"`
+	Type        Kind              `json:"type" enum:"text,unsupported" example:"text"`
+	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
+	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
+	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
+	Body        string            `json:"body" doc:"The text." example:"Hello"`
+	ReplyTo     Maybe             `json:"replyTo" nullable:"true"`
+	Status      MessageStatus     `json:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" example:"queued"`
+	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed."`
+	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
+	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
+	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
+	CreatedAt   Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	SentAt      Time              `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
+	DeliveredAt Time              `json:"deliveredAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message is given up." example:"2026-11-22T09:00:00.000Z"`
+}
+
+// Object returns the JSON form of m.
+func (m Message) Object() MessageObject {
+	return MessageObject{
+		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From, To: m.To,
+		Body: m.Content.Text, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error, NetworkID: m.NetworkID, Source: m.Source,
+		Metadata: m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
+		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt,
+	}
+}
+
+// message returns the message of which o is the JSON form.
+func (o MessageObject) message() Message {
+	return Message{
+		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{Kind: o.Type, Text: o.Body}, ChatID: o.ChatID,
+		From: o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID, Source: o.Source,
+		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
+		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt,
+	}
+}
+
+// MarshalJSON returns the JSON of the message's object.
+func (m Message) MarshalJSON() ([]byte, error) { return EncodeJSON(m.Object()) }
+
+// UnmarshalJSON reads a message's object. Members that are not part of it, such
+// as the workspace, become zero.
+func (m *Message) UnmarshalJSON(b []byte) error {
+	var o MessageObject
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	*m = o.message()
+	return nil
+}
+
+// Arrival is the object of message.received, message.echo and
+// message.undecryptable: who wrote what.
+type Arrival struct {
+	ID       MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
+	Body     string    `json:"body" doc:"The text." example:"Hello"`
+	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
+	Type     Kind      `json:"type" enum:"text,unsupported" doc:"Kind of the message." example:"text"`
+	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
+	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
+	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
+	FromLID  string    `json:"fromLid,omitempty" doc:"Stands for the sender while the network hides the number." example:"lid:123456789012345"`
+	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
+	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"The network's time of the message." example:"2026-11-21T09:00:00.000Z"`
+}
+
+func (m Message) arrival() Arrival {
+	r := Arrival{
+		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
+		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
+	}
+	if m.FromLID != "" {
+		r.FromLID = ChatOfLID(m.FromLID)
+	}
+	return r
+}

@@ -1,0 +1,45 @@
+package vendorsim
+
+import (
+	"strings"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+)
+
+// Content is what a message says. This file is the only place that knows how a kind of content
+// looks on the network: one case in wire, and one in contentOf.
+type Content struct {
+	Type string `json:"type"` // TypeText, or a kind that phones only receive
+	Body string `json:"body"` // the text, or the caption of a kind that has one
+}
+
+// wire returns the network's form of what a phone writes.
+func (c Content) wire() *waE2E.Message { return &waE2E.Message{Conversation: new(c.Body)} }
+
+// contentOf returns the content of a decrypted message. A kind that the simulator does not tell
+// apart is named by kind, the type of the message's node.
+func contentOf(msg *waE2E.Message, kind string) Content {
+	if sent := msg.GetDeviceSentMessage().GetMessage(); sent != nil {
+		msg = sent
+	}
+	switch {
+	case msg.Conversation != nil:
+		return Content{TypeText, msg.GetConversation()}
+	case msg.ExtendedTextMessage != nil:
+		return Content{TypeText, msg.GetExtendedTextMessage().GetText()}
+	case msg.ImageMessage != nil:
+		return Content{"image", msg.GetImageMessage().GetCaption()}
+	case msg.VideoMessage != nil:
+		return Content{"video", msg.GetVideoMessage().GetCaption()}
+	case msg.DocumentMessage != nil:
+		return Content{"document", msg.GetDocumentMessage().GetCaption()}
+	case msg.AudioMessage != nil:
+		return Content{"audio", ""}
+	case msg.ReactionMessage != nil:
+		return Content{"reaction", msg.GetReactionMessage().GetText()}
+	case msg.ProtocolMessage != nil:
+		return Content{"protocol", strings.ToLower(msg.GetProtocolMessage().GetType().String())}
+	default:
+		return Content{kind, ""}
+	}
+}
