@@ -36,7 +36,7 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 	v.sends(k.URL(), device, "+15005550002") // never confirms by itself
 	delivered := regexp.MustCompile(`action="(/devices/[^"]+/phone/delivered/msg_[^"]+)"`)
 	_, body := v.fill(k.URL()+delivered.FindStringSubmatch(awaitPage(t, v, device+"/phone", "Mark as delivered"))[1], nil)
-	if !strings.Contains(body, "has arrived at the contact") {
+	if !strings.Contains(body, "was delivered to the contact") {
 		t.Error("the page does not say that the message has arrived")
 	}
 	body = awaitPage(t, v, device+"/phone", "Delivered")
