@@ -42,7 +42,7 @@ type Account struct {
 	Queued     int    `json:"queued"` // what the companions have not acknowledged
 }
 
-// account is a number with its companions. Its fields are guarded by v.mu.
+// account is a number with its companions. Its fields are guarded by core.mu.
 type account struct {
 	number     number
 	saved      savedAccount
@@ -58,12 +58,12 @@ type savedAccount struct {
 	RestrictedUntil time.Time `json:"restrictedUntil"`
 }
 
-func (v *Vendor) saveAccount(a *account) {
+func (v devices) saveAccount(a *account) {
 	v.put("account/"+string(a.number), a.saved)
 	v.notify()
 }
 
-// companion is a linked device, such as a whatsmeow client. Its fields are guarded by v.mu.
+// companion is a linked device, such as a whatsmeow client. Its fields are guarded by core.mu.
 type companion struct {
 	account      *account
 	saved        savedCompanion
@@ -98,7 +98,7 @@ func (cp *companion) name() string {
 	return fmt.Sprintf("%s/%d", string(cp.account.number), cp.saved.Device)
 }
 
-func (v *Vendor) saveCompanion(cp *companion) {
+func (v devices) saveCompanion(cp *companion) {
 	v.put("companion/"+cp.name(), cp.saved)
 	v.notify()
 }
@@ -127,7 +127,7 @@ func (v *Vendor) Accounts() []Account {
 }
 
 // linkedAccount finds the account of a number that has companions. The caller holds v.mu.
-func (v *Vendor) linkedAccount(n number) (*account, error) {
+func (v devices) linkedAccount(n number) (*account, error) {
 	a := v.accounts[n]
 	if a == nil || len(a.companions) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrUnknownAccount, n)
@@ -136,7 +136,7 @@ func (v *Vendor) linkedAccount(n number) (*account, error) {
 }
 
 // companion finds a linked device, nil if there is none. The caller holds v.mu.
-func (v *Vendor) companion(n number, device uint16) *companion {
+func (v devices) companion(n number, device uint16) *companion {
 	a := v.accounts[n]
 	if a == nil {
 		return nil
@@ -149,7 +149,7 @@ func (v *Vendor) companion(n number, device uint16) *companion {
 }
 
 // companionsOf returns the companions of a number. The caller holds v.mu.
-func (v *Vendor) companionsOf(n number) []*companion {
+func (v devices) companionsOf(n number) []*companion {
 	if a := v.accounts[n]; a != nil {
 		return slices.Clone(a.companions)
 	}
@@ -157,7 +157,7 @@ func (v *Vendor) companionsOf(n number) []*companion {
 }
 
 // freeDevice picks a device number, not one used lately if it can be helped. The caller holds v.mu.
-func (v *Vendor) freeDevice(a *account) (uint16, error) {
+func (v devices) freeDevice(a *account) (uint16, error) {
 	taken := make(map[uint16]bool)
 	for _, cp := range a.companions {
 		taken[cp.saved.Device] = true
@@ -176,7 +176,7 @@ func (v *Vendor) freeDevice(a *account) (uint16, error) {
 }
 
 // addCompanion links a device. The caller holds v.mu.
-func (v *Vendor) addCompanion(cp *companion) {
+func (v devices) addCompanion(cp *companion) {
 	if a := v.accounts[cp.account.number]; a != nil {
 		cp.account = a // another client may have been linked meanwhile
 	}
@@ -196,7 +196,7 @@ func (a *account) add(cp *companion) {
 }
 
 // removeCompanion unlinks a device for good and tells it if it is online. The caller holds v.mu.
-func (v *Vendor) removeCompanion(cp *companion) {
+func (v devices) removeCompanion(cp *companion) {
 	a := cp.account
 	a.companions = slices.DeleteFunc(a.companions, func(x *companion) bool { return x == cp })
 	if c := cp.conn; c != nil {
@@ -225,7 +225,7 @@ func streamError(code, conflict string) waBinary.Node {
 
 // tellDevices tells everybody who wrote to a number, and may remember its devices, that they
 // changed. The caller must not hold v.mu.
-func (v *Vendor) tellDevices(n number) {
+func (v devices) tellDevices(n number) {
 	p, err := v.phoneOf(n)
 	if err != nil {
 		return
@@ -240,7 +240,7 @@ func (v *Vendor) tellDevices(n number) {
 	defer v.mu.Unlock()
 	for _, address := range addresses {
 		if cp := v.companionAt(address); cp != nil {
-			v.deliverNotice(cp, "devices", n.lid(), waBinary.Node{
+			v.queues.deliverNotice(cp, "devices", n.lid(), waBinary.Node{
 				Tag: "update", Attrs: waBinary.Attrs{"device_hash": "changed"},
 			})
 		}
@@ -248,7 +248,7 @@ func (v *Vendor) tellDevices(n number) {
 }
 
 // companionAt finds the companion behind a Signal address, "<lid>_1:<device>".
-func (v *Vendor) companionAt(address string) *companion {
+func (v devices) companionAt(address string) *companion {
 	user, device, ok := strings.Cut(address, "_1:")
 	d, err := strconv.ParseUint(device, 10, 16)
 	n, known := numberOf(types.NewJID(user, types.HiddenUserServer))

@@ -7,30 +7,30 @@ import (
 
 // handleIQ answers a client's query. One that the simulator does not know gets an empty result,
 // which is enough for most of what whatsmeow asks.
-func (v *Vendor) handleIQ(c *conn, n *waBinary.Node) {
+func (v queries) handleIQ(c *conn, n *waBinary.Node) {
 	switch kind := attr(n, "type"); kind {
 	case "result", "error":
-		v.finishPairing(c, n)
+		v.links.finishPairing(c, n)
 	case "get", "set":
 		switch {
-		case v.live(c):
+		case v.sockets.live(c):
 			v.answerIQ(c, n, attr(n, "xmlns"), kind)
 		case firstTag(n) == codeTag:
-			v.linkByCode(c, n)
+			v.codes.linkByCode(c, n)
 		}
 	}
 }
 
-func (v *Vendor) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
+func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 	switch subject := firstTag(n); {
 	case xmlns == "encrypt" && kind == "set" && subject == "registration":
-		v.uploadKeys(c, n)
+		v.prekeys.uploadKeys(c, n)
 	case xmlns == "encrypt" && subject == "count":
-		v.countKeys(c, n)
+		v.prekeys.countKeys(c, n)
 	case xmlns == "encrypt" && subject == "key":
-		v.fetchKeys(c, n)
+		v.prekeys.fetchKeys(c, n)
 	case xmlns == "usync":
-		v.usync(c, n)
+		v.directory.usync(c, n)
 	case xmlns == "md" && subject == "remove-companion-device":
 		v.logout(c, n)
 	case xmlns == "w:m":
@@ -43,16 +43,16 @@ func (v *Vendor) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 }
 
 // logout removes the companion that asks for it.
-func (v *Vendor) logout(c *conn, n *waBinary.Node) {
+func (v queries) logout(c *conn, n *waBinary.Node) {
 	cp := c.companion
 	v.mu.Lock()
 	cp.conn = nil // it asked for it, and need not be told
-	v.removeCompanion(cp)
+	v.devices.removeCompanion(cp)
 	v.mu.Unlock()
 	c.reply(n)
 	c.finish(linger)
 	v.log.Info("companion logged out", "account", cp.account.number, "device", cp.saved.Device)
-	v.tellDevices(cp.account.number)
+	v.devices.tellDevices(cp.account.number)
 }
 
 func mediaServers() waBinary.Node {
@@ -82,7 +82,7 @@ func (c *conn) replyError(to *waBinary.Node, code int, text string) {
 }
 
 // usync answers which of the asked numbers exist, their hidden addresses and their devices.
-func (v *Vendor) usync(c *conn, n *waBinary.Node) {
+func (v directory) usync(c *conn, n *waBinary.Node) {
 	query := n.GetChildByTag("usync")
 	list := query.GetChildByTag("list")
 	wantsLID := attrOf(query.GetChildByTag("query", "contact"), "addressing_mode") == "lid"
@@ -103,7 +103,7 @@ func (v *Vendor) usync(c *conn, n *waBinary.Node) {
 
 func attrOf(n waBinary.Node, key string) string { return attr(&n, key) }
 
-func (v *Vendor) userByAddress(jid types.JID) waBinary.Node {
+func (v directory) userByAddress(jid types.JID) waBinary.Node {
 	user := waBinary.Node{Tag: "user", Attrs: waBinary.Attrs{"jid": jid.ToNonAD()}}
 	n, ok := numberOf(jid)
 	user.Content = v.userDetails(n, ok && n.exists(), nil)
@@ -111,7 +111,7 @@ func (v *Vendor) userByAddress(jid types.JID) waBinary.Node {
 }
 
 // userByContact looks a number up as typed, "+15550001111@c.us".
-func (v *Vendor) userByContact(contact []byte, wantsLID bool) waBinary.Node {
+func (v directory) userByContact(contact []byte, wantsLID bool) waBinary.Node {
 	typed := string(contact)
 	for i, r := range typed {
 		if r == '@' {
@@ -134,7 +134,7 @@ func (v *Vendor) userByContact(contact []byte, wantsLID bool) waBinary.Node {
 	return waBinary.Node{Tag: "user", Attrs: attrs, Content: v.userDetails(n, n.exists(), contact)}
 }
 
-func (v *Vendor) userDetails(n number, exists bool, contact []byte) []waBinary.Node {
+func (v directory) userDetails(n number, exists bool, contact []byte) []waBinary.Node {
 	if !exists {
 		return []waBinary.Node{{Tag: "contact", Attrs: waBinary.Attrs{"type": "out"}, Content: contact}}
 	}
@@ -145,11 +145,11 @@ func (v *Vendor) userDetails(n number, exists bool, contact []byte) []waBinary.N
 	}
 }
 
-func (v *Vendor) deviceNodes(n number) []waBinary.Node {
+func (v directory) deviceNodes(n number) []waBinary.Node {
 	nodes := []waBinary.Node{{Tag: "device", Attrs: waBinary.Attrs{"id": 0}}}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, cp := range v.companionsOf(n) {
+	for _, cp := range v.devices.companionsOf(n) {
 		nodes = append(nodes, waBinary.Node{Tag: "device", Attrs: waBinary.Attrs{"id": int(cp.saved.Device)}})
 	}
 	return nodes

@@ -133,7 +133,7 @@ type screen struct {
 }
 
 // record adds an entry to the ledger. The caller holds v.mu.
-func (v *Vendor) record(e Entry) *Entry {
+func (v records) record(e Entry) *Entry {
 	e.N, e.Copies, e.ArrivedAt = v.ledger.last+1, 1, now()
 	v.ledger.add(&e)
 	v.saveEntry(&e)
@@ -147,11 +147,11 @@ func (v *Vendor) record(e Entry) *Entry {
 }
 
 // entry finds a message in the ledger. The caller holds v.mu.
-func (v *Vendor) entry(account number, d Direction, id string) *Entry {
+func (v records) entry(account number, d Direction, id string) *Entry {
 	return v.ledger.index[entryKey{account, d, id}]
 }
 
-func (v *Vendor) saveEntry(e *Entry) {
+func (v records) saveEntry(e *Entry) {
 	v.put(ledgerKey(e.N), e)
 	v.notify()
 }
@@ -159,7 +159,7 @@ func (v *Vendor) saveEntry(e *Entry) {
 func ledgerKey(n int64) string { return fmt.Sprintf("ledger/%016d", n) }
 
 // show puts a message on the phone of a number. The caller holds v.mu.
-func (v *Vendor) show(n number, m Shown) {
+func (v records) show(n number, m Shown) {
 	s := v.screens[n]
 	if s == nil {
 		s = &screen{}

@@ -74,9 +74,9 @@ func parsePart(n *waBinary.Node) (part, bool) {
 
 // handleMessage takes a message from a companion: records it as the recipient's phone reads it,
 // acknowledges it and passes it on.
-func (v *Vendor) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
+func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
 	cp := c.companion
-	if v.dropsUnread(c) {
+	if v.faults.dropsUnread(c) {
 		return
 	}
 	m, err := parseOutbound(n)
@@ -99,7 +99,7 @@ func (v *Vendor) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
 
 // readPeer lets the account's phone read what its companion asks of it, to keep their session in
 // step; it grants nothing.
-func (v *Vendor) readPeer(ctx context.Context, cp *companion, m outbound) {
+func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 	if m.to != cp.account.number {
 		return
 	}
@@ -109,7 +109,7 @@ func (v *Vendor) readPeer(ctx context.Context, cp *companion, m outbound) {
 }
 
 // readOn decrypts a companion's message on the phone of a number.
-func (v *Vendor) readOn(ctx context.Context, n number, cp *companion, enc waBinary.Node) (*waE2E.Message, error) {
+func (v messages) readOn(ctx context.Context, n number, cp *companion, enc waBinary.Node) (*waE2E.Message, error) {
 	p, err := v.phoneOf(n)
 	if err != nil {
 		return nil, err
@@ -120,16 +120,16 @@ func (v *Vendor) readOn(ctx context.Context, n number, cp *companion, enc waBina
 }
 
 // take records a message of a chat and passes it on, unless it came before.
-func (v *Vendor) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound) {
+func (v messages) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound) {
 	cp := c.companion
-	known := v.known(cp.account.number, m.id)
+	known := v.records.known(cp.account.number, m.id)
 	if known == copyReadable {
-		v.countCopy(cp.account.number, m.id)
+		v.records.countCopy(cp.account.number, m.id)
 		v.ackMessage(c, n, m)
 		return
 	}
 	e := v.readMessage(ctx, cp, m)
-	fresh := v.bookOutbound(e)
+	fresh := v.records.bookOutbound(e)
 	if fresh && known == copyNew {
 		v.passOn(cp, m)
 	}
@@ -137,7 +137,7 @@ func (v *Vendor) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound
 	switch {
 	case !fresh: // another connection of the account was faster with the same message
 	case e.Type == TypeUnreadable:
-		v.askAgain(cp, m)
+		v.retries.askAgain(cp, m)
 	default:
 		v.react(ctx, cp, m, e)
 	}
@@ -145,7 +145,7 @@ func (v *Vendor) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound
 
 // readMessage decrypts the copies for the two phones concerned, and returns what the recipient's
 // reads as an entry of the ledger.
-func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
+func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
 	account := cp.account.number
 	e := Entry{
 		Account: account.String(), Peer: m.to.String(), Direction: Outbound, NetworkID: m.id,
@@ -155,7 +155,7 @@ func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Ent
 		if p.device != 0 || p.number != m.to && p.number != account {
 			continue
 		}
-		if p.number == m.to && v.fault(cp, FaultRetry) {
+		if p.number == m.to && v.faults.fault(cp, FaultRetry) {
 			continue
 		}
 		msg, err := v.readOn(ctx, p.number, cp, p.enc)
@@ -179,7 +179,7 @@ const (
 	copyReadable
 )
 
-func (v *Vendor) known(account number, id string) copyState {
+func (v records) known(account number, id string) copyState {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch e := v.entry(account, Outbound, id); {
@@ -192,7 +192,7 @@ func (v *Vendor) known(account number, id string) copyState {
 	}
 }
 
-func (v *Vendor) countCopy(account number, id string) {
+func (v records) countCopy(account number, id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e := v.entry(account, Outbound, id); e != nil {
@@ -203,7 +203,7 @@ func (v *Vendor) countCopy(account number, id string) {
 
 // bookOutbound enters a message in the ledger, shows it on the phones of both ends and books it for
 // a linked recipient. It reports false when it was booked before.
-func (v *Vendor) bookOutbound(e Entry) bool {
+func (v records) bookOutbound(e Entry) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	booked, fresh := v.enter(e)
@@ -217,7 +217,7 @@ func (v *Vendor) bookOutbound(e Entry) bool {
 		return true
 	}
 	v.show(to, s)
-	if _, err := v.linkedAccount(to); err == nil {
+	if _, err := v.devices.linkedAccount(to); err == nil {
 		v.record(Entry{
 			Account: e.Peer, Peer: e.Account, Direction: Inbound, NetworkID: e.NetworkID, Content: e.Content,
 		})
@@ -227,7 +227,7 @@ func (v *Vendor) bookOutbound(e Entry) bool {
 
 // enter adds an entry, or fills in one whose message could not be read when it came before. It
 // reports whether it did. The caller holds v.mu.
-func (v *Vendor) enter(e Entry) (*Entry, bool) {
+func (v records) enter(e Entry) (*Entry, bool) {
 	old := v.ledger.index[e.key()]
 	if old == nil {
 		return v.record(e), true
@@ -242,7 +242,7 @@ func (v *Vendor) enter(e Entry) (*Entry, bool) {
 }
 
 // passOn hands the copies for other companions to them.
-func (v *Vendor) passOn(cp *companion, m outbound) {
+func (v messages) passOn(cp *companion, m outbound) {
 	for _, p := range m.parts {
 		if p.device != 0 && (p.number == m.to || p.number == cp.account.number) {
 			v.forward(cp, m, p)
@@ -251,10 +251,10 @@ func (v *Vendor) passOn(cp *companion, m outbound) {
 }
 
 // forward hands one copy, still sealed, to the companion that it is for.
-func (v *Vendor) forward(from *companion, m outbound, p part) {
+func (v messages) forward(from *companion, m outbound, p part) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	to := v.companion(p.number, p.device)
+	to := v.devices.companion(p.number, p.device)
 	if to == nil || to == from {
 		return
 	}
@@ -268,30 +268,30 @@ func (v *Vendor) forward(from *companion, m outbound, p part) {
 		attrs["sender_pn"] = from.pn()
 	}
 	enc := p.enc
-	if v.takeFault(to.account, FaultGarble) {
+	if v.faults.takeFault(to.account, FaultGarble) {
 		enc.Content = garbled(content(enc))
 	}
-	v.deliver(to, &delivery{
+	v.queues.deliver(to, &delivery{
 		Class: classMessage, ID: m.id, From: from.account.number,
 		Node: encodeNode(waBinary.Node{Tag: "message", Attrs: attrs, Content: append([]waBinary.Node{enc}, m.identity...)}),
 	})
 }
 
 // ackMessage acknowledges a recorded message, once it is on the disk, unless a fault says otherwise.
-func (v *Vendor) ackMessage(c *conn, n *waBinary.Node, m outbound) {
+func (v messages) ackMessage(c *conn, n *waBinary.Node, m outbound) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	account := c.companion.account
-	if v.takeFault(account, FaultDropBeforeAck) {
-		v.hangUpDurably(c)
+	if v.faults.takeFault(account, FaultDropBeforeAck) {
+		v.faults.hangUpDurably(c)
 		return
 	}
-	if v.takeFault(account, FaultNoAck) {
+	if v.faults.takeFault(account, FaultNoAck) {
 		return
 	}
-	if e := v.entry(account.number, Outbound, m.id); e != nil && e.AckedAt == nil {
+	if e := v.records.entry(account.number, Outbound, m.id); e != nil && e.AckedAt == nil {
 		e.AckedAt = stamp()
-		v.saveEntry(e)
+		v.records.saveEntry(e)
 	}
 	c.ack(n, nil)
 }
@@ -307,7 +307,7 @@ func (c *conn) ack(n *waBinary.Node, extra waBinary.Attrs) {
 }
 
 // react does what the person who got a message does.
-func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) {
+func (v messages) react(ctx context.Context, cp *companion, m outbound, e Entry) {
 	account := cp.account.number
 	if m.to == account {
 		return
@@ -315,10 +315,10 @@ func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) 
 	does := m.to.manners()
 	v.mu.Lock()
 	if does.confirms {
-		v.confirm(account, m.to, m.id, Delivered)
+		v.receipts.confirm(account, m.to, m.id, Delivered)
 	}
 	if does.reads {
-		v.confirm(account, m.to, m.id, Read)
+		v.receipts.confirm(account, m.to, m.id, Read)
 	}
 	v.mu.Unlock()
 	if does.echoes && e.Type == TypeText {
@@ -328,7 +328,7 @@ func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) 
 	}
 	if does.reports {
 		v.mu.Lock()
-		v.restrict(cp.account, defaultRestriction)
+		v.faults.restrict(cp.account, defaultRestriction)
 		v.mu.Unlock()
 	}
 }

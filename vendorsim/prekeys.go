@@ -90,7 +90,7 @@ func bigEndian24(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | 
 func prekeyKey(cp *companion, id uint32) string { return fmt.Sprintf("prekey/%s/%d", cp.name(), id) }
 
 // uploadKeys stores the prekeys that a companion leaves with the vendor.
-func (v *Vendor) uploadKeys(c *conn, n *waBinary.Node) {
+func (v prekeys) uploadKeys(c *conn, n *waBinary.Node) {
 	signed, err := parseKey(n.GetChildByTag("skey"))
 	if err != nil || signed.Signature == nil {
 		c.replyError(n, 400, "bad-request")
@@ -106,11 +106,11 @@ func (v *Vendor) uploadKeys(c *conn, n *waBinary.Node) {
 			v.storePreKey(cp, k)
 		}
 	}
-	v.saveCompanion(cp)
+	v.devices.saveCompanion(cp)
 	c.reply(n)
 }
 
-func (v *Vendor) storePreKey(cp *companion, k *keys.PreKey) {
+func (v prekeys) storePreKey(cp *companion, k *keys.PreKey) {
 	same := func(x *keys.PreKey) bool { return x.KeyID == k.KeyID }
 	if len(cp.prekeys) >= maxPreKeys || slices.ContainsFunc(cp.prekeys, same) {
 		return
@@ -121,7 +121,7 @@ func (v *Vendor) storePreKey(cp *companion, k *keys.PreKey) {
 
 // countKeys answers with at least 1: told 0 at its first login, whatsmeow makes and uploads 812
 // prekeys instead of 50, which costs 300 ms.
-func (v *Vendor) countKeys(c *conn, n *waBinary.Node) {
+func (v prekeys) countKeys(c *conn, n *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	left := max(len(c.companion.prekeys), 1)
@@ -129,7 +129,7 @@ func (v *Vendor) countKeys(c *conn, n *waBinary.Node) {
 }
 
 // takeBundle hands out one of a companion's prekeys. The caller holds v.mu.
-func (v *Vendor) takeBundle(cp *companion) bundle {
+func (v prekeys) takeBundle(cp *companion) bundle {
 	b := bundle{
 		regID: cp.saved.RegID, device: cp.saved.Device, identity: cp.saved.Identity, signed: cp.saved.signedPreKey(),
 	}
@@ -140,7 +140,7 @@ func (v *Vendor) takeBundle(cp *companion) bundle {
 	cp.prekeys = cp.prekeys[1:]
 	v.remove(prekeyKey(cp, b.once.KeyID))
 	if len(cp.prekeys) == lowPreKeys-1 {
-		v.deliverNotice(cp, "encrypt", types.ServerJID, waBinary.Node{
+		v.queues.deliverNotice(cp, "encrypt", types.ServerJID, waBinary.Node{
 			Tag: "count", Attrs: waBinary.Attrs{"value": len(cp.prekeys)},
 		})
 	}
@@ -148,7 +148,7 @@ func (v *Vendor) takeBundle(cp *companion) bundle {
 }
 
 // deliverNotice queues a notification for a companion. The caller holds v.mu.
-func (v *Vendor) deliverNotice(cp *companion, kind string, from types.JID, child waBinary.Node) {
+func (v queues) deliverNotice(cp *companion, kind string, from types.JID, child waBinary.Node) {
 	id := newRef()
 	v.deliver(cp, &delivery{Class: classNotification, ID: id, Kind: kind, Node: encodeNode(waBinary.Node{
 		Tag:     classNotification,
@@ -158,7 +158,7 @@ func (v *Vendor) deliverNotice(cp *companion, kind string, from types.JID, child
 }
 
 // fetchKeys answers a client that wants to begin sessions.
-func (v *Vendor) fetchKeys(c *conn, n *waBinary.Node) {
+func (v prekeys) fetchKeys(c *conn, n *waBinary.Node) {
 	query := n.GetChildByTag("key")
 	var users []waBinary.Node
 	for _, u := range query.GetChildren() {
@@ -178,7 +178,7 @@ func (v *Vendor) fetchKeys(c *conn, n *waBinary.Node) {
 }
 
 // bundleFor finds the device behind an address: a phone, made on demand, or a companion.
-func (v *Vendor) bundleFor(jid types.JID) (bundle, bool) {
+func (v prekeys) bundleFor(jid types.JID) (bundle, bool) {
 	n, ok := numberOf(jid)
 	if !ok || !n.exists() {
 		return bundle{}, false
@@ -192,7 +192,7 @@ func (v *Vendor) bundleFor(jid types.JID) (bundle, bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	cp := v.companion(n, jid.Device)
+	cp := v.devices.companion(n, jid.Device)
 	if cp == nil {
 		return bundle{}, false
 	}

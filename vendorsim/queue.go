@@ -36,7 +36,7 @@ func queueKey(cp *companion, d *delivery) string {
 }
 
 // deliver queues a node for a companion and sends it if it is online. The caller holds v.mu.
-func (v *Vendor) deliver(cp *companion, d *delivery) {
+func (v queues) deliver(cp *companion, d *delivery) {
 	if len(cp.queue) >= maxQueue {
 		v.log.Warn("queue of companion is full, dropping its oldest", "account", cp.account.number)
 		v.dropDelivery(cp, 0)
@@ -49,7 +49,7 @@ func (v *Vendor) deliver(cp *companion, d *delivery) {
 }
 
 // pump sends what the window lets through. The caller holds v.mu.
-func (v *Vendor) pump(cp *companion) {
+func (v queues) pump(cp *companion) {
 	c := cp.conn
 	if c == nil {
 		return
@@ -73,18 +73,18 @@ func (c *conn) caughtUp() {
 }
 
 // transmit sends one delivery, the way armed faults want it.
-func (v *Vendor) transmit(c *conn, d *delivery) {
+func (v queues) transmit(c *conn, d *delivery) {
 	if d.Class != classMessage {
 		c.push(outgoing{data: d.Node})
 		return
 	}
 	a := c.companion.account
-	if c.held == nil && v.takeFault(a, FaultReorder) {
+	if c.held == nil && v.faults.takeFault(a, FaultReorder) {
 		c.held = d
 		return
 	}
 	c.push(outgoing{data: d.Node})
-	if v.takeFault(a, FaultDuplicate) {
+	if v.faults.takeFault(a, FaultDuplicate) {
 		c.push(outgoing{data: d.Node})
 	}
 	if c.held != nil {
@@ -94,7 +94,7 @@ func (v *Vendor) transmit(c *conn, d *delivery) {
 }
 
 // acknowledged takes out the oldest delivery that matches. The caller holds v.mu.
-func (v *Vendor) acknowledged(cp *companion, match func(*delivery) bool) *delivery {
+func (v queues) acknowledged(cp *companion, match func(*delivery) bool) *delivery {
 	i := slices.IndexFunc(cp.queue, match)
 	if i < 0 {
 		return nil
@@ -105,7 +105,7 @@ func (v *Vendor) acknowledged(cp *companion, match func(*delivery) bool) *delive
 	return d
 }
 
-func (v *Vendor) dropDelivery(cp *companion, i int) {
+func (v queues) dropDelivery(cp *companion, i int) {
 	v.remove(queueKey(cp, cp.queue[i]))
 	cp.queue = slices.Delete(cp.queue, i, i+1)
 	if i < cp.sent {
@@ -136,7 +136,7 @@ func (cp *companion) backlog() backlogSize {
 }
 
 // resume sends a companion what it missed, and then that this was all. The caller holds v.mu.
-func (v *Vendor) resume(cp *companion) {
+func (v queues) resume(cp *companion) {
 	c := cp.conn
 	cp.sent = 0
 	c.missed = cp.backlog()

@@ -38,7 +38,7 @@ func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkI
 
 // SendContent is Send for content of any kind that phones can write.
 func (v *Vendor) SendContent(ctx context.Context, account, from string, c Content) (networkID string, err error) {
-	to, err := v.linkedNumber(account)
+	to, err := v.devices.linkedNumber(account)
 	if err != nil {
 		return "", err
 	}
@@ -46,14 +46,14 @@ func (v *Vendor) SendContent(ctx context.Context, account, from string, c Conten
 	if err != nil {
 		return "", err
 	}
-	return v.write(ctx, writer, to, c)
+	return v.messages.write(ctx, writer, to, c)
 }
 
 // Type lets the owner of a linked account write a text on the phone itself: the recipient gets it,
 // and every companion of the account gets a copy that says so. The ledger has no entry for it, as no
 // companion sent it, unless the recipient is a linked account too.
 func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID string, err error) {
-	writer, err := v.linkedNumber(account)
+	writer, err := v.devices.linkedNumber(account)
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +61,7 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	if err != nil {
 		return "", err
 	}
-	return v.write(ctx, writer, reader, Content{TypeText, body})
+	return v.messages.write(ctx, writer, reader, Content{TypeText, body})
 }
 
 // Rename lets the person at a number call itself something else from now on, until the Vendor is
@@ -78,7 +78,7 @@ func (v *Vendor) Rename(num, name string) error {
 }
 
 // linkedNumber parses a number and refuses one that no companion is linked to.
-func (v *Vendor) linkedNumber(s string) (number, error) {
+func (v devices) linkedNumber(s string) (number, error) {
 	n, err := parseNumber(s)
 	if err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func (v *Vendor) linkedNumber(s string) (number, error) {
 
 // write sends content from one phone to the companions of both ends. The other phone shows it
 // without any protocol.
-func (v *Vendor) write(ctx context.Context, from, to number, c Content) (string, error) {
+func (v messages) write(ctx context.Context, from, to number, c Content) (string, error) {
 	p, err := v.phoneOf(from)
 	if err != nil {
 		return "", err
@@ -108,13 +108,13 @@ func (v *Vendor) write(ctx context.Context, from, to number, c Content) (string,
 	return t.ID, v.flush()
 }
 
-func (v *Vendor) fanOut(ctx context.Context, p *phone, t text) error {
+func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 	p.mu.Lock() // held to the end: what is encrypted first is queued first
 	defer p.mu.Unlock()
 	v.mu.Lock()
-	targets := v.companionsOf(t.To)
+	targets := v.devices.companionsOf(t.To)
 	if t.From != t.To {
-		targets = append(targets, v.companionsOf(t.From)...)
+		targets = append(targets, v.devices.companionsOf(t.From)...)
 	}
 	v.mu.Unlock()
 	copies := make([]*delivery, len(targets))
@@ -126,17 +126,17 @@ func (v *Vendor) fanOut(ctx context.Context, p *phone, t text) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.book(t)
+	v.records.book(t)
 	for i, cp := range targets {
-		v.deliver(cp, copies[i])
+		v.queues.deliver(cp, copies[i])
 	}
 	return nil
 }
 
 // book notes a text in the ledger, if an account gets it, and shows it on both phones. The caller
 // holds v.mu.
-func (v *Vendor) book(t text) {
-	if _, err := v.linkedAccount(t.To); err == nil && t.From != t.To {
+func (v records) book(t text) {
+	if _, err := v.devices.linkedAccount(t.To); err == nil && t.From != t.To {
 		v.record(Entry{
 			Account: t.To.String(), Peer: t.From.String(), Direction: Inbound,
 			NetworkID: t.ID, Content: t.Content,
@@ -162,7 +162,7 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 	if err != nil {
 		return nil, err
 	}
-	if p.v.fault(cp, FaultGarble) {
+	if p.core.faults.fault(cp, FaultGarble) {
 		s.data = garbled(s.data)
 	}
 	return &delivery{
