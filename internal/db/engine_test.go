@@ -2,6 +2,7 @@ package db
 
 import (
 	"database/sql"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -84,8 +85,10 @@ func entries(t *testing.T, db *DB) map[string]int {
 // group hands writes over so that they share a group, and returns their outcomes.
 func group(t *testing.T, db *DB, writes ...Write) (outcomes []error) {
 	t.Helper()
-	hold := make(chan struct{})
-	db.Later(Func(func(*Tx) error { <-hold; return nil }))
+	hold, held := make(chan struct{}), make(chan struct{})
+	begun := sync.OnceFunc(func() { close(held) })
+	db.Later(Func(func(*Tx) error { begun(); <-hold; return nil }))
+	<-held // alone in its group: what follows shares the next
 	var waits []func() error
 	for _, w := range writes {
 		wait, err := db.Start(t.Context(), w)

@@ -97,8 +97,10 @@ func TestTextThatNoDatabaseHoldsIsStoredWithAMark(t *testing.T) {
 
 // grouped writes ops as one group.
 func grouped(db *Store, ops ...op) (errs []error) {
-	hold := make(chan struct{})
-	db.db.Later(opFunc(func(*tx) error { <-hold; return nil }))
+	hold, held := make(chan struct{}), make(chan struct{})
+	begun := sync.OnceFunc(func() { close(held) })
+	db.db.Later(opFunc(func(*tx) error { begun(); <-hold; return nil }))
+	<-held // alone in its group: what follows shares the next
 	var waits []func() error
 	for _, o := range ops {
 		wait, err := db.db.Start(context.Background(), o)
