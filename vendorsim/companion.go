@@ -25,7 +25,7 @@ var (
 const (
 	// maxDevice is the greatest device number; addresses have one byte for it.
 	maxDevice = 255
-	// maxQueue bounds what waits for a companion that does not acknowledge.
+	// maxQueue is how many unacknowledged nodes are kept for a companion.
 	maxQueue = 100_000
 	// window is how many unacknowledged nodes a companion is sent at a time: whatsmeow keeps the
 	// order of no more than 2048.
@@ -39,7 +39,7 @@ type Account struct {
 	Linked     bool   `json:"linked"`
 	Online     bool   `json:"online"` // at least one companion is logged in
 	Companions int    `json:"companions"`
-	Queued     int    `json:"queued"` // what the companions have not acknowledged
+	Queued     int    `json:"queued"` // nodes that the companions have not acknowledged
 }
 
 // account is a number with its companions. Its fields are guarded by core.mu.
@@ -69,7 +69,7 @@ type companion struct {
 	saved        savedCompanion
 	prekeys      []*keys.PreKey // uploaded and not handed out yet
 	conn         *conn          // nil while offline
-	queue        []*delivery    // everything not acknowledged, oldest first
+	queue        []*delivery    // unacknowledged nodes, oldest first
 	sent         int            // how many of those the current connection got
 	nextPosition int64
 	parked       []*delivery // acknowledged as unreadable, until the companion asks again
@@ -93,7 +93,7 @@ func withDevice(jid types.JID, device uint16) types.JID {
 	return jid
 }
 
-// name is how the journal's records call the companion.
+// name is the companion's name in the keys of the journal.
 func (cp *companion) name() string {
 	return fmt.Sprintf("%s/%d", string(cp.account.number), cp.saved.Device)
 }
@@ -135,6 +135,21 @@ func (v devices) linkedAccount(n number) (*account, error) {
 	return a, nil
 }
 
+// linkedNumber parses a number and refuses one that no companion is linked to.
+func (v devices) linkedNumber(s string) (number, error) {
+	n, err := parseNumber(s)
+	if err != nil {
+		return "", err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return "", ErrClosed
+	}
+	_, err = v.linkedAccount(n)
+	return n, err
+}
+
 // companion finds a linked device, nil if there is none. The caller holds v.mu.
 func (v devices) companion(n number, device uint16) *companion {
 	a := v.accounts[n]
@@ -156,7 +171,7 @@ func (v devices) companionsOf(n number) []*companion {
 	return nil
 }
 
-// freeDevice picks a device number, not one used lately if it can be helped. The caller holds v.mu.
+// freeDevice returns the next free device number after the one assigned last. The caller holds v.mu.
 func (v devices) freeDevice(a *account) (uint16, error) {
 	taken := make(map[uint16]bool)
 	for _, cp := range a.companions {
@@ -178,7 +193,7 @@ func (v devices) freeDevice(a *account) (uint16, error) {
 // addCompanion links a device. The caller holds v.mu.
 func (v devices) addCompanion(cp *companion) {
 	if a := v.accounts[cp.account.number]; a != nil {
-		cp.account = a // another client may have been linked meanwhile
+		cp.account = a // another client may have been linked in between
 	}
 	a := cp.account
 	v.accounts[a.number] = a
@@ -223,8 +238,8 @@ func streamError(code, conflict string) waBinary.Node {
 	return n
 }
 
-// tellDevices tells everybody who wrote to a number, and may remember its devices, that they
-// changed. The caller must not hold v.mu.
+// tellDevices tells the companions that have a session with a number's phone, and may remember the
+// number's devices, that the devices have changed. The caller must not hold v.mu.
 func (v devices) tellDevices(n number) {
 	p, err := v.phoneOf(n)
 	if err != nil {

@@ -89,7 +89,7 @@ func (c *conn) greet(ctx context.Context) error {
 	return nil
 }
 
-// forget takes a connection that ended out of everything.
+// forget removes a connection that has ended from the Vendor's state.
 func (v sockets) forget(c *conn) {
 	c.close()
 	v.mu.Lock()
@@ -105,7 +105,7 @@ func (v sockets) forget(c *conn) {
 	}
 }
 
-// handle does what one node from a client asks for.
+// handle does what a client asks for with one node.
 func (v sockets) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 	if c.deaf() {
 		return
@@ -191,7 +191,7 @@ func (c *conn) startWriting() {
 		return
 	}
 	c.writing = true
-	c.core.wg.Go(c.drain) // whoever sends keeps the reading goroutine, and with it the count, from ending
+	c.core.wg.Go(c.drain) // the caller keeps the reading goroutine running, so the count is not 0
 }
 
 // drain writes the queue until it is empty.

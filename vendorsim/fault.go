@@ -58,7 +58,7 @@ const (
 	FaultRetry Fault = "retry"
 )
 
-// ErrUnknownFault is returned for a fault that there is not.
+// ErrUnknownFault is returned for a fault that does not exist.
 var ErrUnknownFault = errors.New("no such fault")
 
 const (
@@ -119,7 +119,7 @@ func (v faults) faultTargets(num string) ([]*account, error) {
 	return all, nil
 }
 
-// faultAction returns what a fault does to an account, called with v.mu held.
+// faultAction returns what a fault does to an account, for a caller that holds v.mu.
 func (v faults) faultAction(f Fault) (func(*account), error) {
 	kind, arg, hasArg := strings.Cut(string(f), ":")
 	argument, err := strconv.Atoi(arg)
@@ -217,8 +217,8 @@ func (v faults) fault(cp *companion, f Fault) bool {
 	return v.takeFault(cp.account, f)
 }
 
-// takeRefusal returns the reason with which the next login is to be refused.
-func (v faults) takeRefusal(a *account) (int, bool) {
+// takeRefusal returns the reason with which to refuse the next login; ok is false if there is none.
+func (v faults) takeRefusal(a *account) (reason int, ok bool) {
 	refuses := func(f Fault) bool { return f == FaultRefuse || strings.HasPrefix(string(f), string(FaultRefuse)+":") }
 	i := slices.IndexFunc(a.armed, refuses)
 	if i < 0 {
@@ -233,7 +233,7 @@ func (v faults) takeRefusal(a *account) (int, bool) {
 	return code, true
 }
 
-// dropsUnread cuts a connection at a message that is lost with it.
+// dropsUnread closes a connection at a message, which is lost, if that fault is armed.
 func (v faults) dropsUnread(c *conn) bool {
 	if !v.fault(c.companion, FaultDropOnMessage) {
 		return false
@@ -242,8 +242,8 @@ func (v faults) dropsUnread(c *conn) bool {
 	return true
 }
 
-// hangUpDurably closes a connection once all that was recorded is on the disk: the client must not
-// see the end of the connection and come back before.
+// hangUpDurably closes a connection after everything recorded so far is on the disk, because the
+// client must not reconnect before.
 func (v faults) hangUpDurably(c *conn) {
 	c.silence()
 	v.wg.Go(func() {

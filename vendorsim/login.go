@@ -17,7 +17,7 @@ const (
 // banCode is the code of a temporary ban for writing to too many people.
 const banCode = 101
 
-// login lets a linked companion in, or tells it why not.
+// login accepts a linked companion, or answers with the reason why not.
 func (v logins) login(c *conn, g greeting) {
 	n := number(strconv.FormatUint(g.payload.GetUsername(), 10))
 	device := g.payload.GetDevice()
@@ -39,7 +39,7 @@ func (v logins) login(c *conn, g greeting) {
 	v.attach(c, cp)
 }
 
-// refusal says why a companion may not log in: the attributes of a failure, nil if it may.
+// refusal returns the attributes of the failure with which a login is refused; nil if it is accepted.
 func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 	if cp == nil || cp.saved.Noise != g.static {
 		return waBinary.Attrs{"reason": reasonLoggedOut}
@@ -60,7 +60,7 @@ func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 	return nil
 }
 
-// attach makes a connection the one of a companion; an older one is told that it was replaced.
+// attach binds a connection to a companion. An older connection is told that it was replaced.
 func (v logins) attach(c *conn, cp *companion) {
 	if old := cp.conn; old != nil {
 		old.sendLast(streamError("", "replaced"), linger)

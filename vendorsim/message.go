@@ -72,8 +72,8 @@ func parsePart(n *waBinary.Node) (part, bool) {
 	return part{number: num, device: jid.Device, enc: enc}, ok
 }
 
-// handleMessage takes a message from a companion: records it as the recipient's phone reads it,
-// acknowledges it and passes it on.
+// handleMessage handles a message of a companion: it records the message as the recipient's phone
+// reads it, acknowledges it and forwards it.
 func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
 	cp := c.companion
 	if v.faults.dropsUnread(c) {
@@ -97,8 +97,8 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 	}
 }
 
-// readPeer lets the account's phone read what its companion asks of it, to keep their session in
-// step; it grants nothing.
+// readPeer decrypts a request of a companion to its own phone, which keeps their session in step.
+// The request is not answered.
 func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 	if m.to != cp.account.number {
 		return
@@ -119,7 +119,7 @@ func (v messages) readOn(ctx context.Context, n number, cp *companion, enc waBin
 	return p.decrypt(ctx, cp.lid(), enc)
 }
 
-// take records a message of a chat and passes it on, unless it came before.
+// take records a message of a chat and forwards it, unless an earlier copy was readable.
 func (v messages) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound) {
 	cp := c.companion
 	known := v.records.known(cp.account.number, m.id)
@@ -135,7 +135,7 @@ func (v messages) take(ctx context.Context, c *conn, n *waBinary.Node, m outboun
 	}
 	v.ackMessage(c, n, m)
 	switch {
-	case !fresh: // another connection of the account was faster with the same message
+	case !fresh: // another connection of the account has sent the same message meanwhile
 	case e.Type == TypeUnreadable:
 		v.retries.askAgain(cp, m)
 	default:
@@ -143,8 +143,8 @@ func (v messages) take(ctx context.Context, c *conn, n *waBinary.Node, m outboun
 	}
 }
 
-// readMessage decrypts the copies for the two phones concerned, and returns what the recipient's
-// reads as an entry of the ledger.
+// readMessage decrypts the copies for the sender's and the recipient's phones. It returns what the
+// recipient's phone reads, as an entry of the ledger.
 func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
 	account := cp.account.number
 	e := Entry{
@@ -170,78 +170,7 @@ func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) En
 	return e
 }
 
-// copyState is what is known of a message that arrives.
-type copyState int
-
-const (
-	copyNew        copyState = iota
-	copyUnreadable           // it came before, but the recipient's phone could not read it
-	copyReadable
-)
-
-func (v records) known(account number, id string) copyState {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch e := v.entry(account, Outbound, id); {
-	case e == nil:
-		return copyNew
-	case e.Type == TypeUnreadable:
-		return copyUnreadable
-	default:
-		return copyReadable
-	}
-}
-
-func (v records) countCopy(account number, id string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if e := v.entry(account, Outbound, id); e != nil {
-		e.Copies++
-		v.saveEntry(e)
-	}
-}
-
-// bookOutbound enters a message in the ledger, shows it on the phones of both ends and books it for
-// a linked recipient. It reports false when it was booked before.
-func (v records) bookOutbound(e Entry) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	booked, fresh := v.enter(e)
-	if !fresh || e.Type == TypeUnreadable {
-		return fresh
-	}
-	from, to := number(e.Account[1:]), number(e.Peer[1:])
-	s := Shown{ID: e.NetworkID, From: e.Account, To: e.Peer, Content: e.Content, At: booked.ArrivedAt}
-	v.show(from, s)
-	if from == to {
-		return true
-	}
-	v.show(to, s)
-	if _, err := v.devices.linkedAccount(to); err == nil {
-		v.record(Entry{
-			Account: e.Peer, Peer: e.Account, Direction: Inbound, NetworkID: e.NetworkID, Content: e.Content,
-		})
-	}
-	return true
-}
-
-// enter adds an entry, or fills in one whose message could not be read when it came before. It
-// reports whether it did. The caller holds v.mu.
-func (v records) enter(e Entry) (*Entry, bool) {
-	old := v.ledger.index[e.key()]
-	if old == nil {
-		return v.record(e), true
-	}
-	old.Copies++
-	fresh := old.Type == TypeUnreadable
-	if fresh {
-		old.Content = e.Content
-	}
-	v.saveEntry(old)
-	return old, fresh
-}
-
-// passOn hands the copies for other companions to them.
+// passOn forwards the copies for other companions.
 func (v messages) passOn(cp *companion, m outbound) {
 	for _, p := range m.parts {
 		if p.device != 0 && (p.number == m.to || p.number == cp.account.number) {
@@ -250,7 +179,7 @@ func (v messages) passOn(cp *companion, m outbound) {
 	}
 }
 
-// forward hands one copy, still sealed, to the companion that it is for.
+// forward queues one copy, still sealed, for its companion.
 func (v messages) forward(from *companion, m outbound, p part) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -306,7 +235,7 @@ func (c *conn) ack(n *waBinary.Node, extra waBinary.Attrs) {
 	c.sendDurable(waBinary.Node{Tag: "ack", Attrs: attrs})
 }
 
-// react does what the person who got a message does.
+// react does what the recipient of a message does.
 func (v messages) react(ctx context.Context, cp *companion, m outbound, e Entry) {
 	account := cp.account.number
 	if m.to == account {

@@ -138,7 +138,7 @@ func FuzzHandle(f *testing.F) {
 		v.sockets.handle(context.Background(), c, n)
 		v.sockets.handle(context.Background(), c, n)
 		c.mu.Lock()
-		c.writing = true // its drain is none
+		c.writing = true // no goroutine drains it
 		c.mu.Unlock()
 		if err := v.Close(); err != nil {
 			t.Fatal(err)

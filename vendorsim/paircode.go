@@ -69,7 +69,7 @@ func (v codes) linkByCode(c *conn, n *waBinary.Node) {
 	}
 }
 
-// codeHello notes the number that a client wants to be linked to.
+// codeHello stores the number that a client wants to be linked to.
 func (v codes) codeHello(c *conn, n, reg *waBinary.Node) {
 	jid, _ := attrJID(reg, "jid")
 	num, ok := numberOf(jid)
@@ -117,8 +117,8 @@ func (v *Vendor) EnterCode(ctx context.Context, code, num string) error {
 	return v.links.outcome(ctx, p)
 }
 
-// awaitingCode finds the client that waits for a code of a number, and gives a
-// copy of what it said.
+// awaitingCode finds the client that waits for a code of a number, and returns a
+// copy of its state.
 func (v codes) awaitingCode(n number) (*pairing, codePairing) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -134,7 +134,8 @@ func (v codes) awaitingCode(n number) (*pairing, codePairing) {
 // and wraps one of its own in the same way.
 func (c *codePairing) enter(ph *phone, code string) (hello waBinary.Node, err error) {
 	code = strings.ToUpper(strings.ReplaceAll(code, "-", ""))
-	if c.peer, err = wrapKey(code, c.wrapped[:saltSize], c.wrapped[saltSize:saltSize+aes.BlockSize], c.wrapped[saltSize+aes.BlockSize:]); err != nil {
+	salt, rest := c.wrapped[:saltSize], c.wrapped[saltSize:]
+	if c.peer, err = wrapKey(code, salt, rest[:aes.BlockSize], rest[aes.BlockSize:]); err != nil {
 		return hello, err
 	}
 	c.phone, c.ephemeral = ph, keys.NewKeyPair()
@@ -181,13 +182,14 @@ func (v codes) sendHello(p *pairing, c codePairing, hello waBinary.Node) bool {
 
 // codeFinish opens the client's key bundle, which succeeds only when the code
 // that was entered is the one it shows, and offers it the link. The vendor
-// answers a bundle that the phone cannot open with an error, and is done with
-// the client: its next code comes with a new connection.
+// answers a bundle that the phone cannot open with an error and ends the pairing;
+// the client gets its next code on a new connection.
 func (v codes) codeFinish(c *conn, n, reg *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := c.pairing
-	if p == nil || p.link != nil || p.code == nil || p.code.phone == nil || string(content(reg.GetChildByTag(codeRefTag))) != p.code.ref {
+	ref := string(content(reg.GetChildByTag(codeRefTag)))
+	if p == nil || p.link != nil || p.code == nil || p.code.phone == nil || ref != p.code.ref {
 		c.replyError(n, 400, "bad-request")
 		return
 	}

@@ -178,7 +178,7 @@ func (v *Vendor) Scan(ctx context.Context, qr, num string) error {
 	return v.links.outcome(ctx, p)
 }
 
-// outcome waits until a client that was offered a link has taken it or not.
+// outcome waits until a client has accepted or refused the link that it was offered.
 func (v links) outcome(ctx context.Context, p *pairing) error {
 	select {
 	case err := <-p.settled:
@@ -190,7 +190,7 @@ func (v links) outcome(ctx context.Context, p *pairing) error {
 	}
 }
 
-// offerLink sends the client that shows the code what the phone signed for it.
+// offerLink offers the link to the client that shows the code.
 func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -202,11 +202,12 @@ func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 }
 
 // passkeyOptions is what a browser would need to ask its owner for the passkey.
-const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}` //nolint:gosec // what the vendor asks for, no secret
+const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,` + //nolint:gosec // no secret
+	`"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}`
 
-// RequirePasskey has the account of a number ask for its passkey from now on when
-// a client is linked to it. The simulated vendor does not take one: the client is
-// asked, and that is all.
+// RequirePasskey makes the account of a number ask for its passkey, from now on,
+// when a client is linked to it. The simulated vendor accepts no passkey: it only
+// asks the client for one.
 func (v *Vendor) RequirePasskey(num string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -218,11 +219,14 @@ func (v *Vendor) RequirePasskey(num string) error {
 	return nil
 }
 
-// offerTo sends a client what the phone signed for it. The caller holds v.mu.
+// offerTo sends a client the link that the phone has signed. The caller holds v.mu.
 func (v links) offerTo(p *pairing, ph *phone, secret []byte) error {
 	if v.passkeys[ph.number] {
 		p.conn.send(waBinary.Node{
-			Tag: "notification", Attrs: waBinary.Attrs{"from": types.ServerJID, "type": "passkey_prologue_request", "id": newRef()},
+			Tag: "notification",
+			Attrs: waBinary.Attrs{
+				"from": types.ServerJID, "type": "passkey_prologue_request", "id": newRef(),
+			},
 			Content: []waBinary.Node{{Tag: "passkey_request_options", Content: []byte(passkeyOptions)}},
 		})
 		return ErrPasskey
@@ -274,7 +278,7 @@ func (p *phone) signLink(cp *companion, secret []byte) ([]byte, *link, error) {
 	return sealed, &link{companion: cp, details: details, accountKey: me.Pub[:]}, err
 }
 
-// finishPairing reads a client's answer to the link it was offered.
+// finishPairing handles a client's answer to the link that it was offered.
 func (v links) finishPairing(c *conn, n *waBinary.Node) {
 	p := v.answered(c, n)
 	if p == nil {
@@ -295,7 +299,7 @@ func (v links) finishPairing(c *conn, n *waBinary.Node) {
 	p.settle(v.flush())
 }
 
-// answered returns the pairing that a node is the answer to, and ends it.
+// answered ends the pairing that a node answers, and returns it; nil if there is none.
 func (v links) answered(c *conn, n *waBinary.Node) *pairing {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -27,8 +27,8 @@ const (
 
 var errUnreadable = errors.New("cannot decrypt")
 
-// phone is the simulated phone of one number: a Signal identity with its sessions. Phones come
-// into being when somebody first needs one.
+// phone is the simulated phone of one number: a Signal identity with its sessions. A phone is
+// created at its first use.
 type phone struct {
 	core   *core
 	number number
@@ -89,7 +89,7 @@ func (p *phone) bundle() bundle {
 	return b
 }
 
-// preKey derives the prekey of a number, so that none need be stored.
+// preKey derives the prekey with an id, so that prekeys need not be stored.
 func (p *phone) preKey(id uint32) (*keys.PreKey, error) {
 	pair, err := p.core.keys.derive(fmt.Sprintf("prekey %s %d", string(p.number), id))
 	if err != nil {

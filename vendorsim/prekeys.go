@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mau.fi/libsignal/ecc"
 	"go.mau.fi/libsignal/keys/identity"
@@ -19,19 +18,19 @@ import (
 const (
 	// lowPreKeys is how few prekeys of a companion are left when it is asked for more.
 	lowPreKeys = 5
-	// maxPreKeys bounds what a companion may leave with the vendor.
+	// maxPreKeys is how many prekeys of a companion the vendor stores.
 	maxPreKeys = 2000
 )
 
 var errBadKeys = errors.New("malformed keys")
 
-// bundle is what somebody needs to begin a Signal session with a device.
+// bundle holds the keys that begin a Signal session with a device.
 type bundle struct {
 	regID    uint32
 	device   uint16
 	identity [32]byte
 	signed   *keys.PreKey
-	once     *keys.PreKey // may be nil: none left
+	once     *keys.PreKey // nil if none is left
 }
 
 // signal returns the bundle in libsignal's form.
@@ -73,7 +72,8 @@ func keyNode(tag string, k *keys.PreKey) waBinary.Node {
 
 // parseKey reads a prekey as clients write it; a signature is optional.
 func parseKey(n waBinary.Node) (*keys.PreKey, error) {
-	id, value, sig := content(n.GetChildByTag("id")), content(n.GetChildByTag("value")), content(n.GetChildByTag("signature"))
+	id, value := content(n.GetChildByTag("id")), content(n.GetChildByTag("value"))
+	sig := content(n.GetChildByTag("signature"))
 	if len(id) != 3 || len(value) != 32 {
 		return nil, fmt.Errorf("%w: id of %d bytes, key of %d", errBadKeys, len(id), len(value))
 	}
@@ -89,7 +89,7 @@ func bigEndian24(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | 
 
 func prekeyKey(cp *companion, id uint32) string { return fmt.Sprintf("prekey/%s/%d", cp.name(), id) }
 
-// uploadKeys stores the prekeys that a companion leaves with the vendor.
+// uploadKeys stores the prekeys that a companion uploads.
 func (v prekeys) uploadKeys(c *conn, n *waBinary.Node) {
 	signed, err := parseKey(n.GetChildByTag("skey"))
 	if err != nil || signed.Signature == nil {
@@ -119,8 +119,8 @@ func (v prekeys) storePreKey(cp *companion, k *keys.PreKey) {
 	v.putRaw(prekeyKey(cp, k.KeyID), k.Pub[:])
 }
 
-// countKeys answers with at least 1: told 0 at its first login, whatsmeow makes and uploads 812
-// prekeys instead of 50, which costs 300 ms.
+// countKeys answers with at least 1. If whatsmeow gets 0 at its first login, it makes and uploads
+// 812 prekeys instead of 50, which takes 300 ms.
 func (v prekeys) countKeys(c *conn, n *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -147,16 +147,6 @@ func (v prekeys) takeBundle(cp *companion) bundle {
 	return b
 }
 
-// deliverNotice queues a notification for a companion. The caller holds v.mu.
-func (v queues) deliverNotice(cp *companion, kind string, from types.JID, child waBinary.Node) {
-	id := newRef()
-	v.deliver(cp, &delivery{Class: classNotification, ID: id, Kind: kind, Node: encodeNode(waBinary.Node{
-		Tag:     classNotification,
-		Attrs:   waBinary.Attrs{"from": from, "type": kind, "id": id, "t": time.Now().Unix()},
-		Content: []waBinary.Node{child},
-	})})
-}
-
 // fetchKeys answers a client that wants to begin sessions.
 func (v prekeys) fetchKeys(c *conn, n *waBinary.Node) {
 	query := n.GetChildByTag("key")
@@ -177,7 +167,8 @@ func (v prekeys) fetchKeys(c *conn, n *waBinary.Node) {
 	c.reply(n, waBinary.Node{Tag: "list", Content: users})
 }
 
-// bundleFor finds the device behind an address: a phone, made on demand, or a companion.
+// bundleFor returns keys of the device at an address: of a phone, which is created if it does not
+// exist, or of a companion.
 func (v prekeys) bundleFor(jid types.JID) (bundle, bool) {
 	n, ok := numberOf(jid)
 	if !ok || !n.exists() {

@@ -3,12 +3,14 @@ package vendorsim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types"
 )
 
-// maxParked is how many unreadable messages of a companion are kept for it to ask for again.
+// maxParked is how many unreadable messages are kept for each companion, in case it asks for
+// another copy.
 const maxParked = 64
 
 // The classes of nodes that a companion acknowledges.
@@ -18,8 +20,8 @@ const (
 	classNotification = "notification"
 )
 
-// delivery is a node that a companion has to acknowledge; it gets the same bytes again at every
-// login until it does.
+// delivery is a node that a companion has to acknowledge. The companion gets the same bytes again
+// at each login until it does.
 type delivery struct {
 	Position int64  `json:"position"`
 	Class    string `json:"class"`
@@ -48,7 +50,17 @@ func (v queues) deliver(cp *companion, d *delivery) {
 	v.pump(cp)
 }
 
-// pump sends what the window lets through. The caller holds v.mu.
+// deliverNotice queues a notification for a companion. The caller holds v.mu.
+func (v queues) deliverNotice(cp *companion, kind string, from types.JID, child waBinary.Node) {
+	id := newRef()
+	v.deliver(cp, &delivery{Class: classNotification, ID: id, Kind: kind, Node: encodeNode(waBinary.Node{
+		Tag:     classNotification,
+		Attrs:   waBinary.Attrs{"from": from, "type": kind, "id": id, "t": time.Now().Unix()},
+		Content: []waBinary.Node{child},
+	})})
+}
+
+// pump sends queued nodes until the window is full. The caller holds v.mu.
 func (v queues) pump(cp *companion) {
 	c := cp.conn
 	if c == nil {
@@ -62,7 +74,8 @@ func (v queues) pump(cp *companion) {
 	}
 }
 
-// caughtUp counts one item less that the client missed; after the last it is told so.
+// caughtUp counts one missed item as sent. After the last one, the client gets a note that it is up
+// to date.
 func (c *conn) caughtUp() {
 	if c.backlog == 0 {
 		return
@@ -72,7 +85,7 @@ func (c *conn) caughtUp() {
 	}
 }
 
-// transmit sends one delivery, the way armed faults want it.
+// transmit sends one delivery, with the armed faults applied.
 func (v queues) transmit(c *conn, d *delivery) {
 	if d.Class != classMessage {
 		c.push(outgoing{data: d.Node})
@@ -93,7 +106,7 @@ func (v queues) transmit(c *conn, d *delivery) {
 	}
 }
 
-// acknowledged takes out the oldest delivery that matches. The caller holds v.mu.
+// acknowledged removes the oldest delivery that matches, and returns it. The caller holds v.mu.
 func (v queues) acknowledged(cp *companion, match func(*delivery) bool) *delivery {
 	i := slices.IndexFunc(cp.queue, match)
 	if i < 0 {
@@ -135,7 +148,7 @@ func (cp *companion) backlog() backlogSize {
 	return b
 }
 
-// resume sends a companion what it missed, and then that this was all. The caller holds v.mu.
+// resume sends a companion the nodes that it missed, and then a note that it is up to date. The caller holds v.mu.
 func (v queues) resume(cp *companion) {
 	c := cp.conn
 	cp.sent = 0

@@ -22,12 +22,12 @@ const (
 var (
 	// ErrUnknownMessage is returned for a message that the ledger does not hold.
 	ErrUnknownMessage = errors.New("no such message")
-	// ErrUnknownReceipt is returned for a kind of receipt that there is not.
+	// ErrUnknownReceipt is returned for a kind of receipt that does not exist.
 	ErrUnknownReceipt = errors.New("no such kind of receipt")
 )
 
 // Receipt lets the recipient of a message that a companion of account sent confirm it. Most numbers
-// confirm delivery by themselves; see the numbers that act.
+// confirm delivery by themselves; see [NumberSilent] and the other numbers that act.
 func (v *Vendor) Receipt(_ context.Context, account, networkID string, kind ReceiptKind) error {
 	if kind != Delivered && kind != Read {
 		return fmt.Errorf("%w: %q", ErrUnknownReceipt, kind)
@@ -78,7 +78,7 @@ func (v receipts) deliverReceipt(account, by number, n waBinary.Node) {
 	}
 }
 
-// handleReceipt takes a receipt from a companion: most of them acknowledge a message it got.
+// handleReceipt handles a receipt of a companion. Most receipts acknowledge a message.
 func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) {
 	cp := c.companion
 	kind := types.ReceiptType(attr(n, "type"))
@@ -113,8 +113,8 @@ func receiptIDs(n *waBinary.Node) []string {
 	return ids
 }
 
-// handleAck takes an acknowledgement from a companion. For a message it is one only when it carries
-// an error; without, whatsmeow could not read the message and asks for it again.
+// handleAck handles an acknowledgement of a companion. One for a message counts only if it carries an
+// error; without an error, whatsmeow could not read the message and asks for another copy.
 func (v receipts) handleAck(c *conn, n *waBinary.Node) {
 	id, class, kind := attr(n, "id"), attr(n, "class"), attr(n, "type")
 	if class == classMessage {
@@ -134,7 +134,7 @@ func (v receipts) handleAck(c *conn, n *waBinary.Node) {
 	})
 }
 
-// messageArrived notes that a companion has, or refused for good, a message it got.
+// messageArrived records that a companion has received a message, or has refused it for good.
 func (v receipts) messageArrived(cp *companion, from number, id string, refused int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -147,8 +147,8 @@ func (v receipts) messageArrived(cp *companion, from number, id string, refused 
 	}
 }
 
-// markRead notes that a companion's owner read messages, and tells their writer if that one is
-// linked too.
+// markRead records that a companion's owner has read messages, and tells their writer if the writer
+// is a linked account too.
 func (v receipts) markRead(cp *companion, writer number, ids []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // earlier.
 const maxRetries = 10
 
-// handleRetry gives a companion that could not read a message another copy, in a fresh session. What
-// another companion wrote is asked of that one.
+// handleRetry gives a companion that could not read a message another copy, in a fresh session. If
+// another companion wrote the message, that one is asked for the copy.
 func (v retries) handleRetry(ctx context.Context, cp *companion, from types.JID, writer number, n *waBinary.Node) {
 	retry := n.GetChildByTag("retry")
 	id := attr(&retry, "id")
@@ -43,8 +43,9 @@ func (v retries) handleRetry(ctx context.Context, cp *companion, from types.JID,
 	v.queues.deliver(cp, again)
 }
 
-// unreadable takes the message that a companion could not read out of its queue, and returns the
-// keys for a new session: those in the receipt, or else from the companion's prekeys.
+// unreadable removes the message that a companion could not read from its queue. It returns the
+// message and the keys for a new session: those in the receipt or, without any, from the companion's
+// prekeys.
 func (v retries) unreadable(cp *companion, writer number, id string, n *waBinary.Node) (*delivery, bundle) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,8 +99,8 @@ func (v retries) relayRetry(cp *companion, writer number, device uint16, n *waBi
 	})
 }
 
-// park sets aside a message that a companion acknowledged without having read it: it will ask for it
-// again, or has done so already, in which case the new copy is not touched.
+// park sets aside a message that a companion acknowledged without having read it, until the companion
+// asks for another copy. If it has already asked, the new copy stays in the queue.
 func (v retries) park(cp *companion, writer number, id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

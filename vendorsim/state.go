@@ -49,7 +49,7 @@ func (v *core) remove(key string) {
 	}
 }
 
-// load fills a Vendor from its directory and settles its keys.
+// load reads the state directory into the Vendor, and chooses the Vendor's keys.
 func (v restorer) load(dir string) error {
 	if dir == "" {
 		if v.keys == nil {
@@ -91,8 +91,8 @@ func (v restorer) loadKeys(raw []byte) error {
 	return nil
 }
 
-// restore applies the records in order of their names: what belongs to an account or a companion
-// comes by a name that sorts after theirs.
+// restore applies the records in the order of their names. The records of an account's companions
+// sort after the account, and the records of a companion sort after the companion.
 func (v restorer) restore(values map[string][]byte) error {
 	restorers := map[string]func([]string, []byte) error{
 		"account":   v.restoreAccount,

@@ -30,8 +30,8 @@ func newMessageID() string {
 	return strings.ToUpper(hex.EncodeToString(b))
 }
 
-// Send lets the person at the number from write a text to a linked account, and returns the id the
-// network knows it by. Every companion of the account gets it, once online if it is not now.
+// Send lets the person at the number from write a text to a linked account, and returns its id on
+// the network. Every companion of the account gets the text, as soon as it is online.
 func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkID string, err error) {
 	return v.SendContent(ctx, account, from, Content{TypeText, body})
 }
@@ -64,8 +64,8 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	return v.messages.write(ctx, writer, reader, Content{TypeText, body})
 }
 
-// Rename lets the person at a number call itself something else from now on, until the Vendor is
-// closed: names go out with texts and are not kept.
+// Rename changes the name that the person at a number sends along with texts. The name is not
+// stored: it is lost when the Vendor is closed.
 func (v *Vendor) Rename(num, name string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -77,23 +77,8 @@ func (v *Vendor) Rename(num, name string) error {
 	return nil
 }
 
-// linkedNumber parses a number and refuses one that no companion is linked to.
-func (v devices) linkedNumber(s string) (number, error) {
-	n, err := parseNumber(s)
-	if err != nil {
-		return "", err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.closed {
-		return "", ErrClosed
-	}
-	_, err = v.linkedAccount(n)
-	return n, err
-}
-
-// write sends content from one phone to the companions of both ends. The other phone shows it
-// without any protocol.
+// write sends content from one phone to the companions of both ends. The recipient's phone shows it
+// at once, without a protocol.
 func (v messages) write(ctx context.Context, from, to number, c Content) (string, error) {
 	p, err := v.phoneOf(from)
 	if err != nil {
@@ -108,6 +93,7 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 	return t.ID, v.flush()
 }
 
+// fanOut seals a text for each companion of both ends, records it and queues the copies.
 func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 	p.mu.Lock() // held to the end: what is encrypted first is queued first
 	defer p.mu.Unlock()
@@ -131,22 +117,6 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 		v.queues.deliver(cp, copies[i])
 	}
 	return nil
-}
-
-// book notes a text in the ledger, if an account gets it, and shows it on both phones. The caller
-// holds v.mu.
-func (v records) book(t text) {
-	if _, err := v.devices.linkedAccount(t.To); err == nil && t.From != t.To {
-		v.record(Entry{
-			Account: t.To.String(), Peer: t.From.String(), Direction: Inbound,
-			NetworkID: t.ID, Content: t.Content,
-		})
-	}
-	m := Shown{ID: t.ID, From: t.From.String(), To: t.To.String(), Content: t.Content, At: t.At}
-	v.show(t.From, m)
-	if t.To != t.From {
-		v.show(t.To, m)
-	}
 }
 
 // address seals a text for a companion: the message itself, or a copy of what its owner wrote. The

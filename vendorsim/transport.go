@@ -70,13 +70,13 @@ func (v sockets) serveOn(l net.Listener) bool {
 }
 
 func (v sockets) stopServing() {
-	_ = v.server.Close() // and its listeners; their errors tell nothing
+	_ = v.server.Close() // and its listeners; their errors do not matter
 	_ = v.pipes.Close()
 	v.client.CloseIdleConnections()
 }
 
-// Handler returns the WebSocket endpoint, on any path, for a server of the caller's: whatsmeow asks
-// for wss://web.whatsapp.com/ws/chat, so that one needs TLS with a certificate the client trusts.
+// Handler returns the WebSocket endpoint, on any path, for a server of the caller. whatsmeow connects
+// to wss://web.whatsapp.com/ws/chat, so the server needs TLS and a certificate that the client trusts.
 func (v *Vendor) Handler() http.Handler {
 	return http.HandlerFunc(v.sockets.accept)
 }
@@ -94,8 +94,8 @@ func (v sockets) accept(w http.ResponseWriter, r *http.Request) {
 	v.adopt(ws)
 }
 
-// adopt gives a WebSocket a goroutine of its own, so that the server's, with its request and
-// buffers, can end.
+// adopt starts a goroutine for a WebSocket, so that the goroutine of the HTTP server can end and
+// release its request and buffers.
 func (v sockets) adopt(ws *websocket.Conn) {
 	c := &conn{core: v.core, wire: newWire(ws)}
 	v.mu.Lock()
@@ -123,8 +123,8 @@ func (v sockets) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// HTTPClient returns a client whose every connection, to whatever host, goes to the Vendor through
-// DialContext. Hand it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient; all
+// HTTPClient returns a client whose connections, to any host, go to the Vendor through DialContext.
+// Hand it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient; all
 // clients of a process may share it.
 func (v *Vendor) HTTPClient() *http.Client { return v.client }
 
