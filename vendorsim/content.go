@@ -24,22 +24,22 @@ func contentOf(msg *waE2E.Message, kind string) Content {
 	}
 	switch {
 	case msg.Conversation != nil:
-		return Content{TypeText, msg.GetConversation()}
+		return Content{Type: TypeText, Body: msg.GetConversation()}
 	case msg.ExtendedTextMessage != nil:
-		return Content{TypeText, msg.GetExtendedTextMessage().GetText()}
+		return Content{Type: TypeText, Body: msg.GetExtendedTextMessage().GetText()}
 	case msg.ImageMessage != nil:
-		return Content{"image", msg.GetImageMessage().GetCaption()}
+		return Content{Type: "image", Body: msg.GetImageMessage().GetCaption()}
 	case msg.VideoMessage != nil:
-		return Content{"video", msg.GetVideoMessage().GetCaption()}
+		return Content{Type: "video", Body: msg.GetVideoMessage().GetCaption()}
 	case msg.DocumentMessage != nil:
-		return Content{"document", msg.GetDocumentMessage().GetCaption()}
+		return Content{Type: "document", Body: msg.GetDocumentMessage().GetCaption()}
 	case msg.AudioMessage != nil:
-		return Content{"audio", ""}
+		return Content{Type: "audio"}
 	case msg.ReactionMessage != nil:
-		return Content{"reaction", msg.GetReactionMessage().GetText()}
+		return Content{Type: "reaction", Body: msg.GetReactionMessage().GetText()}
 	case msg.ProtocolMessage != nil:
-		return Content{"protocol", strings.ToLower(msg.GetProtocolMessage().GetType().String())}
+		return Content{Type: "protocol", Body: strings.ToLower(msg.GetProtocolMessage().GetType().String())}
 	default:
-		return Content{kind, ""}
+		return Content{Type: kind}
 	}
 }

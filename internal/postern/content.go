@@ -21,7 +21,12 @@ const MaxText = 65_536
 type Content struct {
 	Kind Kind
 	Text string // the text, or the caption of a kind that has one; at most MaxText bytes
+	Extra
 }
+
+// Extra holds the members that only some kinds have. Their names are the same in
+// requests, responses, events and the database.
+type Extra struct{}
 
 // Text returns the content of a text message.
 func Text(text string) Content { return Content{Kind: KindText, Text: text} }

@@ -11,7 +11,8 @@ import (
 )
 
 // choice reads an object that has one of several forms. The discriminator, which
-// may be its last member, names the form.
+// may be its last member, names the form; without one the object has the default
+// form, whose schema does not require the discriminator.
 func (w *walker) choice(s *huma.Schema) error {
 	raw, err := w.dec.ReadValue()
 	if err != nil {
@@ -20,18 +21,22 @@ func (w *walker) choice(s *huma.Schema) error {
 	inner := walker{
 		checker: w.checker, dec: jsontext.NewDecoder(bytes.NewReader(raw)),
 		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
+		named: s.Discriminator.PropertyName,
 	}
-	err = inner.value(inner.chosen(s.Discriminator, raw))
+	err = inner.value(inner.chosen(s, raw))
 	w.bad, w.values = append(w.bad, inner.bad...), w.values+inner.values
 	return err
 }
 
 // chosen returns the schema that the discriminator of an object names. It notes
-// a discriminator that names none; then nothing is known about the object.
-func (w *walker) chosen(d *huma.Discriminator, raw []byte) *huma.Schema {
+// a discriminator that names none. The object is then checked against the default
+// form; without one, nothing is known about the object.
+func (w *walker) chosen(s *huma.Schema, raw []byte) *huma.Schema {
+	d, usual := s.Discriminator, w.checker.defaultForm(s)
 	place := Step(d.PropertyName)
 	name, kind := discriminatorOf(raw, d.PropertyName)
 	switch {
+	case kind == jsontext.KindInvalid && usual != nil:
 	case kind == jsontext.KindInvalid:
 		w.invalid(place, "this member is required")
 	case kind != jsontext.KindString:
@@ -40,6 +45,16 @@ func (w *walker) chosen(d *huma.Discriminator, raw []byte) *huma.Schema {
 		w.invalid(place, "expected one of %s", strings.Join(slices.Sorted(maps.Keys(d.Mapping)), ", "))
 	default:
 		return w.checker.resolve(&huma.Schema{Ref: d.Mapping[name]})
+	}
+	return usual
+}
+
+// defaultForm returns the form of s that does not require the discriminator, or nil.
+func (c *Checker) defaultForm(s *huma.Schema) *huma.Schema {
+	for _, form := range s.OneOf {
+		if form = c.resolve(form); !slices.Contains(form.Required, s.Discriminator.PropertyName) {
+			return form
+		}
 	}
 	return nil
 }

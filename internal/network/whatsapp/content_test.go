@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestContentFromTheNetwork(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, ok := fromWire(tt.in)
-		if ok != tt.ok || ok && got != tt.want {
+		if ok != tt.ok || ok && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: content = %+v, %v, want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
@@ -70,7 +71,7 @@ func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 		if err := proto.Unmarshal(b, read); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := fromWire(read); !ok || got != want {
+		if got, ok := fromWire(read); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("content = %+v, %v, want %+v", got, ok, want)
 		}
 	}
