@@ -21,6 +21,7 @@ type messages struct {
 func messageKinds() []spec.Kind {
 	return []spec.Kind{
 		{Type: string(postern.KindText), Required: []string{"body"}},
+		{Type: string(postern.KindLocation), Required: []string{"location"}},
 	}
 }
 

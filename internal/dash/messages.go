@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -137,7 +138,14 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 }
 
 // shownText returns the content of a message as lines of text.
-func shownText(c postern.Content) string { return c.Text }
+func shownText(c postern.Content) string {
+	l := c.Location
+	if l == nil {
+		return c.Text
+	}
+	lines := []string{l.Name, l.Address, fmt.Sprintf("%.5f, %.5f", l.Latitude, l.Longitude), l.URL}
+	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n")
+}
 
 // begun cuts a text to a number of characters, so that a page of long texts stays small.
 func begun(s string, length int) (text string, cut bool) {

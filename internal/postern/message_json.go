@@ -8,7 +8,7 @@ type MessageObject struct {
 	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID          `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Direction   string            `json:"direction" enum:"inbound,outbound" example:"outbound"`
-	Type        Kind              `json:"type" enum:"text,unsupported" example:"text"`
+	Type        Kind              `json:"type" enum:"text,location,unsupported" example:"text"`
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
@@ -70,7 +70,7 @@ type Arrival struct {
 	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
 	Body     string    `json:"body" doc:"The text." example:"Hello"`
 	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Type     Kind      `json:"type" enum:"text,unsupported" doc:"Kind of the message." example:"text"`
+	Type     Kind      `json:"type" enum:"text,location,unsupported" doc:"Kind of the message." example:"text"`
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
