@@ -19,13 +19,19 @@ func (w *walker) choice(s *huma.Schema) error {
 		return err
 	}
 	inner := walker{
-		checker: w.checker, dec: jsontext.NewDecoder(bytes.NewReader(raw)),
+		checker: w.checker, dec: again(raw),
 		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
 		named: s.Discriminator.PropertyName,
 	}
 	err = inner.value(inner.chosen(s, raw))
 	w.bad, w.values = append(w.bad, inner.bad...), w.values+inner.values
 	return err
+}
+
+// again reads a value that a decoder has read and found to be without duplicate
+// names. It does not copy the value.
+func again(raw []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
 }
 
 // chosen returns the schema that the discriminator of an object names. It notes
@@ -62,17 +68,17 @@ func (c *Checker) defaultForm(s *huma.Schema) *huma.Schema {
 // discriminatorOf finds a member of an object; its kind is invalid when the
 // object has no such member.
 func discriminatorOf(raw []byte, member string) (name string, kind jsontext.Kind) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	dec := again(raw)
 	if _, err := dec.ReadToken(); err != nil { // the brace
 		return "", jsontext.KindInvalid
 	}
 	for dec.PeekKind() == jsontext.KindString {
-		tok, err := dec.ReadToken()
+		quoted, err := dec.ReadValue()
 		if err != nil {
 			return "", jsontext.KindInvalid
 		}
-		if tok.String() == member {
-			tok, err = dec.ReadToken()
+		if isName(quoted, member) {
+			tok, err := dec.ReadToken()
 			if err != nil {
 				return "", jsontext.KindInvalid
 			}
@@ -83,4 +89,13 @@ func discriminatorOf(raw []byte, member string) (name string, kind jsontext.Kind
 		}
 	}
 	return "", jsontext.KindInvalid
+}
+
+// isName reports whether quoted is the name in JSON, which may have escapes.
+func isName(quoted []byte, name string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) == name
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return err == nil && string(text) == name
 }

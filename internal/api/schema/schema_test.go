@@ -140,6 +140,7 @@ func TestKeywords(t *testing.T) {
 
 		{`{"place":{"body":"Hi"}}`, ""},
 		{`{"place":{"body":"Hi","type":"text"}}`, ""},
+		{`{"place":{"latitude":52.52,"longitude":13.405,"\u0074ype":"location"}}`, ""},
 		{`{"place":{"latitude":52.52,"longitude":13.405,"type":"location"}}`, ""},
 		{`{"place":{}}`, "/place/body this member is required"},
 		{`{"place":{"latitude":52.52,"longitude":13.405}}`, "/place/body this member is required; /place/latitude there is no such member; /place/longitude there is no such member"},
