@@ -25,7 +25,7 @@ var (
 const (
 	// maxDevice is the greatest device number; addresses have one byte for it.
 	maxDevice = 255
-	// maxQueue bounds what waits for a companion that does not acknowledge.
+	// maxQueue is how many unacknowledged nodes are kept for a companion.
 	maxQueue = 100_000
 	// window is how many unacknowledged nodes a companion is sent at a time: whatsmeow keeps the
 	// order of no more than 2048.
@@ -39,10 +39,10 @@ type Account struct {
 	Linked     bool   `json:"linked"`
 	Online     bool   `json:"online"` // at least one companion is logged in
 	Companions int    `json:"companions"`
-	Queued     int    `json:"queued"` // what the companions have not acknowledged
+	Queued     int    `json:"queued"` // nodes that the companions have not acknowledged
 }
 
-// account is a number with its companions. Its fields are guarded by v.mu.
+// account is a number with its companions. Its fields are guarded by core.mu.
 type account struct {
 	number     number
 	saved      savedAccount
@@ -58,18 +58,18 @@ type savedAccount struct {
 	RestrictedUntil time.Time `json:"restrictedUntil"`
 }
 
-func (v *Vendor) saveAccount(a *account) {
+func (v devices) saveAccount(a *account) {
 	v.put("account/"+string(a.number), a.saved)
 	v.notify()
 }
 
-// companion is a linked device, such as a whatsmeow client. Its fields are guarded by v.mu.
+// companion is a linked device, such as a whatsmeow client. Its fields are guarded by core.mu.
 type companion struct {
 	account      *account
 	saved        savedCompanion
 	prekeys      []*keys.PreKey // uploaded and not handed out yet
 	conn         *conn          // nil while offline
-	queue        []*delivery    // everything not acknowledged, oldest first
+	queue        []*delivery    // unacknowledged nodes, oldest first
 	sent         int            // how many of those the current connection got
 	nextPosition int64
 	parked       []*delivery // acknowledged as unreadable, until the companion asks again
@@ -93,12 +93,12 @@ func withDevice(jid types.JID, device uint16) types.JID {
 	return jid
 }
 
-// name is how the journal's records call the companion.
+// name is the companion's name in the keys of the journal.
 func (cp *companion) name() string {
 	return fmt.Sprintf("%s/%d", string(cp.account.number), cp.saved.Device)
 }
 
-func (v *Vendor) saveCompanion(cp *companion) {
+func (v devices) saveCompanion(cp *companion) {
 	v.put("companion/"+cp.name(), cp.saved)
 	v.notify()
 }
@@ -127,7 +127,7 @@ func (v *Vendor) Accounts() []Account {
 }
 
 // linkedAccount finds the account of a number that has companions. The caller holds v.mu.
-func (v *Vendor) linkedAccount(n number) (*account, error) {
+func (v devices) linkedAccount(n number) (*account, error) {
 	a := v.accounts[n]
 	if a == nil || len(a.companions) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrUnknownAccount, n)
@@ -135,8 +135,23 @@ func (v *Vendor) linkedAccount(n number) (*account, error) {
 	return a, nil
 }
 
+// linkedNumber parses a number and refuses one that no companion is linked to.
+func (v devices) linkedNumber(s string) (number, error) {
+	n, err := parseNumber(s)
+	if err != nil {
+		return "", err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return "", ErrClosed
+	}
+	_, err = v.linkedAccount(n)
+	return n, err
+}
+
 // companion finds a linked device, nil if there is none. The caller holds v.mu.
-func (v *Vendor) companion(n number, device uint16) *companion {
+func (v devices) companion(n number, device uint16) *companion {
 	a := v.accounts[n]
 	if a == nil {
 		return nil
@@ -149,15 +164,15 @@ func (v *Vendor) companion(n number, device uint16) *companion {
 }
 
 // companionsOf returns the companions of a number. The caller holds v.mu.
-func (v *Vendor) companionsOf(n number) []*companion {
+func (v devices) companionsOf(n number) []*companion {
 	if a := v.accounts[n]; a != nil {
 		return slices.Clone(a.companions)
 	}
 	return nil
 }
 
-// freeDevice picks a device number, not one used lately if it can be helped. The caller holds v.mu.
-func (v *Vendor) freeDevice(a *account) (uint16, error) {
+// freeDevice returns the next free device number after the one assigned last. The caller holds v.mu.
+func (v devices) freeDevice(a *account) (uint16, error) {
 	taken := make(map[uint16]bool)
 	for _, cp := range a.companions {
 		taken[cp.saved.Device] = true
@@ -176,9 +191,9 @@ func (v *Vendor) freeDevice(a *account) (uint16, error) {
 }
 
 // addCompanion links a device. The caller holds v.mu.
-func (v *Vendor) addCompanion(cp *companion) {
+func (v devices) addCompanion(cp *companion) {
 	if a := v.accounts[cp.account.number]; a != nil {
-		cp.account = a // another client may have been linked meanwhile
+		cp.account = a // another client may have been linked in between
 	}
 	a := cp.account
 	v.accounts[a.number] = a
@@ -196,7 +211,7 @@ func (a *account) add(cp *companion) {
 }
 
 // removeCompanion unlinks a device for good and tells it if it is online. The caller holds v.mu.
-func (v *Vendor) removeCompanion(cp *companion) {
+func (v devices) removeCompanion(cp *companion) {
 	a := cp.account
 	a.companions = slices.DeleteFunc(a.companions, func(x *companion) bool { return x == cp })
 	if c := cp.conn; c != nil {
@@ -223,9 +238,9 @@ func streamError(code, conflict string) waBinary.Node {
 	return n
 }
 
-// tellDevices tells everybody who wrote to a number, and may remember its devices, that they
-// changed. The caller must not hold v.mu.
-func (v *Vendor) tellDevices(n number) {
+// tellDevices tells the companions that have a session with a number's phone, and may remember the
+// number's devices, that the devices have changed. The caller must not hold v.mu.
+func (v devices) tellDevices(n number) {
 	p, err := v.phoneOf(n)
 	if err != nil {
 		return
@@ -240,7 +255,7 @@ func (v *Vendor) tellDevices(n number) {
 	defer v.mu.Unlock()
 	for _, address := range addresses {
 		if cp := v.companionAt(address); cp != nil {
-			v.deliverNotice(cp, "devices", n.lid(), waBinary.Node{
+			v.queues.deliverNotice(cp, "devices", n.lid(), waBinary.Node{
 				Tag: "update", Attrs: waBinary.Attrs{"device_hash": "changed"},
 			})
 		}
@@ -248,7 +263,7 @@ func (v *Vendor) tellDevices(n number) {
 }
 
 // companionAt finds the companion behind a Signal address, "<lid>_1:<device>".
-func (v *Vendor) companionAt(address string) *companion {
+func (v devices) companionAt(address string) *companion {
 	user, device, ok := strings.Cut(address, "_1:")
 	d, err := strconv.ParseUint(device, 10, 16)
 	n, known := numberOf(types.NewJID(user, types.HiddenUserServer))

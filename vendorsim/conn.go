@@ -33,10 +33,10 @@ type outgoing struct {
 // conn is one client's connection. It has one goroutine that reads, and a second one only while
 // there is something to write.
 type conn struct {
-	v    *Vendor
+	core *core
 	wire *wire
 
-	// Set by the reading goroutine with v.mu held, before the first node is handled.
+	// Set by the reading goroutine with core.mu held, before the first node is handled.
 	companion *companion // once logged in
 	pairing   *pairing   // while it shows QR codes
 	backlog   int        // items the companion still has to get before it is told that it is up to date
@@ -53,24 +53,24 @@ type conn struct {
 
 // run reads from the client until the connection ends.
 func (c *conn) run() {
-	defer c.v.forget(c)
+	defer c.core.sockets.forget(c)
 	defer func() {
 		if r := recover(); r != nil {
-			c.v.log.Error("connection panicked", "panic", r, "stack", string(debug.Stack()))
+			c.core.log.Error("connection panicked", "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
-	ctx := c.v.ctx
+	ctx := c.core.ctx
 	if err := c.greet(ctx); err != nil {
-		c.v.log.Debug("handshake", "error", err)
+		c.core.log.Debug("handshake", "error", err)
 		return
 	}
 	for {
 		n, err := c.wire.readNode(ctx)
 		if err != nil {
-			c.v.log.Debug("connection ended", "error", err)
+			c.core.log.Debug("connection ended", "error", err)
 			return
 		}
-		c.v.handle(ctx, c, n)
+		c.core.sockets.handle(ctx, c, n)
 	}
 }
 
@@ -78,19 +78,19 @@ func (c *conn) run() {
 func (c *conn) greet(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	g, err := c.wire.handshake(limited, c.v.keys, c.v.certs)
+	g, err := c.wire.handshake(limited, c.core.keys, c.core.certs)
 	if err != nil {
 		return err
 	}
 	if reg := g.payload.GetDevicePairingData(); reg != nil {
-		return c.v.offerPairing(c, g.static, reg)
+		return c.core.links.offerPairing(c, g.static, reg)
 	}
-	c.v.login(c, g)
+	c.core.logins.login(c, g)
 	return nil
 }
 
-// forget takes a connection that ended out of everything.
-func (v *Vendor) forget(c *conn) {
+// forget removes a connection that has ended from the Vendor's state.
+func (v sockets) forget(c *conn) {
 	c.close()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,13 +105,13 @@ func (v *Vendor) forget(c *conn) {
 	}
 }
 
-// handle does what one node from a client asks for.
-func (v *Vendor) handle(ctx context.Context, c *conn, n *waBinary.Node) {
+// handle does what a client asks for with one node.
+func (v sockets) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 	if c.deaf() {
 		return
 	}
 	if n.Tag == "iq" {
-		v.handleIQ(c, n)
+		v.queries.handleIQ(c, n)
 		return
 	}
 	if !v.live(c) {
@@ -119,16 +119,16 @@ func (v *Vendor) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 	}
 	switch n.Tag {
 	case "message":
-		v.handleMessage(ctx, c, n)
+		v.messages.handleMessage(ctx, c, n)
 	case "receipt":
-		v.handleReceipt(ctx, c, n)
+		v.receipts.handleReceipt(ctx, c, n)
 	case "ack":
-		v.handleAck(c, n)
+		v.receipts.handleAck(c, n)
 	}
 }
 
 // live reports whether the connection is the one that its companion is logged in with.
-func (v *Vendor) live(c *conn) bool {
+func (v sockets) live(c *conn) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return c.companion != nil && c.companion.conn == c
@@ -177,7 +177,7 @@ func (c *conn) enqueue(o outgoing) {
 		return
 	}
 	if len(c.out) >= maxOutgoing {
-		c.v.log.Warn("client does not read, dropping it")
+		c.core.log.Warn("client does not read, dropping it")
 		c.final = true
 		c.close()
 		return
@@ -191,7 +191,7 @@ func (c *conn) startWriting() {
 		return
 	}
 	c.writing = true
-	c.v.wg.Go(c.drain) // whoever sends keeps the reading goroutine, and with it the count, from ending
+	c.core.wg.Go(c.drain) // the caller keeps the reading goroutine running, so the count is not 0
 }
 
 // drain writes the queue until it is empty.
@@ -211,7 +211,7 @@ func (c *conn) drain() {
 		}
 		c.mu.Unlock()
 		if err := c.write(batch); err != nil {
-			c.v.log.Debug("write to client", "error", err)
+			c.core.log.Debug("write to client", "error", err)
 			c.close()
 			return // writing stays set: nothing more can be written
 		}
@@ -224,14 +224,14 @@ func (c *conn) write(batch []outgoing) error {
 	for _, o := range batch {
 		durable = durable || o.durable
 	}
-	settle := c.v.flush
+	settle := c.core.flush
 	if durable {
-		settle = c.v.sync
+		settle = c.core.sync
 	}
 	if err := settle(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.v.ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(c.core.ctx, writeTimeout)
 	defer cancel()
 	return c.wire.writeNodes(ctx, batch)
 }
@@ -239,7 +239,7 @@ func (c *conn) write(batch []outgoing) error {
 // hangUp closes the connection in good order, after a while; Close does not wait for that.
 func (c *conn) hangUp(after time.Duration) {
 	time.AfterFunc(after, func() {
-		c.v.start(func() {
+		c.core.start(func() {
 			_ = c.wire.ws.Close(websocket.StatusNormalClosure, "") // the client may be gone already
 		})
 	})

@@ -24,52 +24,78 @@ const (
 //	GET  /ledger?after=N&limit=M                      answers {"data": [Entry…], "next": N}
 //	GET  /shown?number=+…                             answers {"data": [Shown…]}
 //
-// A refusal is answered with 400 and {"error"}. Whoever reaches it rules the network: it belongs on
-// loopback.
+// A refused request gets 400 and {"error"}. The interface has no authentication, so serve it on
+// loopback only.
 func (v *Vendor) Control() http.Handler {
+	api := controlAPI{v}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /scan", control(func(ctx context.Context, in struct{ QR, Code, PhoneNumber string }) (any, error) {
-		if in.Code != "" {
-			return struct{}{}, v.EnterCode(ctx, in.Code, in.PhoneNumber)
-		}
-		return struct{}{}, v.Scan(ctx, in.QR, in.PhoneNumber)
-	}))
-	mux.HandleFunc("POST /inbound", control(func(ctx context.Context, in struct{ To, From, Type, Body string }) (any, error) {
-		if in.Type != "" && in.Type != TypeText {
-			return nil, errors.New("only text can be written")
-		}
-		id, err := v.Send(ctx, in.To, in.From, in.Body)
-		return map[string]string{"networkId": id}, err
-	}))
-	mux.HandleFunc("POST /type", control(func(ctx context.Context, in struct{ Account, To, Body string }) (any, error) {
-		id, err := v.Type(ctx, in.Account, in.To, in.Body)
-		return map[string]string{"networkId": id}, err
-	}))
-	mux.HandleFunc("POST /receipts", control(func(ctx context.Context, in struct {
-		Account, NetworkID string
-		Status             ReceiptKind
-	},
-	) (any, error) {
-		return struct{}{}, v.Receipt(ctx, in.Account, in.NetworkID, in.Status)
-	}))
-	mux.HandleFunc("POST /faults", control(func(ctx context.Context, in struct {
-		Account string
-		Kind    Fault
-	},
-	) (any, error) {
-		return struct{}{}, v.Fault(ctx, in.Account, in.Kind)
-	}))
-	mux.HandleFunc("GET /accounts", func(w http.ResponseWriter, _ *http.Request) {
-		controlAnswer(w, map[string]any{"data": v.Accounts()}, nil)
-	})
-	mux.HandleFunc("GET /shown", func(w http.ResponseWriter, r *http.Request) {
-		controlAnswer(w, map[string]any{"data": v.Shown(r.FormValue("number"))}, nil)
-	})
-	mux.HandleFunc("GET /ledger", v.controlLedger)
+	mux.HandleFunc("POST /scan", control(api.scan))
+	mux.HandleFunc("POST /inbound", control(api.inbound))
+	mux.HandleFunc("POST /type", control(api.typed))
+	mux.HandleFunc("POST /receipts", control(api.receipt))
+	mux.HandleFunc("POST /faults", control(api.fault))
+	mux.HandleFunc("GET /accounts", api.listAccounts)
+	mux.HandleFunc("GET /shown", api.listShown)
+	mux.HandleFunc("GET /ledger", api.listLedger)
 	return mux
 }
 
-func (v *Vendor) controlLedger(w http.ResponseWriter, r *http.Request) {
+// controlAPI has the handlers of Control.
+type controlAPI struct{ vendor *Vendor }
+
+type scanBody struct{ QR, Code, PhoneNumber string }
+
+func (a controlAPI) scan(ctx context.Context, in scanBody) (any, error) {
+	if in.Code != "" {
+		return struct{}{}, a.vendor.EnterCode(ctx, in.Code, in.PhoneNumber)
+	}
+	return struct{}{}, a.vendor.Scan(ctx, in.QR, in.PhoneNumber)
+}
+
+type inboundBody struct{ To, From, Type, Body string }
+
+func (a controlAPI) inbound(ctx context.Context, in inboundBody) (any, error) {
+	if in.Type != "" && in.Type != TypeText {
+		return nil, errors.New("only text can be written")
+	}
+	id, err := a.vendor.Send(ctx, in.To, in.From, in.Body)
+	return map[string]string{"networkId": id}, err
+}
+
+type typeBody struct{ Account, To, Body string }
+
+func (a controlAPI) typed(ctx context.Context, in typeBody) (any, error) {
+	id, err := a.vendor.Type(ctx, in.Account, in.To, in.Body)
+	return map[string]string{"networkId": id}, err
+}
+
+type receiptBody struct {
+	Account, NetworkID string
+	Status             ReceiptKind
+}
+
+func (a controlAPI) receipt(ctx context.Context, in receiptBody) (any, error) {
+	return struct{}{}, a.vendor.Receipt(ctx, in.Account, in.NetworkID, in.Status)
+}
+
+type faultBody struct {
+	Account string
+	Kind    Fault
+}
+
+func (a controlAPI) fault(ctx context.Context, in faultBody) (any, error) {
+	return struct{}{}, a.vendor.Fault(ctx, in.Account, in.Kind)
+}
+
+func (a controlAPI) listAccounts(w http.ResponseWriter, _ *http.Request) {
+	controlAnswer(w, map[string]any{"data": a.vendor.Accounts()}, nil)
+}
+
+func (a controlAPI) listShown(w http.ResponseWriter, r *http.Request) {
+	controlAnswer(w, map[string]any{"data": a.vendor.Shown(r.FormValue("number"))}, nil)
+}
+
+func (a controlAPI) listLedger(w http.ResponseWriter, r *http.Request) {
 	after, err := strconv.ParseInt(orZero(r.FormValue("after")), 10, 64)
 	if err != nil {
 		controlAnswer(w, nil, errors.New("after is a number"))
@@ -83,7 +109,7 @@ func (v *Vendor) controlLedger(w http.ResponseWriter, r *http.Request) {
 	if limit <= 0 || limit > maxLedgerPage {
 		limit = maxLedgerPage
 	}
-	entries := v.Ledger(after, limit)
+	entries := a.vendor.Ledger(after, limit)
 	if len(entries) > 0 {
 		after = entries[len(entries)-1].N
 	}
@@ -97,7 +123,7 @@ func orZero(s string) string {
 	return s
 }
 
-// control decodes, does and encodes.
+// control handles a request with a JSON body: it decodes the body, calls do and encodes the result.
 func control[In any](do func(context.Context, In) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In

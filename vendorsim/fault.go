@@ -58,7 +58,7 @@ const (
 	FaultRetry Fault = "retry"
 )
 
-// ErrUnknownFault is returned for a fault that there is not.
+// ErrUnknownFault is returned for a fault that does not exist.
 var ErrUnknownFault = errors.New("no such fault")
 
 const (
@@ -74,11 +74,11 @@ const (
 
 // Fault makes something go wrong for a linked account, or for all of them ([AllAccounts]).
 func (v *Vendor) Fault(ctx context.Context, num string, f Fault) error {
-	apply, err := v.faultAction(f)
+	apply, err := v.faults.faultAction(f)
 	if err != nil {
 		return err
 	}
-	targets, err := v.faultTargets(num)
+	targets, err := v.faults.faultTargets(num)
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (v *Vendor) Fault(ctx context.Context, num string, f Fault) error {
 	}
 	if f == FaultLogout {
 		for _, a := range targets {
-			v.tellDevices(a.number)
+			v.devices.tellDevices(a.number)
 		}
 	}
 	return v.flush()
 }
 
-func (v *Vendor) faultTargets(num string) ([]*account, error) {
+func (v faults) faultTargets(num string) ([]*account, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -107,7 +107,7 @@ func (v *Vendor) faultTargets(num string) ([]*account, error) {
 		if err != nil {
 			return nil, err
 		}
-		a, err := v.linkedAccount(n)
+		a, err := v.devices.linkedAccount(n)
 		return []*account{a}, err
 	}
 	var all []*account
@@ -119,8 +119,8 @@ func (v *Vendor) faultTargets(num string) ([]*account, error) {
 	return all, nil
 }
 
-// faultAction returns what a fault does to an account, called with v.mu held.
-func (v *Vendor) faultAction(f Fault) (func(*account), error) {
+// faultAction returns what a fault does to an account, for a caller that holds v.mu.
+func (v faults) faultAction(f Fault) (func(*account), error) {
 	kind, arg, hasArg := strings.Cut(string(f), ":")
 	argument, err := strconv.Atoi(arg)
 	if hasArg && (err != nil || argument < 0) {
@@ -167,22 +167,22 @@ func eachConn(do func(*conn)) func(*account) {
 	}
 }
 
-func (v *Vendor) logoutAll(a *account) {
+func (v faults) logoutAll(a *account) {
 	for _, cp := range slices.Clone(a.companions) {
-		v.removeCompanion(cp)
+		v.devices.removeCompanion(cp)
 	}
 }
 
-func (v *Vendor) ban(a *account) {
+func (v faults) ban(a *account) {
 	a.saved.Banned = true
-	v.saveAccount(a)
+	v.devices.saveAccount(a)
 	eachConn((*conn).close)(a)
 }
 
 // restrict bans an account for a while. The caller holds v.mu.
-func (v *Vendor) restrict(a *account, left time.Duration) {
+func (v faults) restrict(a *account, left time.Duration) {
 	a.saved.RestrictedUntil = now().Add(left)
-	v.saveAccount(a)
+	v.devices.saveAccount(a)
 	eachConn(func(c *conn) { c.finish(0) })(a)
 }
 
@@ -201,7 +201,7 @@ func (a *account) arm(f Fault) {
 }
 
 // takeFault reports whether a fault is armed for an account, and disarms it. The caller holds v.mu.
-func (v *Vendor) takeFault(a *account, f Fault) bool {
+func (v faults) takeFault(a *account, f Fault) bool {
 	i := slices.Index(a.armed, f)
 	if i < 0 {
 		return false
@@ -211,14 +211,14 @@ func (v *Vendor) takeFault(a *account, f Fault) bool {
 }
 
 // fault is takeFault for a caller that does not hold v.mu.
-func (v *Vendor) fault(cp *companion, f Fault) bool {
+func (v faults) fault(cp *companion, f Fault) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.takeFault(cp.account, f)
 }
 
-// takeRefusal returns the reason with which the next login is to be refused.
-func (v *Vendor) takeRefusal(a *account) (int, bool) {
+// takeRefusal returns the reason with which to refuse the next login; ok is false if there is none.
+func (v faults) takeRefusal(a *account) (reason int, ok bool) {
 	refuses := func(f Fault) bool { return f == FaultRefuse || strings.HasPrefix(string(f), string(FaultRefuse)+":") }
 	i := slices.IndexFunc(a.armed, refuses)
 	if i < 0 {
@@ -233,8 +233,8 @@ func (v *Vendor) takeRefusal(a *account) (int, bool) {
 	return code, true
 }
 
-// dropsUnread cuts a connection at a message that is lost with it.
-func (v *Vendor) dropsUnread(c *conn) bool {
+// dropsUnread closes a connection at a message, which is lost, if that fault is armed.
+func (v faults) dropsUnread(c *conn) bool {
 	if !v.fault(c.companion, FaultDropOnMessage) {
 		return false
 	}
@@ -242,9 +242,9 @@ func (v *Vendor) dropsUnread(c *conn) bool {
 	return true
 }
 
-// hangUpDurably closes a connection once all that was recorded is on the disk: the client must not
-// see the end of the connection and come back before.
-func (v *Vendor) hangUpDurably(c *conn) {
+// hangUpDurably closes a connection after everything recorded so far is on the disk, because the
+// client must not reconnect before.
+func (v faults) hangUpDurably(c *conn) {
 	c.silence()
 	v.wg.Go(func() {
 		if err := v.sync(); err != nil {

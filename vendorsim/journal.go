@@ -123,7 +123,7 @@ func (j *journal) fsync() {
 	j.mu.Lock()
 	j.syncing = false
 	if err != nil {
-		_ = j.fail(err) // whoever waits looks at j.err
+		_ = j.fail(err) // the waiting callers read j.err
 	}
 	j.durable = goal
 	j.settled.Broadcast()

@@ -1,9 +1,6 @@
 package vendorsim
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 const (
 	// maxLedger is how many entries are kept, the newest.
@@ -110,8 +107,8 @@ func (v *Vendor) Ledger(after int64, limit int) []Entry {
 }
 
 // Shown returns what the phone of a number shows, oldest first: what it received and what it or a
-// companion of its number sent. The newest 1000 are kept. A number that nobody wrote to, or that
-// is none, shows nothing.
+// companion of its number sent. The newest 1000 are kept. A number without messages and text
+// that is not a number have nothing to show.
 func (v *Vendor) Shown(num string) []Shown {
 	n, err := parseNumber(num)
 	if err != nil {
@@ -130,55 +127,6 @@ func (v *Vendor) Shown(num string) []Shown {
 type screen struct {
 	messages []Shown
 	next     int64 // position of the next message, for the journal
-}
-
-// record adds an entry to the ledger. The caller holds v.mu.
-func (v *Vendor) record(e Entry) *Entry {
-	e.N, e.Copies, e.ArrivedAt = v.ledger.last+1, 1, now()
-	v.ledger.add(&e)
-	v.saveEntry(&e)
-	for len(v.ledger.entries) > maxLedger {
-		old := v.ledger.entries[0]
-		v.ledger.entries = v.ledger.entries[1:]
-		delete(v.ledger.index, old.key())
-		v.remove(ledgerKey(old.N))
-	}
-	return &e
-}
-
-// entry finds a message in the ledger. The caller holds v.mu.
-func (v *Vendor) entry(account number, d Direction, id string) *Entry {
-	return v.ledger.index[entryKey{account, d, id}]
-}
-
-func (v *Vendor) saveEntry(e *Entry) {
-	v.put(ledgerKey(e.N), e)
-	v.notify()
-}
-
-func ledgerKey(n int64) string { return fmt.Sprintf("ledger/%016d", n) }
-
-// show puts a message on the phone of a number. The caller holds v.mu.
-func (v *Vendor) show(n number, m Shown) {
-	s := v.screens[n]
-	if s == nil {
-		s = &screen{}
-		v.screens[n] = s
-	}
-	s.messages = append(s.messages, m)
-	v.put(shownKey(n, s.next), m)
-	s.next++
-	if s.next > maxShown {
-		v.remove(shownKey(n, s.next-maxShown-1))
-	}
-	if len(s.messages) > 2*maxShown { // twice, so that not every message copies the list
-		s.messages = append([]Shown(nil), s.messages[maxShown:]...)
-	}
-	v.notify()
-}
-
-func shownKey(n number, position int64) string {
-	return fmt.Sprintf("shown/%s/%016d", string(n), position)
 }
 
 // now is the time as the ledger keeps it.

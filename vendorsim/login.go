@@ -17,17 +17,17 @@ const (
 // banCode is the code of a temporary ban for writing to too many people.
 const banCode = 101
 
-// login lets a linked companion in, or tells it why not.
-func (v *Vendor) login(c *conn, g greeting) {
+// login accepts a linked companion, or answers with the reason why not.
+func (v logins) login(c *conn, g greeting) {
 	n := number(strconv.FormatUint(g.payload.GetUsername(), 10))
 	device := g.payload.GetDevice()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var cp *companion
 	if device <= maxDevice {
-		cp = v.companion(n, uint16(device))
+		cp = v.devices.companion(n, uint16(device))
 	}
-	if cp != nil && v.takeFault(cp.account, FaultHang) {
+	if cp != nil && v.faults.takeFault(cp.account, FaultHang) {
 		c.silence()
 		return
 	}
@@ -39,8 +39,8 @@ func (v *Vendor) login(c *conn, g greeting) {
 	v.attach(c, cp)
 }
 
-// refusal says why a companion may not log in: the attributes of a failure, nil if it may.
-func (v *Vendor) refusal(cp *companion, g greeting) waBinary.Attrs {
+// refusal returns the attributes of the failure with which a login is refused; nil if it is accepted.
+func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 	if cp == nil || cp.saved.Noise != g.static {
 		return waBinary.Attrs{"reason": reasonLoggedOut}
 	}
@@ -54,20 +54,20 @@ func (v *Vendor) refusal(cp *companion, g greeting) waBinary.Attrs {
 	if time.Until(cp.account.offlineUntil) > 0 {
 		return waBinary.Attrs{"reason": defaultRefusal}
 	}
-	if code, ok := v.takeRefusal(cp.account); ok {
+	if code, ok := v.faults.takeRefusal(cp.account); ok {
 		return waBinary.Attrs{"reason": code}
 	}
 	return nil
 }
 
-// attach makes a connection the one of a companion; an older one is told that it was replaced.
-func (v *Vendor) attach(c *conn, cp *companion) {
+// attach binds a connection to a companion. An older connection is told that it was replaced.
+func (v logins) attach(c *conn, cp *companion) {
 	if old := cp.conn; old != nil {
 		old.sendLast(streamError("", "replaced"), linger)
 	}
 	cp.conn, c.companion = c, cp
 	c.send(waBinary.Node{Tag: "success", Attrs: waBinary.Attrs{"t": time.Now().Unix(), "lid": cp.lid()}})
-	v.resume(cp)
+	v.queues.resume(cp)
 	v.log.Debug("companion logged in", "account", cp.account.number, "device", cp.saved.Device)
 	v.notify()
 }

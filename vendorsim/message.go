@@ -72,11 +72,11 @@ func parsePart(n *waBinary.Node) (part, bool) {
 	return part{number: num, device: jid.Device, enc: enc}, ok
 }
 
-// handleMessage takes a message from a companion: records it as the recipient's phone reads it,
-// acknowledges it and passes it on.
-func (v *Vendor) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
+// handleMessage handles a message of a companion: it records the message as the recipient's phone
+// reads it, acknowledges it and forwards it.
+func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
 	cp := c.companion
-	if v.dropsUnread(c) {
+	if v.faults.dropsUnread(c) {
 		return
 	}
 	m, err := parseOutbound(n)
@@ -97,9 +97,9 @@ func (v *Vendor) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) {
 	}
 }
 
-// readPeer lets the account's phone read what its companion asks of it, to keep their session in
-// step; it grants nothing.
-func (v *Vendor) readPeer(ctx context.Context, cp *companion, m outbound) {
+// readPeer decrypts a request of a companion to its own phone, which keeps their session in step.
+// The request is not answered.
+func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 	if m.to != cp.account.number {
 		return
 	}
@@ -109,7 +109,7 @@ func (v *Vendor) readPeer(ctx context.Context, cp *companion, m outbound) {
 }
 
 // readOn decrypts a companion's message on the phone of a number.
-func (v *Vendor) readOn(ctx context.Context, n number, cp *companion, enc waBinary.Node) (*waE2E.Message, error) {
+func (v messages) readOn(ctx context.Context, n number, cp *companion, enc waBinary.Node) (*waE2E.Message, error) {
 	p, err := v.phoneOf(n)
 	if err != nil {
 		return nil, err
@@ -119,33 +119,33 @@ func (v *Vendor) readOn(ctx context.Context, n number, cp *companion, enc waBina
 	return p.decrypt(ctx, cp.lid(), enc)
 }
 
-// take records a message of a chat and passes it on, unless it came before.
-func (v *Vendor) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound) {
+// take records a message of a chat and forwards it, unless an earlier copy was readable.
+func (v messages) take(ctx context.Context, c *conn, n *waBinary.Node, m outbound) {
 	cp := c.companion
-	known := v.known(cp.account.number, m.id)
+	known := v.records.known(cp.account.number, m.id)
 	if known == copyReadable {
-		v.countCopy(cp.account.number, m.id)
+		v.records.countCopy(cp.account.number, m.id)
 		v.ackMessage(c, n, m)
 		return
 	}
 	e := v.readMessage(ctx, cp, m)
-	fresh := v.bookOutbound(e)
+	fresh := v.records.bookOutbound(e)
 	if fresh && known == copyNew {
 		v.passOn(cp, m)
 	}
 	v.ackMessage(c, n, m)
 	switch {
-	case !fresh: // another connection of the account was faster with the same message
+	case !fresh: // another connection of the account has sent the same message meanwhile
 	case e.Type == TypeUnreadable:
-		v.askAgain(cp, m)
+		v.retries.askAgain(cp, m)
 	default:
 		v.react(ctx, cp, m, e)
 	}
 }
 
-// readMessage decrypts the copies for the two phones concerned, and returns what the recipient's
-// reads as an entry of the ledger.
-func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
+// readMessage decrypts the copies for the sender's and the recipient's phones. It returns what the
+// recipient's phone reads, as an entry of the ledger.
+func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
 	account := cp.account.number
 	e := Entry{
 		Account: account.String(), Peer: m.to.String(), Direction: Outbound, NetworkID: m.id,
@@ -155,7 +155,7 @@ func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Ent
 		if p.device != 0 || p.number != m.to && p.number != account {
 			continue
 		}
-		if p.number == m.to && v.fault(cp, FaultRetry) {
+		if p.number == m.to && v.faults.fault(cp, FaultRetry) {
 			continue
 		}
 		msg, err := v.readOn(ctx, p.number, cp, p.enc)
@@ -170,79 +170,8 @@ func (v *Vendor) readMessage(ctx context.Context, cp *companion, m outbound) Ent
 	return e
 }
 
-// copyState is what is known of a message that arrives.
-type copyState int
-
-const (
-	copyNew        copyState = iota
-	copyUnreadable           // it came before, but the recipient's phone could not read it
-	copyReadable
-)
-
-func (v *Vendor) known(account number, id string) copyState {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	switch e := v.entry(account, Outbound, id); {
-	case e == nil:
-		return copyNew
-	case e.Type == TypeUnreadable:
-		return copyUnreadable
-	default:
-		return copyReadable
-	}
-}
-
-func (v *Vendor) countCopy(account number, id string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if e := v.entry(account, Outbound, id); e != nil {
-		e.Copies++
-		v.saveEntry(e)
-	}
-}
-
-// bookOutbound enters a message in the ledger, shows it on the phones of both ends and books it for
-// a linked recipient. It reports false when it was booked before.
-func (v *Vendor) bookOutbound(e Entry) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	booked, fresh := v.enter(e)
-	if !fresh || e.Type == TypeUnreadable {
-		return fresh
-	}
-	from, to := number(e.Account[1:]), number(e.Peer[1:])
-	s := Shown{ID: e.NetworkID, From: e.Account, To: e.Peer, Content: e.Content, At: booked.ArrivedAt}
-	v.show(from, s)
-	if from == to {
-		return true
-	}
-	v.show(to, s)
-	if _, err := v.linkedAccount(to); err == nil {
-		v.record(Entry{
-			Account: e.Peer, Peer: e.Account, Direction: Inbound, NetworkID: e.NetworkID, Content: e.Content,
-		})
-	}
-	return true
-}
-
-// enter adds an entry, or fills in one whose message could not be read when it came before. It
-// reports whether it did. The caller holds v.mu.
-func (v *Vendor) enter(e Entry) (*Entry, bool) {
-	old := v.ledger.index[e.key()]
-	if old == nil {
-		return v.record(e), true
-	}
-	old.Copies++
-	fresh := old.Type == TypeUnreadable
-	if fresh {
-		old.Content = e.Content
-	}
-	v.saveEntry(old)
-	return old, fresh
-}
-
-// passOn hands the copies for other companions to them.
-func (v *Vendor) passOn(cp *companion, m outbound) {
+// passOn forwards the copies for other companions.
+func (v messages) passOn(cp *companion, m outbound) {
 	for _, p := range m.parts {
 		if p.device != 0 && (p.number == m.to || p.number == cp.account.number) {
 			v.forward(cp, m, p)
@@ -250,11 +179,11 @@ func (v *Vendor) passOn(cp *companion, m outbound) {
 	}
 }
 
-// forward hands one copy, still sealed, to the companion that it is for.
-func (v *Vendor) forward(from *companion, m outbound, p part) {
+// forward queues one copy, still sealed, for its companion.
+func (v messages) forward(from *companion, m outbound, p part) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	to := v.companion(p.number, p.device)
+	to := v.devices.companion(p.number, p.device)
 	if to == nil || to == from {
 		return
 	}
@@ -268,30 +197,30 @@ func (v *Vendor) forward(from *companion, m outbound, p part) {
 		attrs["sender_pn"] = from.pn()
 	}
 	enc := p.enc
-	if v.takeFault(to.account, FaultGarble) {
+	if v.faults.takeFault(to.account, FaultGarble) {
 		enc.Content = garbled(content(enc))
 	}
-	v.deliver(to, &delivery{
+	v.queues.deliver(to, &delivery{
 		Class: classMessage, ID: m.id, From: from.account.number,
 		Node: encodeNode(waBinary.Node{Tag: "message", Attrs: attrs, Content: append([]waBinary.Node{enc}, m.identity...)}),
 	})
 }
 
 // ackMessage acknowledges a recorded message, once it is on the disk, unless a fault says otherwise.
-func (v *Vendor) ackMessage(c *conn, n *waBinary.Node, m outbound) {
+func (v messages) ackMessage(c *conn, n *waBinary.Node, m outbound) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	account := c.companion.account
-	if v.takeFault(account, FaultDropBeforeAck) {
-		v.hangUpDurably(c)
+	if v.faults.takeFault(account, FaultDropBeforeAck) {
+		v.faults.hangUpDurably(c)
 		return
 	}
-	if v.takeFault(account, FaultNoAck) {
+	if v.faults.takeFault(account, FaultNoAck) {
 		return
 	}
-	if e := v.entry(account.number, Outbound, m.id); e != nil && e.AckedAt == nil {
+	if e := v.records.entry(account.number, Outbound, m.id); e != nil && e.AckedAt == nil {
 		e.AckedAt = stamp()
-		v.saveEntry(e)
+		v.records.saveEntry(e)
 	}
 	c.ack(n, nil)
 }
@@ -306,8 +235,8 @@ func (c *conn) ack(n *waBinary.Node, extra waBinary.Attrs) {
 	c.sendDurable(waBinary.Node{Tag: "ack", Attrs: attrs})
 }
 
-// react does what the person who got a message does.
-func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) {
+// react does what the recipient of a message does.
+func (v messages) react(ctx context.Context, cp *companion, m outbound, e Entry) {
 	account := cp.account.number
 	if m.to == account {
 		return
@@ -315,10 +244,10 @@ func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) 
 	does := m.to.manners()
 	v.mu.Lock()
 	if does.confirms {
-		v.confirm(account, m.to, m.id, Delivered)
+		v.receipts.confirm(account, m.to, m.id, Delivered)
 	}
 	if does.reads {
-		v.confirm(account, m.to, m.id, Read)
+		v.receipts.confirm(account, m.to, m.id, Read)
 	}
 	v.mu.Unlock()
 	if does.echoes && e.Type == TypeText {
@@ -328,7 +257,7 @@ func (v *Vendor) react(ctx context.Context, cp *companion, m outbound, e Entry) 
 	}
 	if does.reports {
 		v.mu.Lock()
-		v.restrict(cp.account, defaultRestriction)
+		v.faults.restrict(cp.account, defaultRestriction)
 		v.mu.Unlock()
 	}
 }

@@ -135,10 +135,10 @@ func FuzzHandle(f *testing.F) {
 		if _, err := v.Send(context.Background(), "+15550001111", "+15550002222", "to be answered"); err != nil {
 			t.Fatal(err)
 		}
-		v.handle(context.Background(), c, n)
-		v.handle(context.Background(), c, n)
+		v.sockets.handle(context.Background(), c, n)
+		v.sockets.handle(context.Background(), c, n)
 		c.mu.Lock()
-		c.writing = true // its drain is none
+		c.writing = true // no goroutine drains it
 		c.mu.Unlock()
 		if err := v.Close(); err != nil {
 			t.Fatal(err)
@@ -152,10 +152,10 @@ func loggedIn(v *Vendor, n number) *conn {
 	cp := &companion{account: &account{number: n}, saved: savedCompanion{Device: 2, RegID: 1}}
 	me := keys.NewKeyPair()
 	cp.saved.Identity, cp.saved.Signed, cp.saved.SignedID, cp.saved.Sig = *me.Pub, *k.Pub, k.KeyID, me.Sign(&k.KeyPair)[:]
-	c := &conn{v: v, writing: true}
+	c := &conn{core: v.core, writing: true}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.addCompanion(cp)
-	v.attach(c, cp)
+	v.devices.addCompanion(cp)
+	v.logins.attach(c, cp)
 	return c
 }

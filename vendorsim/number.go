@@ -28,7 +28,7 @@ const (
 	NumberReader = "+15005550003"
 	// NumberEcho replies to every text with the same text.
 	NumberEcho = "+15005550004"
-	// NumberReporter gets whoever writes to it restricted.
+	// NumberReporter gets accounts that write to it restricted.
 	NumberReporter = "+15005550005"
 )
 

@@ -46,7 +46,7 @@ const (
 )
 
 // codePairing is a client that waits for its code to be entered on a phone. Its
-// fields are guarded by v.mu.
+// fields are guarded by core.mu.
 type codePairing struct {
 	number    number
 	ref       string
@@ -57,7 +57,7 @@ type codePairing struct {
 }
 
 // linkByCode handles the stages of a pairing by code that come from the client.
-func (v *Vendor) linkByCode(c *conn, n *waBinary.Node) {
+func (v codes) linkByCode(c *conn, n *waBinary.Node) {
 	reg := n.GetChildByTag(codeTag)
 	switch attr(&reg, "stage") {
 	case "companion_hello":
@@ -69,8 +69,8 @@ func (v *Vendor) linkByCode(c *conn, n *waBinary.Node) {
 	}
 }
 
-// codeHello notes the number that a client wants to be linked to.
-func (v *Vendor) codeHello(c *conn, n, reg *waBinary.Node) {
+// codeHello stores the number that a client wants to be linked to.
+func (v codes) codeHello(c *conn, n, reg *waBinary.Node) {
 	jid, _ := attrJID(reg, "jid")
 	num, ok := numberOf(jid)
 	wrapped := content(reg.GetChildByTag(wrappedTag))
@@ -103,7 +103,7 @@ func (v *Vendor) EnterCode(ctx context.Context, code, num string) error {
 	if err != nil {
 		return err
 	}
-	p, c := v.awaitingCode(n)
+	p, c := v.codes.awaitingCode(n)
 	if p == nil {
 		return ErrNoCode
 	}
@@ -111,15 +111,15 @@ func (v *Vendor) EnterCode(ctx context.Context, code, num string) error {
 	if err != nil {
 		return err
 	}
-	if !v.sendHello(p, c, hello) {
+	if !v.codes.sendHello(p, c, hello) {
 		return ErrNoCode
 	}
-	return v.outcome(ctx, p)
+	return v.links.outcome(ctx, p)
 }
 
-// awaitingCode finds the client that waits for a code of a number, and gives a
-// copy of what it said.
-func (v *Vendor) awaitingCode(n number) (*pairing, codePairing) {
+// awaitingCode finds the client that waits for a code of a number, and returns a
+// copy of its state.
+func (v codes) awaitingCode(n number) (*pairing, codePairing) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, p := range v.pairings {
@@ -134,7 +134,8 @@ func (v *Vendor) awaitingCode(n number) (*pairing, codePairing) {
 // and wraps one of its own in the same way.
 func (c *codePairing) enter(ph *phone, code string) (hello waBinary.Node, err error) {
 	code = strings.ToUpper(strings.ReplaceAll(code, "-", ""))
-	if c.peer, err = wrapKey(code, c.wrapped[:saltSize], c.wrapped[saltSize:saltSize+aes.BlockSize], c.wrapped[saltSize+aes.BlockSize:]); err != nil {
+	salt, rest := c.wrapped[:saltSize], c.wrapped[saltSize:]
+	if c.peer, err = wrapKey(code, salt, rest[:aes.BlockSize], rest[aes.BlockSize:]); err != nil {
 		return hello, err
 	}
 	c.phone, c.ephemeral = ph, keys.NewKeyPair()
@@ -168,7 +169,7 @@ func wrapKey(code string, salt, iv, key []byte) ([]byte, error) {
 
 // sendHello tells the client that a code was entered, unless it left or another
 // code was first.
-func (v *Vendor) sendHello(p *pairing, c codePairing, hello waBinary.Node) bool {
+func (v codes) sendHello(p *pairing, c codePairing, hello waBinary.Node) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.pairings[p.key()] != p || p.link != nil || p.code == nil || p.code.ref != c.ref || p.code.phone != nil {
@@ -181,25 +182,26 @@ func (v *Vendor) sendHello(p *pairing, c codePairing, hello waBinary.Node) bool 
 
 // codeFinish opens the client's key bundle, which succeeds only when the code
 // that was entered is the one it shows, and offers it the link. The vendor
-// answers a bundle that the phone cannot open with an error, and is done with
-// the client: its next code comes with a new connection.
-func (v *Vendor) codeFinish(c *conn, n, reg *waBinary.Node) {
+// answers a bundle that the phone cannot open with an error and ends the pairing;
+// the client gets its next code on a new connection.
+func (v codes) codeFinish(c *conn, n, reg *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := c.pairing
-	if p == nil || p.link != nil || p.code == nil || p.code.phone == nil || string(content(reg.GetChildByTag(codeRefTag))) != p.code.ref {
+	ref := string(content(reg.GetChildByTag(codeRefTag)))
+	if p == nil || p.link != nil || p.code == nil || p.code.phone == nil || ref != p.code.ref {
 		c.replyError(n, 400, "bad-request")
 		return
 	}
 	secret, err := p.code.open(content(reg.GetChildByTag(bundleTag)), p.keys.Identity)
 	if err == nil {
 		c.reply(n)
-		err = v.offerTo(p, p.code.phone, secret)
+		err = v.links.offerTo(p, p.code.phone, secret)
 	} else {
 		c.replyError(n, 403, "forbidden")
 	}
 	if err != nil {
-		v.dropPairing(c, p)
+		v.links.dropPairing(c, p)
 		p.settle(err)
 	}
 }

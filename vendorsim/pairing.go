@@ -50,7 +50,7 @@ const (
 	deviceSignature  = "\x06\x01"
 )
 
-// pairing is a client that shows QR codes. Its fields are guarded by v.mu.
+// pairing is a client that shows QR codes. Its fields are guarded by core.mu.
 type pairing struct {
 	conn    *conn
 	refs    []string
@@ -77,7 +77,7 @@ func (p *pairing) settle(err error) {
 }
 
 // offerPairing gives a new client the references for its QR codes.
-func (v *Vendor) offerPairing(c *conn, static [32]byte, reg *waWa6.ClientPayload_DevicePairingRegistrationData) error {
+func (v links) offerPairing(c *conn, static [32]byte, reg *waWa6.ClientPayload_DevicePairingRegistrationData) error {
 	saved, err := registration(static, reg)
 	if err != nil {
 		return err
@@ -171,15 +171,15 @@ func (v *Vendor) Scan(ctx context.Context, qr, num string) error {
 	if err != nil {
 		return err
 	}
-	p, err := v.offerLink(code, ph)
+	p, err := v.links.offerLink(code, ph)
 	if err != nil {
 		return err
 	}
-	return v.outcome(ctx, p)
+	return v.links.outcome(ctx, p)
 }
 
-// outcome waits until a client that was offered a link has taken it or not.
-func (v *Vendor) outcome(ctx context.Context, p *pairing) error {
+// outcome waits until a client has accepted or refused the link that it was offered.
+func (v links) outcome(ctx context.Context, p *pairing) error {
 	select {
 	case err := <-p.settled:
 		return err
@@ -190,8 +190,8 @@ func (v *Vendor) outcome(ctx context.Context, p *pairing) error {
 	}
 }
 
-// offerLink sends the client that shows the code what the phone signed for it.
-func (v *Vendor) offerLink(code qrCode, ph *phone) (*pairing, error) {
+// offerLink offers the link to the client that shows the code.
+func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.pairings[string(code.identity)]
@@ -202,11 +202,12 @@ func (v *Vendor) offerLink(code qrCode, ph *phone) (*pairing, error) {
 }
 
 // passkeyOptions is what a browser would need to ask its owner for the passkey.
-const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}` //nolint:gosec // what the vendor asks for, no secret
+const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,` + //nolint:gosec // no secret
+	`"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}`
 
-// RequirePasskey has the account of a number ask for its passkey from now on when
-// a client is linked to it. The simulated vendor does not take one: the client is
-// asked, and that is all.
+// RequirePasskey makes the account of a number ask for its passkey, from now on,
+// when a client is linked to it. The simulated vendor accepts no passkey: it only
+// asks the client for one.
 func (v *Vendor) RequirePasskey(num string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -218,11 +219,14 @@ func (v *Vendor) RequirePasskey(num string) error {
 	return nil
 }
 
-// offerTo sends a client what the phone signed for it. The caller holds v.mu.
-func (v *Vendor) offerTo(p *pairing, ph *phone, secret []byte) error {
+// offerTo sends a client the link that the phone has signed. The caller holds v.mu.
+func (v links) offerTo(p *pairing, ph *phone, secret []byte) error {
 	if v.passkeys[ph.number] {
 		p.conn.send(waBinary.Node{
-			Tag: "notification", Attrs: waBinary.Attrs{"from": types.ServerJID, "type": "passkey_prologue_request", "id": newRef()},
+			Tag: "notification",
+			Attrs: waBinary.Attrs{
+				"from": types.ServerJID, "type": "passkey_prologue_request", "id": newRef(),
+			},
 			Content: []waBinary.Node{{Tag: "passkey_request_options", Content: []byte(passkeyOptions)}},
 		})
 		return ErrPasskey
@@ -232,7 +236,7 @@ func (v *Vendor) offerTo(p *pairing, ph *phone, secret []byte) error {
 		cp.account = &account{number: ph.number}
 	}
 	var err error
-	if cp.saved.Device, err = v.freeDevice(cp.account); err != nil {
+	if cp.saved.Device, err = v.devices.freeDevice(cp.account); err != nil {
 		return err
 	}
 	sealed, l, err := ph.signLink(cp, secret)
@@ -274,8 +278,8 @@ func (p *phone) signLink(cp *companion, secret []byte) ([]byte, *link, error) {
 	return sealed, &link{companion: cp, details: details, accountKey: me.Pub[:]}, err
 }
 
-// finishPairing reads a client's answer to the link it was offered.
-func (v *Vendor) finishPairing(c *conn, n *waBinary.Node) {
+// finishPairing handles a client's answer to the link that it was offered.
+func (v links) finishPairing(c *conn, n *waBinary.Node) {
 	p := v.answered(c, n)
 	if p == nil {
 		return
@@ -287,16 +291,16 @@ func (v *Vendor) finishPairing(c *conn, n *waBinary.Node) {
 	}
 	cp := p.link.companion
 	v.mu.Lock()
-	v.addCompanion(cp)
+	v.devices.addCompanion(cp)
 	v.mu.Unlock()
-	v.tellDevices(cp.account.number)
+	v.devices.tellDevices(cp.account.number)
 	v.log.Info("companion linked", "account", cp.account.number, "device", cp.saved.Device)
 	c.sendLast(streamError("515", ""), pairedLinger)
 	p.settle(v.flush())
 }
 
-// answered returns the pairing that a node is the answer to, and ends it.
-func (v *Vendor) answered(c *conn, n *waBinary.Node) *pairing {
+// answered ends the pairing that a node answers, and returns it; nil if there is none.
+func (v links) answered(c *conn, n *waBinary.Node) *pairing {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := c.pairing
@@ -308,7 +312,7 @@ func (v *Vendor) answered(c *conn, n *waBinary.Node) *pairing {
 }
 
 // dropPairing ends a pairing. The caller holds v.mu.
-func (v *Vendor) dropPairing(c *conn, p *pairing) {
+func (v links) dropPairing(c *conn, p *pairing) {
 	delete(v.pairings, p.key())
 	c.pairing = nil
 }

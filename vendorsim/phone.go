@@ -27,10 +27,10 @@ const (
 
 var errUnreadable = errors.New("cannot decrypt")
 
-// phone is the simulated phone of one number: a Signal identity with its sessions. Phones come
-// into being when somebody first needs one.
+// phone is the simulated phone of one number: a Signal identity with its sessions. A phone is
+// created at its first use.
 type phone struct {
-	v      *Vendor
+	core   *core
 	number number
 
 	mu       sync.Mutex // guards the fields below; taken before v.mu
@@ -44,14 +44,14 @@ type savedPhone struct {
 }
 
 // phoneOf returns the phone of a number.
-func (v *Vendor) phoneOf(n number) (*phone, error) {
+func (v *core) phoneOf(n number) (*phone, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.phone(n)
 }
 
 // phone is phoneOf for a caller that holds v.mu.
-func (v *Vendor) phone(n number) (*phone, error) {
+func (v *core) phone(n number) (*phone, error) {
 	if p := v.phones[n]; p != nil {
 		return p, nil
 	}
@@ -63,7 +63,7 @@ func (v *Vendor) phone(n number) (*phone, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &phone{v: v, number: n, sessions: make(map[string][]byte)}
+	p := &phone{core: v, number: n, sessions: make(map[string][]byte)}
 	s := signalStore{NoopStore: new(store.NoopStore), p: p}
 	p.device = &store.Device{
 		NoiseKey:       me, // unused, but a Device has one
@@ -82,16 +82,16 @@ func (p *phone) bundle() bundle {
 	defer p.mu.Unlock()
 	b := bundle{regID: p.device.RegistrationID, identity: *p.device.IdentityKey.Pub, signed: p.device.SignedPreKey}
 	p.saved.PreKeys++
-	p.v.put("phone/"+string(p.number), p.saved)
+	p.core.put("phone/"+string(p.number), p.saved)
 	if k, err := p.preKey(p.saved.PreKeys); err == nil {
 		b.once = k
 	}
 	return b
 }
 
-// preKey derives the prekey of a number, so that none need be stored.
+// preKey derives the prekey with an id, so that prekeys need not be stored.
 func (p *phone) preKey(id uint32) (*keys.PreKey, error) {
-	pair, err := p.v.keys.derive(fmt.Sprintf("prekey %s %d", string(p.number), id))
+	pair, err := p.core.keys.derive(fmt.Sprintf("prekey %s %d", string(p.number), id))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s signalStore) HasSession(_ context.Context, address string) (bool, error)
 // PutSession implements whatsmeow's SessionStore.
 func (s signalStore) PutSession(_ context.Context, address string, raw []byte) error {
 	s.p.sessions[address] = raw
-	s.p.v.putRaw(sessionKey(s.p.number, address), raw)
+	s.p.core.putRaw(sessionKey(s.p.number, address), raw)
 	return nil
 }
 
@@ -179,9 +179,9 @@ func (p *phone) begin(ctx context.Context, builder *session.Builder, cp *compani
 		if p.sessions[cp.lid().SignalAddress().String()] != nil {
 			return nil
 		}
-		p.v.mu.Lock()
-		b := p.v.takeBundle(cp)
-		p.v.mu.Unlock()
+		p.core.mu.Lock()
+		b := p.core.prekeys.takeBundle(cp)
+		p.core.mu.Unlock()
 		fresh = &b
 	}
 	b, err := fresh.signal()

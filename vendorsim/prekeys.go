@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mau.fi/libsignal/ecc"
 	"go.mau.fi/libsignal/keys/identity"
@@ -19,19 +18,19 @@ import (
 const (
 	// lowPreKeys is how few prekeys of a companion are left when it is asked for more.
 	lowPreKeys = 5
-	// maxPreKeys bounds what a companion may leave with the vendor.
+	// maxPreKeys is how many prekeys of a companion the vendor stores.
 	maxPreKeys = 2000
 )
 
 var errBadKeys = errors.New("malformed keys")
 
-// bundle is what somebody needs to begin a Signal session with a device.
+// bundle holds the keys that begin a Signal session with a device.
 type bundle struct {
 	regID    uint32
 	device   uint16
 	identity [32]byte
 	signed   *keys.PreKey
-	once     *keys.PreKey // may be nil: none left
+	once     *keys.PreKey // nil if none is left
 }
 
 // signal returns the bundle in libsignal's form.
@@ -73,7 +72,8 @@ func keyNode(tag string, k *keys.PreKey) waBinary.Node {
 
 // parseKey reads a prekey as clients write it; a signature is optional.
 func parseKey(n waBinary.Node) (*keys.PreKey, error) {
-	id, value, sig := content(n.GetChildByTag("id")), content(n.GetChildByTag("value")), content(n.GetChildByTag("signature"))
+	id, value := content(n.GetChildByTag("id")), content(n.GetChildByTag("value"))
+	sig := content(n.GetChildByTag("signature"))
 	if len(id) != 3 || len(value) != 32 {
 		return nil, fmt.Errorf("%w: id of %d bytes, key of %d", errBadKeys, len(id), len(value))
 	}
@@ -89,8 +89,8 @@ func bigEndian24(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | 
 
 func prekeyKey(cp *companion, id uint32) string { return fmt.Sprintf("prekey/%s/%d", cp.name(), id) }
 
-// uploadKeys stores the prekeys that a companion leaves with the vendor.
-func (v *Vendor) uploadKeys(c *conn, n *waBinary.Node) {
+// uploadKeys stores the prekeys that a companion uploads.
+func (v prekeys) uploadKeys(c *conn, n *waBinary.Node) {
 	signed, err := parseKey(n.GetChildByTag("skey"))
 	if err != nil || signed.Signature == nil {
 		c.replyError(n, 400, "bad-request")
@@ -106,11 +106,11 @@ func (v *Vendor) uploadKeys(c *conn, n *waBinary.Node) {
 			v.storePreKey(cp, k)
 		}
 	}
-	v.saveCompanion(cp)
+	v.devices.saveCompanion(cp)
 	c.reply(n)
 }
 
-func (v *Vendor) storePreKey(cp *companion, k *keys.PreKey) {
+func (v prekeys) storePreKey(cp *companion, k *keys.PreKey) {
 	same := func(x *keys.PreKey) bool { return x.KeyID == k.KeyID }
 	if len(cp.prekeys) >= maxPreKeys || slices.ContainsFunc(cp.prekeys, same) {
 		return
@@ -119,9 +119,9 @@ func (v *Vendor) storePreKey(cp *companion, k *keys.PreKey) {
 	v.putRaw(prekeyKey(cp, k.KeyID), k.Pub[:])
 }
 
-// countKeys answers with at least 1: told 0 at its first login, whatsmeow makes and uploads 812
-// prekeys instead of 50, which costs 300 ms.
-func (v *Vendor) countKeys(c *conn, n *waBinary.Node) {
+// countKeys answers with at least 1. If whatsmeow gets 0 at its first login, it makes and uploads
+// 812 prekeys instead of 50, which takes 300 ms.
+func (v prekeys) countKeys(c *conn, n *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	left := max(len(c.companion.prekeys), 1)
@@ -129,7 +129,7 @@ func (v *Vendor) countKeys(c *conn, n *waBinary.Node) {
 }
 
 // takeBundle hands out one of a companion's prekeys. The caller holds v.mu.
-func (v *Vendor) takeBundle(cp *companion) bundle {
+func (v prekeys) takeBundle(cp *companion) bundle {
 	b := bundle{
 		regID: cp.saved.RegID, device: cp.saved.Device, identity: cp.saved.Identity, signed: cp.saved.signedPreKey(),
 	}
@@ -140,25 +140,15 @@ func (v *Vendor) takeBundle(cp *companion) bundle {
 	cp.prekeys = cp.prekeys[1:]
 	v.remove(prekeyKey(cp, b.once.KeyID))
 	if len(cp.prekeys) == lowPreKeys-1 {
-		v.deliverNotice(cp, "encrypt", types.ServerJID, waBinary.Node{
+		v.queues.deliverNotice(cp, "encrypt", types.ServerJID, waBinary.Node{
 			Tag: "count", Attrs: waBinary.Attrs{"value": len(cp.prekeys)},
 		})
 	}
 	return b
 }
 
-// deliverNotice queues a notification for a companion. The caller holds v.mu.
-func (v *Vendor) deliverNotice(cp *companion, kind string, from types.JID, child waBinary.Node) {
-	id := newRef()
-	v.deliver(cp, &delivery{Class: classNotification, ID: id, Kind: kind, Node: encodeNode(waBinary.Node{
-		Tag:     classNotification,
-		Attrs:   waBinary.Attrs{"from": from, "type": kind, "id": id, "t": time.Now().Unix()},
-		Content: []waBinary.Node{child},
-	})})
-}
-
 // fetchKeys answers a client that wants to begin sessions.
-func (v *Vendor) fetchKeys(c *conn, n *waBinary.Node) {
+func (v prekeys) fetchKeys(c *conn, n *waBinary.Node) {
 	query := n.GetChildByTag("key")
 	var users []waBinary.Node
 	for _, u := range query.GetChildren() {
@@ -177,8 +167,9 @@ func (v *Vendor) fetchKeys(c *conn, n *waBinary.Node) {
 	c.reply(n, waBinary.Node{Tag: "list", Content: users})
 }
 
-// bundleFor finds the device behind an address: a phone, made on demand, or a companion.
-func (v *Vendor) bundleFor(jid types.JID) (bundle, bool) {
+// bundleFor returns keys of the device at an address: of a phone, which is created if it does not
+// exist, or of a companion.
+func (v prekeys) bundleFor(jid types.JID) (bundle, bool) {
 	n, ok := numberOf(jid)
 	if !ok || !n.exists() {
 		return bundle{}, false
@@ -192,7 +183,7 @@ func (v *Vendor) bundleFor(jid types.JID) (bundle, bool) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	cp := v.companion(n, jid.Device)
+	cp := v.devices.companion(n, jid.Device)
 	if cp == nil {
 		return bundle{}, false
 	}

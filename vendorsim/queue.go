@@ -3,12 +3,14 @@ package vendorsim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types"
 )
 
-// maxParked is how many unreadable messages of a companion are kept for it to ask for again.
+// maxParked is how many unreadable messages are kept for each companion, in case it asks for
+// another copy.
 const maxParked = 64
 
 // The classes of nodes that a companion acknowledges.
@@ -18,8 +20,8 @@ const (
 	classNotification = "notification"
 )
 
-// delivery is a node that a companion has to acknowledge; it gets the same bytes again at every
-// login until it does.
+// delivery is a node that a companion has to acknowledge. The companion gets the same bytes again
+// at each login until it does.
 type delivery struct {
 	Position int64  `json:"position"`
 	Class    string `json:"class"`
@@ -36,7 +38,7 @@ func queueKey(cp *companion, d *delivery) string {
 }
 
 // deliver queues a node for a companion and sends it if it is online. The caller holds v.mu.
-func (v *Vendor) deliver(cp *companion, d *delivery) {
+func (v queues) deliver(cp *companion, d *delivery) {
 	if len(cp.queue) >= maxQueue {
 		v.log.Warn("queue of companion is full, dropping its oldest", "account", cp.account.number)
 		v.dropDelivery(cp, 0)
@@ -48,8 +50,18 @@ func (v *Vendor) deliver(cp *companion, d *delivery) {
 	v.pump(cp)
 }
 
-// pump sends what the window lets through. The caller holds v.mu.
-func (v *Vendor) pump(cp *companion) {
+// deliverNotice queues a notification for a companion. The caller holds v.mu.
+func (v queues) deliverNotice(cp *companion, kind string, from types.JID, child waBinary.Node) {
+	id := newRef()
+	v.deliver(cp, &delivery{Class: classNotification, ID: id, Kind: kind, Node: encodeNode(waBinary.Node{
+		Tag:     classNotification,
+		Attrs:   waBinary.Attrs{"from": from, "type": kind, "id": id, "t": time.Now().Unix()},
+		Content: []waBinary.Node{child},
+	})})
+}
+
+// pump sends queued nodes until the window is full. The caller holds v.mu.
+func (v queues) pump(cp *companion) {
 	c := cp.conn
 	if c == nil {
 		return
@@ -62,7 +74,8 @@ func (v *Vendor) pump(cp *companion) {
 	}
 }
 
-// caughtUp counts one item less that the client missed; after the last it is told so.
+// caughtUp counts one missed item as sent. After the last one, the client gets a note that it is up
+// to date.
 func (c *conn) caughtUp() {
 	if c.backlog == 0 {
 		return
@@ -72,19 +85,19 @@ func (c *conn) caughtUp() {
 	}
 }
 
-// transmit sends one delivery, the way armed faults want it.
-func (v *Vendor) transmit(c *conn, d *delivery) {
+// transmit sends one delivery, with the armed faults applied.
+func (v queues) transmit(c *conn, d *delivery) {
 	if d.Class != classMessage {
 		c.push(outgoing{data: d.Node})
 		return
 	}
 	a := c.companion.account
-	if c.held == nil && v.takeFault(a, FaultReorder) {
+	if c.held == nil && v.faults.takeFault(a, FaultReorder) {
 		c.held = d
 		return
 	}
 	c.push(outgoing{data: d.Node})
-	if v.takeFault(a, FaultDuplicate) {
+	if v.faults.takeFault(a, FaultDuplicate) {
 		c.push(outgoing{data: d.Node})
 	}
 	if c.held != nil {
@@ -93,8 +106,8 @@ func (v *Vendor) transmit(c *conn, d *delivery) {
 	}
 }
 
-// acknowledged takes out the oldest delivery that matches. The caller holds v.mu.
-func (v *Vendor) acknowledged(cp *companion, match func(*delivery) bool) *delivery {
+// acknowledged removes the oldest delivery that matches, and returns it. The caller holds v.mu.
+func (v queues) acknowledged(cp *companion, match func(*delivery) bool) *delivery {
 	i := slices.IndexFunc(cp.queue, match)
 	if i < 0 {
 		return nil
@@ -105,7 +118,7 @@ func (v *Vendor) acknowledged(cp *companion, match func(*delivery) bool) *delive
 	return d
 }
 
-func (v *Vendor) dropDelivery(cp *companion, i int) {
+func (v queues) dropDelivery(cp *companion, i int) {
 	v.remove(queueKey(cp, cp.queue[i]))
 	cp.queue = slices.Delete(cp.queue, i, i+1)
 	if i < cp.sent {
@@ -135,8 +148,8 @@ func (cp *companion) backlog() backlogSize {
 	return b
 }
 
-// resume sends a companion what it missed, and then that this was all. The caller holds v.mu.
-func (v *Vendor) resume(cp *companion) {
+// resume sends a companion the nodes that it missed, and then a note that it is up to date. The caller holds v.mu.
+func (v queues) resume(cp *companion) {
 	c := cp.conn
 	cp.sent = 0
 	c.missed = cp.backlog()

@@ -125,7 +125,7 @@ func (c *rawClient) login(tb testing.TB, v *Vendor, n number) {
 		Device: 1, Noise: *static.Pub, Signed: *signed.Pub, SignedID: signed.KeyID, Sig: signed.Signature[:],
 	}}
 	v.mu.Lock()
-	v.addCompanion(cp)
+	v.devices.addCompanion(cp)
 	v.mu.Unlock()
 	c.handshake(tb, static, &waWa6.ClientPayload{Username: new(n.pn().UserInt()), Device: new(uint32(1))})
 	if first := c.node(tb); first.Tag != "success" {

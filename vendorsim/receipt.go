@@ -22,30 +22,30 @@ const (
 var (
 	// ErrUnknownMessage is returned for a message that the ledger does not hold.
 	ErrUnknownMessage = errors.New("no such message")
-	// ErrUnknownReceipt is returned for a kind of receipt that there is not.
+	// ErrUnknownReceipt is returned for a kind of receipt that does not exist.
 	ErrUnknownReceipt = errors.New("no such kind of receipt")
 )
 
 // Receipt lets the recipient of a message that a companion of account sent confirm it. Most numbers
-// confirm delivery by themselves; see the numbers that act.
+// confirm delivery by themselves; see [NumberSilent] and the other numbers that act.
 func (v *Vendor) Receipt(_ context.Context, account, networkID string, kind ReceiptKind) error {
 	if kind != Delivered && kind != Read {
 		return fmt.Errorf("%w: %q", ErrUnknownReceipt, kind)
 	}
-	n, err := v.linkedNumber(account)
+	n, err := v.devices.linkedNumber(account)
 	if err != nil {
 		return err
 	}
-	if err := v.confirmEntry(n, networkID, kind); err != nil {
+	if err := v.receipts.confirmEntry(n, networkID, kind); err != nil {
 		return err
 	}
 	return v.flush()
 }
 
-func (v *Vendor) confirmEntry(account number, id string, kind ReceiptKind) error {
+func (v receipts) confirmEntry(account number, id string, kind ReceiptKind) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	e := v.entry(account, Outbound, id)
+	e := v.records.entry(account, Outbound, id)
 	if e == nil {
 		return fmt.Errorf("%w: %s of %s", ErrUnknownMessage, id, account)
 	}
@@ -54,15 +54,15 @@ func (v *Vendor) confirmEntry(account number, id string, kind ReceiptKind) error
 }
 
 // confirm notes a receipt and queues it for the companions of the sender. The caller holds v.mu.
-func (v *Vendor) confirm(account, by number, id string, kind ReceiptKind) {
-	if e := v.entry(account, Outbound, id); e != nil {
+func (v receipts) confirm(account, by number, id string, kind ReceiptKind) {
+	if e := v.records.entry(account, Outbound, id); e != nil {
 		if kind == Read && e.ReadAt == nil {
 			e.ReadAt = stamp()
 		}
 		if e.DeliveredAt == nil {
 			e.DeliveredAt = stamp()
 		}
-		v.saveEntry(e)
+		v.records.saveEntry(e)
 	}
 	attrs := waBinary.Attrs{"from": by.lid(), "id": id, "t": time.Now().Unix()}
 	if kind == Read {
@@ -71,15 +71,15 @@ func (v *Vendor) confirm(account, by number, id string, kind ReceiptKind) {
 	v.deliverReceipt(account, by, waBinary.Node{Tag: classReceipt, Attrs: attrs})
 }
 
-func (v *Vendor) deliverReceipt(account, by number, n waBinary.Node) {
+func (v receipts) deliverReceipt(account, by number, n waBinary.Node) {
 	raw := encodeNode(n)
-	for _, cp := range v.companionsOf(account) {
-		v.deliver(cp, &delivery{Class: classReceipt, ID: attr(&n, "id"), Kind: attr(&n, "type"), From: by, Node: raw})
+	for _, cp := range v.devices.companionsOf(account) {
+		v.queues.deliver(cp, &delivery{Class: classReceipt, ID: attr(&n, "id"), Kind: attr(&n, "type"), From: by, Node: raw})
 	}
 }
 
-// handleReceipt takes a receipt from a companion: most of them acknowledge a message it got.
-func (v *Vendor) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) {
+// handleReceipt handles a receipt of a companion. Most receipts acknowledge a message.
+func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) {
 	cp := c.companion
 	kind := types.ReceiptType(attr(n, "type"))
 	from, ok := attrJID(n, "to")
@@ -87,7 +87,7 @@ func (v *Vendor) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) {
 	if ok && known {
 		switch kind {
 		case types.ReceiptTypeRetry:
-			v.handleRetry(ctx, cp, from, num, n)
+			v.retries.handleRetry(ctx, cp, from, num, n)
 		case types.ReceiptTypeRead, types.ReceiptTypePlayed:
 			v.markRead(cp, num, receiptIDs(n))
 		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf, types.ReceiptTypeServerError:
@@ -113,9 +113,9 @@ func receiptIDs(n *waBinary.Node) []string {
 	return ids
 }
 
-// handleAck takes an acknowledgement from a companion. For a message it is one only when it carries
-// an error; without, whatsmeow could not read the message and asks for it again.
-func (v *Vendor) handleAck(c *conn, n *waBinary.Node) {
+// handleAck handles an acknowledgement of a companion. One for a message counts only if it carries an
+// error; without an error, whatsmeow could not read the message and asks for another copy.
+func (v receipts) handleAck(c *conn, n *waBinary.Node) {
 	id, class, kind := attr(n, "id"), attr(n, "class"), attr(n, "type")
 	if class == classMessage {
 		from, _ := attrJID(n, "to")
@@ -124,40 +124,40 @@ func (v *Vendor) handleAck(c *conn, n *waBinary.Node) {
 			v.messageArrived(c.companion, num, id, code)
 			return
 		}
-		v.park(c.companion, num, id)
+		v.retries.park(c.companion, num, id)
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.acknowledged(c.companion, func(d *delivery) bool {
+	v.queues.acknowledged(c.companion, func(d *delivery) bool {
 		return d.Class == class && d.ID == id && d.Kind == kind
 	})
 }
 
-// messageArrived notes that a companion has, or refused for good, a message it got.
-func (v *Vendor) messageArrived(cp *companion, from number, id string, refused int) {
+// messageArrived records that a companion has received a message, or has refused it for good.
+func (v receipts) messageArrived(cp *companion, from number, id string, refused int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.acknowledged(cp, func(d *delivery) bool {
+	v.queues.acknowledged(cp, func(d *delivery) bool {
 		return d.Class == classMessage && d.ID == id && d.From == from
 	})
-	if e := v.entry(cp.account.number, Inbound, id); e != nil && e.AckedAt == nil {
+	if e := v.records.entry(cp.account.number, Inbound, id); e != nil && e.AckedAt == nil {
 		e.AckedAt, e.Refused = stamp(), refused
-		v.saveEntry(e)
+		v.records.saveEntry(e)
 	}
 }
 
-// markRead notes that a companion's owner read messages, and tells their writer if that one is
-// linked too.
-func (v *Vendor) markRead(cp *companion, writer number, ids []string) {
+// markRead records that a companion's owner has read messages, and tells their writer if the writer
+// is a linked account too.
+func (v receipts) markRead(cp *companion, writer number, ids []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, id := range ids {
-		if e := v.entry(cp.account.number, Inbound, id); e != nil && e.ReadAt == nil {
+		if e := v.records.entry(cp.account.number, Inbound, id); e != nil && e.ReadAt == nil {
 			e.ReadAt = stamp()
-			v.saveEntry(e)
+			v.records.saveEntry(e)
 		}
-		if v.entry(writer, Outbound, id) != nil {
+		if v.records.entry(writer, Outbound, id) != nil {
 			v.confirm(writer, cp.account.number, id, Read)
 		}
 	}

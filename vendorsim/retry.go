@@ -14,9 +14,9 @@ import (
 // earlier.
 const maxRetries = 10
 
-// handleRetry gives a companion that could not read a message another copy, in a fresh session. What
-// another companion wrote is asked of that one.
-func (v *Vendor) handleRetry(ctx context.Context, cp *companion, from types.JID, writer number, n *waBinary.Node) {
+// handleRetry gives a companion that could not read a message another copy, in a fresh session. If
+// another companion wrote the message, that one is asked for the copy.
+func (v retries) handleRetry(ctx context.Context, cp *companion, from types.JID, writer number, n *waBinary.Node) {
 	retry := n.GetChildByTag("retry")
 	id := attr(&retry, "id")
 	if from.Device != 0 {
@@ -40,16 +40,17 @@ func (v *Vendor) handleRetry(ctx context.Context, cp *companion, from types.JID,
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.deliver(cp, again)
+	v.queues.deliver(cp, again)
 }
 
-// unreadable takes the message that a companion could not read out of its queue, and returns the
-// keys for a new session: those in the receipt, or else from the companion's prekeys.
-func (v *Vendor) unreadable(cp *companion, writer number, id string, n *waBinary.Node) (*delivery, bundle) {
+// unreadable removes the message that a companion could not read from its queue. It returns the
+// message and the keys for a new session: those in the receipt or, without any, from the companion's
+// prekeys.
+func (v retries) unreadable(cp *companion, writer number, id string, n *waBinary.Node) (*delivery, bundle) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	match := func(d *delivery) bool { return d.Class == classMessage && d.ID == id && d.From == writer }
-	old := v.acknowledged(cp, match)
+	old := v.queues.acknowledged(cp, match)
 	if old == nil {
 		old = cp.unpark(match)
 	}
@@ -59,7 +60,7 @@ func (v *Vendor) unreadable(cp *companion, writer number, id string, n *waBinary
 	if fresh, ok := bundleIn(n, cp); ok {
 		return old, fresh
 	}
-	return old, v.takeBundle(cp)
+	return old, v.prekeys.takeBundle(cp)
 }
 
 // bundleIn reads the keys that a retry receipt may carry.
@@ -84,26 +85,26 @@ func bundleIn(n *waBinary.Node, cp *companion) (bundle, bool) {
 }
 
 // relayRetry asks the companion that wrote a message for another copy.
-func (v *Vendor) relayRetry(cp *companion, writer number, device uint16, n *waBinary.Node) {
+func (v retries) relayRetry(cp *companion, writer number, device uint16, n *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	to := v.companion(writer, device)
+	to := v.devices.companion(writer, device)
 	if to == nil {
 		return
 	}
 	attrs := waBinary.Attrs{"from": cp.lid(), "id": attr(n, "id"), "type": attr(n, "type"), "t": time.Now().Unix()}
-	v.deliver(to, &delivery{
+	v.queues.deliver(to, &delivery{
 		Class: classReceipt, ID: attr(n, "id"), Kind: attr(n, "type"), From: cp.account.number,
 		Node: encodeNode(waBinary.Node{Tag: classReceipt, Attrs: attrs, Content: n.Content}),
 	})
 }
 
-// park sets aside a message that a companion acknowledged without having read it: it will ask for it
-// again, or has done so already, in which case the new copy is not touched.
-func (v *Vendor) park(cp *companion, writer number, id string) {
+// park sets aside a message that a companion acknowledged without having read it, until the companion
+// asks for another copy. If it has already asked, the new copy stays in the queue.
+func (v retries) park(cp *companion, writer number, id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	d := v.acknowledged(cp, func(d *delivery) bool {
+	d := v.queues.acknowledged(cp, func(d *delivery) bool {
 		return d.Class == classMessage && d.ID == id && d.From == writer && d.Retries == 0
 	})
 	if d == nil {
@@ -126,7 +127,7 @@ func (cp *companion) unpark(match func(*delivery) bool) *delivery {
 
 // askAgain lets a recipient's phone ask the companion for a message that it could not read, with
 // keys for a new session.
-func (v *Vendor) askAgain(cp *companion, m outbound) {
+func (v retries) askAgain(cp *companion, m outbound) {
 	p, err := v.phoneOf(m.to)
 	if err != nil {
 		return
@@ -144,7 +145,7 @@ func (v *Vendor) askAgain(cp *companion, m outbound) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: m.to, Node: encodeNode(receipt)})
+	v.queues.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: m.to, Node: encodeNode(receipt)})
 }
 
 // attrInt returns a number attribute, 0 if there is none.

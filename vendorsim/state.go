@@ -25,7 +25,7 @@ import (
 const keysRecord = "keys"
 
 // put writes a value to the journal. The caller holds the lock that guards the value.
-func (v *Vendor) put(key string, value any) {
+func (v *core) put(key string, value any) {
 	if v.journal == nil {
 		return
 	}
@@ -37,20 +37,20 @@ func (v *Vendor) put(key string, value any) {
 	v.journal.put(key, raw)
 }
 
-func (v *Vendor) putRaw(key string, value []byte) {
+func (v *core) putRaw(key string, value []byte) {
 	if v.journal != nil {
 		v.journal.put(key, value)
 	}
 }
 
-func (v *Vendor) remove(key string) {
+func (v *core) remove(key string) {
 	if v.journal != nil {
 		v.journal.remove(key)
 	}
 }
 
-// load fills a Vendor from its directory and settles its keys.
-func (v *Vendor) load(dir string) error {
+// load reads the state directory into the Vendor, and chooses the Vendor's keys.
+func (v restorer) load(dir string) error {
 	if dir == "" {
 		if v.keys == nil {
 			v.keys = NewKeys()
@@ -72,7 +72,7 @@ func (v *Vendor) load(dir string) error {
 	return nil
 }
 
-func (v *Vendor) loadKeys(raw []byte) error {
+func (v restorer) loadKeys(raw []byte) error {
 	if raw == nil {
 		if v.keys == nil {
 			v.keys = NewKeys()
@@ -91,9 +91,9 @@ func (v *Vendor) loadKeys(raw []byte) error {
 	return nil
 }
 
-// restore applies the records in order of their names: what belongs to an account or a companion
-// comes by a name that sorts after theirs.
-func (v *Vendor) restore(values map[string][]byte) error {
+// restore applies the records in the order of their names. The records of an account's companions
+// sort after the account, and the records of a companion sort after the companion.
+func (v restorer) restore(values map[string][]byte) error {
 	restorers := map[string]func([]string, []byte) error{
 		"account":   v.restoreAccount,
 		"companion": v.restoreCompanion,
@@ -118,7 +118,7 @@ func (v *Vendor) restore(values map[string][]byte) error {
 }
 
 // companionNamed finds the companion that the first two parts of a record's name point to.
-func (v *Vendor) companionNamed(name []string) (*companion, error) {
+func (v restorer) companionNamed(name []string) (*companion, error) {
 	if len(name) < 3 {
 		return nil, fmt.Errorf("name of %d parts", len(name))
 	}
@@ -126,14 +126,14 @@ func (v *Vendor) companionNamed(name []string) (*companion, error) {
 	if err != nil {
 		return nil, err
 	}
-	cp := v.companion(number(name[0]), uint16(device))
+	cp := v.devices.companion(number(name[0]), uint16(device))
 	if cp == nil {
 		return nil, errUnknownCompanion
 	}
 	return cp, nil
 }
 
-func (v *Vendor) restoreAccount(name []string, raw []byte) error {
+func (v restorer) restoreAccount(name []string, raw []byte) error {
 	a := &account{number: number(name[0])}
 	if err := json.Unmarshal(raw, &a.saved); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (v *Vendor) restoreAccount(name []string, raw []byte) error {
 	return nil
 }
 
-func (v *Vendor) restoreCompanion(name []string, raw []byte) error {
+func (v restorer) restoreCompanion(name []string, raw []byte) error {
 	a := v.accounts[number(name[0])]
 	if a == nil {
 		return errUnknownCompanion
@@ -155,7 +155,7 @@ func (v *Vendor) restoreCompanion(name []string, raw []byte) error {
 	return nil
 }
 
-func (v *Vendor) restorePreKey(name []string, raw []byte) error {
+func (v restorer) restorePreKey(name []string, raw []byte) error {
 	cp, err := v.companionNamed(name)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (v *Vendor) restorePreKey(name []string, raw []byte) error {
 	return nil
 }
 
-func (v *Vendor) restoreDelivery(name []string, raw []byte) error {
+func (v restorer) restoreDelivery(name []string, raw []byte) error {
 	cp, err := v.companionNamed(name)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (v *Vendor) restoreDelivery(name []string, raw []byte) error {
 	return nil
 }
 
-func (v *Vendor) restorePhone(name []string, raw []byte) error {
+func (v restorer) restorePhone(name []string, raw []byte) error {
 	p, err := v.phone(number(name[0]))
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (v *Vendor) restorePhone(name []string, raw []byte) error {
 	return json.Unmarshal(raw, &p.saved)
 }
 
-func (v *Vendor) restoreSession(name []string, raw []byte) error {
+func (v restorer) restoreSession(name []string, raw []byte) error {
 	p, err := v.phone(number(name[0]))
 	if err != nil || len(name) < 2 {
 		return fmt.Errorf("session of %d parts: %w", len(name), err)
@@ -200,7 +200,7 @@ func (v *Vendor) restoreSession(name []string, raw []byte) error {
 	return nil
 }
 
-func (v *Vendor) restoreEntry(_ []string, raw []byte) error {
+func (v restorer) restoreEntry(_ []string, raw []byte) error {
 	e := new(Entry)
 	if err := json.Unmarshal(raw, e); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (v *Vendor) restoreEntry(_ []string, raw []byte) error {
 	return nil
 }
 
-func (v *Vendor) restoreShown(name []string, raw []byte) error {
+func (v restorer) restoreShown(name []string, raw []byte) error {
 	var m Shown
 	if err := json.Unmarshal(raw, &m); err != nil || len(name) < 2 {
 		return fmt.Errorf("message of %d parts: %w", len(name), err)

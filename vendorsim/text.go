@@ -30,15 +30,15 @@ func newMessageID() string {
 	return strings.ToUpper(hex.EncodeToString(b))
 }
 
-// Send lets the person at the number from write a text to a linked account, and returns the id the
-// network knows it by. Every companion of the account gets it, once online if it is not now.
+// Send lets the person at the number from write a text to a linked account, and returns its id on
+// the network. Every companion of the account gets the text, as soon as it is online.
 func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkID string, err error) {
 	return v.SendContent(ctx, account, from, Content{Type: TypeText, Body: body})
 }
 
 // SendContent is Send for content of any kind that phones can write.
 func (v *Vendor) SendContent(ctx context.Context, account, from string, c Content) (networkID string, err error) {
-	to, err := v.linkedNumber(account)
+	to, err := v.devices.linkedNumber(account)
 	if err != nil {
 		return "", err
 	}
@@ -46,14 +46,14 @@ func (v *Vendor) SendContent(ctx context.Context, account, from string, c Conten
 	if err != nil {
 		return "", err
 	}
-	return v.write(ctx, writer, to, c)
+	return v.messages.write(ctx, writer, to, c)
 }
 
 // Type lets the owner of a linked account write a text on the phone itself: the recipient gets it,
 // and every companion of the account gets a copy that says so. The ledger has no entry for it, as no
 // companion sent it, unless the recipient is a linked account too.
 func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID string, err error) {
-	writer, err := v.linkedNumber(account)
+	writer, err := v.devices.linkedNumber(account)
 	if err != nil {
 		return "", err
 	}
@@ -61,11 +61,11 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	if err != nil {
 		return "", err
 	}
-	return v.write(ctx, writer, reader, Content{Type: TypeText, Body: body})
+	return v.messages.write(ctx, writer, reader, Content{Type: TypeText, Body: body})
 }
 
-// Rename lets the person at a number call itself something else from now on, until the Vendor is
-// closed: names go out with texts and are not kept.
+// Rename changes the name that the person at a number sends along with texts. The name is not
+// stored: it is lost when the Vendor is closed.
 func (v *Vendor) Rename(num, name string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -77,24 +77,9 @@ func (v *Vendor) Rename(num, name string) error {
 	return nil
 }
 
-// linkedNumber parses a number and refuses one that no companion is linked to.
-func (v *Vendor) linkedNumber(s string) (number, error) {
-	n, err := parseNumber(s)
-	if err != nil {
-		return "", err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.closed {
-		return "", ErrClosed
-	}
-	_, err = v.linkedAccount(n)
-	return n, err
-}
-
-// write sends content from one phone to the companions of both ends. The other phone shows it
-// without any protocol.
-func (v *Vendor) write(ctx context.Context, from, to number, c Content) (string, error) {
+// write sends content from one phone to the companions of both ends. The recipient's phone shows it
+// at once, without a protocol.
+func (v messages) write(ctx context.Context, from, to number, c Content) (string, error) {
 	p, err := v.phoneOf(from)
 	if err != nil {
 		return "", err
@@ -108,13 +93,14 @@ func (v *Vendor) write(ctx context.Context, from, to number, c Content) (string,
 	return t.ID, v.flush()
 }
 
-func (v *Vendor) fanOut(ctx context.Context, p *phone, t text) error {
+// fanOut seals a text for each companion of both ends, records it and queues the copies.
+func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 	p.mu.Lock() // held to the end: what is encrypted first is queued first
 	defer p.mu.Unlock()
 	v.mu.Lock()
-	targets := v.companionsOf(t.To)
+	targets := v.devices.companionsOf(t.To)
 	if t.From != t.To {
-		targets = append(targets, v.companionsOf(t.From)...)
+		targets = append(targets, v.devices.companionsOf(t.From)...)
 	}
 	v.mu.Unlock()
 	copies := make([]*delivery, len(targets))
@@ -126,27 +112,11 @@ func (v *Vendor) fanOut(ctx context.Context, p *phone, t text) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.book(t)
+	v.records.book(t)
 	for i, cp := range targets {
-		v.deliver(cp, copies[i])
+		v.queues.deliver(cp, copies[i])
 	}
 	return nil
-}
-
-// book notes a text in the ledger, if an account gets it, and shows it on both phones. The caller
-// holds v.mu.
-func (v *Vendor) book(t text) {
-	if _, err := v.linkedAccount(t.To); err == nil && t.From != t.To {
-		v.record(Entry{
-			Account: t.To.String(), Peer: t.From.String(), Direction: Inbound,
-			NetworkID: t.ID, Content: t.Content,
-		})
-	}
-	m := Shown{ID: t.ID, From: t.From.String(), To: t.To.String(), Content: t.Content, At: t.At}
-	v.show(t.From, m)
-	if t.To != t.From {
-		v.show(t.To, m)
-	}
 }
 
 // address seals a text for a companion: the message itself, or a copy of what its owner wrote. The
@@ -162,7 +132,7 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 	if err != nil {
 		return nil, err
 	}
-	if p.v.fault(cp, FaultGarble) {
+	if p.core.faults.fault(cp, FaultGarble) {
 		s.data = garbled(s.data)
 	}
 	return &delivery{

@@ -52,16 +52,16 @@ func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "vendorsim" }
 
 // serve starts the HTTP server that all listeners share, on the pipes.
-func (v *Vendor) serve() {
+func (v sockets) serve() {
 	v.server = &http.Server{
-		Handler:           v.Handler(),
+		Handler:           http.HandlerFunc(v.accept),
 		ReadHeaderTimeout: requestTimeout,
 		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
 	}
 	v.serveOn(v.pipes)
 }
 
-func (v *Vendor) serveOn(l net.Listener) bool {
+func (v sockets) serveOn(l net.Listener) bool {
 	return v.start(func() {
 		if err := v.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			v.log.Error("serve", "error", err)
@@ -69,32 +69,35 @@ func (v *Vendor) serveOn(l net.Listener) bool {
 	})
 }
 
-func (v *Vendor) stopServing() {
-	_ = v.server.Close() // and its listeners; their errors tell nothing
+func (v sockets) stopServing() {
+	_ = v.server.Close() // and its listeners; their errors do not matter
 	_ = v.pipes.Close()
 	v.client.CloseIdleConnections()
 }
 
-// Handler returns the WebSocket endpoint, on any path, for a server of the caller's: whatsmeow asks
-// for wss://web.whatsapp.com/ws/chat, so that one needs TLS with a certificate the client trusts.
+// Handler returns the WebSocket endpoint, on any path, for a server of the caller. whatsmeow connects
+// to wss://web.whatsapp.com/ws/chat, so the server needs TLS and a certificate that the client trusts.
 func (v *Vendor) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-			InsecureSkipVerify: true, // the Origin is the real vendor's, whatever host we stand in for
-			CompressionMode:    websocket.CompressionDisabled,
-		})
-		if err != nil {
-			v.log.DebugContext(r.Context(), "websocket refused", "error", err)
-			return
-		}
-		v.adopt(ws)
-	})
+	return http.HandlerFunc(v.sockets.accept)
 }
 
-// adopt gives a WebSocket a goroutine of its own, so that the server's, with its request and
-// buffers, can end.
-func (v *Vendor) adopt(ws *websocket.Conn) {
-	c := &conn{v: v, wire: newWire(ws)}
+// accept turns a request into a connection.
+func (v sockets) accept(w http.ResponseWriter, r *http.Request) {
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // the Origin is the real vendor's, for any host that the simulator replaces
+		CompressionMode:    websocket.CompressionDisabled,
+	})
+	if err != nil {
+		v.log.DebugContext(r.Context(), "websocket refused", "error", err)
+		return
+	}
+	v.adopt(ws)
+}
+
+// adopt starts a goroutine for a WebSocket, so that the goroutine of the HTTP server can end and
+// release its request and buffers.
+func (v sockets) adopt(ws *websocket.Conn) {
+	c := &conn{core: v.core, wire: newWire(ws)}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -106,7 +109,9 @@ func (v *Vendor) adopt(ws *websocket.Conn) {
 }
 
 // DialContext connects to the Handler inside the process: no port, no TLS.
-func (v *Vendor) DialContext(ctx context.Context) (net.Conn, error) {
+func (v *Vendor) DialContext(ctx context.Context) (net.Conn, error) { return v.sockets.dial(ctx) }
+
+func (v sockets) dial(ctx context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
 	case v.pipes.conns <- server:
@@ -118,13 +123,13 @@ func (v *Vendor) DialContext(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// HTTPClient returns a client whose every connection, to whatever host, goes to the Vendor through
-// DialContext. Hand it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient; all
+// HTTPClient returns a client whose connections, to any host, go to the Vendor through DialContext.
+// Hand it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient; all
 // clients of a process may share it.
 func (v *Vendor) HTTPClient() *http.Client { return v.client }
 
-func newPipeClient(v *Vendor) *http.Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return v.DialContext(ctx) }
+func (v sockets) pipeClient() *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return v.dial(ctx) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
 }
 
@@ -135,7 +140,7 @@ func (v *Vendor) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if !v.serveOn(l) {
+	if !v.sockets.serveOn(l) {
 		_ = l.Close()
 		return nil, ErrClosed
 	}

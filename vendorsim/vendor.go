@@ -28,17 +28,60 @@ type Options struct {
 	Keys *Keys
 }
 
-// Vendor is a simulated messaging network: the vendor's servers and everybody's phones. All its
-// methods may be used from any goroutine.
-type Vendor struct {
+// Vendor is a simulated messaging network: the vendor's servers and all phones. Its methods
+// may be called from several goroutines.
+type Vendor struct{ *core }
+
+// The subjects. Each one has the rules for one part of the network.
+type (
+	codes     struct{ *core } // links by a code that is entered on a phone
+	devices   struct{ *core } // accounts and the companions linked to them
+	directory struct{ *core } // lookups of numbers, hidden addresses and devices
+	faults    struct{ *core } // what goes wrong on request
+	links     struct{ *core } // links by a QR code, and the link that both ways offer
+	logins    struct{ *core } // logins of linked companions
+	messages  struct{ *core } // messages of companions and of phones
+	prekeys   struct{ *core } // the keys that begin Signal sessions
+	queries   struct{ *core } // iq nodes
+	queues    struct{ *core } // nodes that a companion has to acknowledge
+	receipts  struct{ *core } // receipts and acknowledgements
+	records   struct{ *core } // the ledger, and the messages that phones show
+	restorer  struct{ *core } // the state directory, read at the start
+	retries   struct{ *core } // second copies of messages that could not be read
+	sockets   struct{ *core } // listeners and connections
+)
+
+// subjects lets each subject call the others.
+type subjects struct {
+	codes     codes
+	devices   devices
+	directory directory
+	faults    faults
+	links     links
+	logins    logins
+	messages  messages
+	prekeys   prekeys
+	queries   queries
+	queues    queues
+	receipts  receipts
+	records   records
+	restorer  restorer
+	retries   retries
+	sockets   sockets
+}
+
+// core is shared by all subjects.
+type core struct {
+	subjects
+
 	log     *slog.Logger
 	keys    *Keys
 	certs   []byte
 	journal *journal // nil when all is in memory
 
-	ctx    context.Context // ends with the Vendor: its connections outlive the requests that began them
+	ctx    context.Context // ends with the Vendor; connections outlive the requests that opened them
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // every goroutine the Vendor started
+	wg     sync.WaitGroup // counts the goroutines that the Vendor starts
 	pipes  *pipeListener
 	server *http.Server
 	client *http.Client
@@ -59,7 +102,23 @@ type Vendor struct {
 // Open starts a Vendor with the accounts, phones, keys and ledger found in opts.Dir. The caller
 // closes it.
 func Open(opts Options) (*Vendor, error) {
-	v := &Vendor{
+	v := newVendor(opts)
+	if err := v.restorer.load(opts.Dir); err != nil {
+		return nil, err
+	}
+	var err error
+	if v.certs, err = v.keys.certificates(); err != nil {
+		return nil, errors.Join(err, v.closeJournal())
+	}
+	v.ctx, v.cancel = context.WithCancel(context.Background())
+	v.client = v.sockets.pipeClient()
+	v.sockets.serve()
+	return v, nil
+}
+
+// newVendor returns a Vendor without state that serves nothing yet.
+func newVendor(opts Options) *Vendor {
+	c := &core{
 		log:      opts.Log,
 		keys:     opts.Keys,
 		pipes:    newPipeListener(),
@@ -71,20 +130,27 @@ func Open(opts Options) (*Vendor, error) {
 		passkeys: make(map[number]bool),
 		names:    make(map[number]string),
 	}
-	if v.log == nil {
-		v.log = slog.New(slog.DiscardHandler)
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
 	}
-	if err := v.load(opts.Dir); err != nil {
-		return nil, err
+	c.subjects = subjects{
+		codes:     codes{c},
+		devices:   devices{c},
+		directory: directory{c},
+		faults:    faults{c},
+		links:     links{c},
+		logins:    logins{c},
+		messages:  messages{c},
+		prekeys:   prekeys{c},
+		queries:   queries{c},
+		queues:    queues{c},
+		receipts:  receipts{c},
+		records:   records{c},
+		restorer:  restorer{c},
+		retries:   retries{c},
+		sockets:   sockets{c},
 	}
-	var err error
-	if v.certs, err = v.keys.certificates(); err != nil {
-		return nil, errors.Join(err, v.closeJournal())
-	}
-	v.ctx, v.cancel = context.WithCancel(context.Background())
-	v.client = newPipeClient(v)
-	v.serve()
-	return v, nil
+	return &Vendor{c}
 }
 
 // Close drops every connection, waits for all that the Vendor started, and writes its state; after
@@ -105,7 +171,7 @@ func (v *Vendor) Close() error {
 	v.mu.Unlock()
 
 	v.cancel()
-	v.stopServing()
+	v.sockets.stopServing()
 	for c := range conns {
 		c.close()
 	}
@@ -129,8 +195,8 @@ func (v *Vendor) Watch() <-chan struct{} {
 	return v.changed
 }
 
-// notify wakes whoever watches. The caller holds v.mu.
-func (v *Vendor) notify() {
+// notify closes the channel that Watch returned. The caller holds v.mu.
+func (v *core) notify() {
 	if v.changed != nil && !v.closed {
 		close(v.changed)
 		v.changed = nil
@@ -138,7 +204,7 @@ func (v *Vendor) notify() {
 }
 
 // start runs f in a goroutine that Close waits for, unless the Vendor is closed.
-func (v *Vendor) start(f func()) bool {
+func (v *core) start(f func()) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -148,23 +214,23 @@ func (v *Vendor) start(f func()) bool {
 	return true
 }
 
-// flush makes what was changed so far survive the death of the process.
-func (v *Vendor) flush() error {
+// flush writes all changes so far, so that they survive a crash of the process.
+func (v *core) flush() error {
 	if v.journal == nil {
 		return nil
 	}
 	return v.journal.flush()
 }
 
-// sync makes what was changed so far survive the death of the machine.
-func (v *Vendor) sync() error {
+// sync writes all changes so far to the disk, so that they survive a crash of the machine.
+func (v *core) sync() error {
 	if v.journal == nil {
 		return nil
 	}
 	return v.journal.sync()
 }
 
-func (v *Vendor) closeJournal() error {
+func (v *core) closeJournal() error {
 	if v.journal == nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ import (
 type cli struct {
 	Listen  string `default:"127.0.0.1:7443" help:"Address of the vendor, TLS (${default})."`
 	Control string `default:"127.0.0.1:7444" help:"Address of the control interface (${default})."`
-	State   string `default:"./data/vendorsim" placeholder:"DIR" help:"Where accounts, phones and the ledger are kept (${default})."`
+	State   string `default:"./data/vendorsim" placeholder:"DIR" help:"Directory of accounts, phones, ledger (${default})."`
 	Verbose bool   `help:"Log to standard error."`
 }
 
@@ -68,7 +68,8 @@ func (c *cli) serve(ctx context.Context, v *vendorsim.Vendor) error {
 	if err != nil {
 		return err
 	}
-	vendor, err := tls.Listen("tcp", c.Listen, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12})
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	vendor, err := tls.Listen("tcp", c.Listen, config)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,10 @@ func (c *cli) serve(ctx context.Context, v *vendorsim.Vendor) error {
 	}
 	root := v.RootKey()
 	err = json.NewEncoder(os.Stdout).Encode(ready{
-		URL: "wss://" + vendor.Addr().String() + "/ws/chat", RootKey: hex.EncodeToString(root[:]), CA: caFile, Control: "http://" + control.Addr().String(),
+		URL:     "wss://" + vendor.Addr().String() + "/ws/chat",
+		RootKey: hex.EncodeToString(root[:]),
+		CA:      caFile,
+		Control: "http://" + control.Addr().String(),
 	})
 	if err != nil {
 		return err
@@ -93,7 +97,8 @@ type served struct {
 }
 
 func server(h http.Handler, l net.Listener) served {
-	return served{&http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}, l}
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	return served{&http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: quiet}, l}
 }
 
 // serveBoth serves until ctx is done or one of them fails.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"postern/internal/postern"
-	"postern/internal/ratelimit"
 )
 
 // Operations lists what the table of scopes names.
@@ -21,12 +20,11 @@ func (a *API) SetPulse(d time.Duration) { a.streams.pulse = d }
 // SetPatience changes how long a stream waits for its reader.
 func (a *API) SetPatience(d time.Duration) { a.streams.patience = d }
 
-// StopRates stops the clock of all rates: a counter that is used up stays so. It
-// must come before the first request.
+// StopRates stops the clock of all rates: what is used up stays so. It must come
+// before the first request.
 func (a *API) StopRates() {
-	began := time.Now()
-	now := func() time.Time { return began }
-	a.throttle = &throttle{requests: ratelimit.NewAt(throttledKeys, now), strikes: ratelimit.NewAt(throttledKeys, now)}
+	a.throttle.requests.StopClock()
+	a.throttle.strikes.StopClock()
 }
 
 // DropScopes takes an operation's row away and checks the table.

@@ -123,13 +123,8 @@ const goodbyeWait = 10 * time.Millisecond
 func newServerWithoutTime(tb testing.TB) *server {
 	tb.Helper()
 	s := newServer(tb)
-	s.stopRates()
-	return s
-}
-
-func (s *server) stopRates() {
-	s.t.Helper()
 	s.api.StopRates()
+	return s
 }
 
 // newServerOn makes a server on a PostgreSQL database, or with the embedded one

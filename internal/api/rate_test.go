@@ -29,7 +29,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 	s := newServer(t)
 	mine, free := s.tenant("starter"), s.tenant("free")
 	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	proxied.stopRates()
+	proxied.api.StopRates()
 	for _, tt := range []struct {
 		method, target, key string
 		status              int
@@ -92,7 +92,7 @@ func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
 	s := newServer(t)
 	mine := s.tenant("enterprise")
 	proxied := s.behind(web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	proxied.stopRates()
+	proxied.api.StopRates()
 	send := func(client, key string) *answerT {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil)
 		req.RemoteAddr = "10.1.2.3:1"

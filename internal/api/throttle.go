@@ -14,8 +14,8 @@ import (
 	"postern/internal/ratelimit"
 )
 
-// throttle limits the requests per minute of each key and of each workspace: a burst
-// of one minute's allowance, then an even rate.
+// throttle bounds the requests a minute of each key and of each workspace: a burst
+// of one minute's allowance, then evenly.
 type throttle struct {
 	requests *ratelimit.Limiter // of keys and workspaces
 	strikes  *ratelimit.Limiter // of addresses: apart, so that many of them push no key out of the other
@@ -62,7 +62,7 @@ const (
 
 // tellRate writes the headers of a policy (draft-ietf-httpapi-ratelimit-headers).
 func tellRate(h http.Header, policy string, allowed int, state ratelimit.State) {
-	wait := 0 // all is left
+	wait := 0 // the full rate is left
 	if state.ResetAfter > 0 {
 		wait = problem.Seconds(state.ResetAfter)
 	}

@@ -126,7 +126,8 @@ func (d messages) showForm(
 
 func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 	in := gateway.NewMessage{
-		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")), Content: postern.Text(written(r)),
+		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")),
+		Content: postern.Text(written(r)),
 	}
 	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
 	if wrong, problem, ok := refusedMessage(err); ok {

@@ -162,7 +162,8 @@ func stateReasons() map[string]page.Why {
 	return map[string]page.Why{
 		"challenge": {
 			What: "The endpoint responded, but not with the challenge.",
-			Do:   `Respond with {"challenge":"…"} using the challenge from the request body, or with the challenge as plain text. The sample receivers shown with the secret do this.`,
+			Do: `Respond with {"challenge":"…"} using the challenge from the request body, or with the challenge ` +
+				`as plain text. The sample receivers shown with the secret do this.`,
 		},
 		"gone": {
 			What: "The endpoint responded with 410 Gone, so deliveries to it stopped.",
@@ -175,7 +176,8 @@ func stateReasons() map[string]page.Why {
 		},
 		"user": {
 			What: "The webhook is paused.",
-			Do:   "Press Resume to send a challenge. After that, the webhook receives the events it missed in the last 72 hours.",
+			Do: "Press Resume to send a challenge. After that, the webhook receives the events it missed " +
+				"in the last 72 hours.",
 		},
 		"plan": {What: "The plan's webhook limit is exceeded.", Do: "Delete another webhook or change the plan."},
 	}

@@ -29,7 +29,9 @@ func withMail(t *testing.T) (*site, *mailtest.Server, *log) {
 		t.Fatal(err)
 	}
 	server.Trust(m.Roots)
-	return newSiteWith(t, func(o *Options) { o.Mail, o.Log = server, slog.New(slog.NewTextHandler(written, nil)) }), m, written
+	return newSiteWith(t, func(o *Options) {
+		o.Mail, o.Log = server, slog.New(slog.NewTextHandler(written, nil))
+	}), m, written
 }
 
 // log is written to by several goroutines.
@@ -72,7 +74,8 @@ func TestInvitationGoesToItsMailboxAlone(t *testing.T) {
 	ada.want(ada.post("/people/invitations", invitation(guest)), http.StatusSeeOther, "/people")
 	got := m.Next(t)
 	link := linkIn(t, got)
-	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, email+` invited you to the workspace “acme” with the role “viewer”.`) || !got.Encrypted {
+	words := email + ` invited you to the workspace “acme” with the role “viewer”.`
+	if got.To != guest || got.Subject != "Invitation to acme" || !strings.Contains(got.Text, words) || !got.Encrypted {
 		t.Errorf("the mail is %+v", got)
 	}
 	p := ada.get("/people")
@@ -210,7 +213,8 @@ func TestT16SlowMailServerTellsNobodyWhoHasAnAccount(t *testing.T) {
 	}
 	for i := range mailsAtOnce {
 		one := fmt.Sprintf("known%d@example.com", i)
-		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws, people.NewUser{Email: one, Role: postern.Viewer}); err != nil {
+		in := people.NewUser{Email: one, Role: postern.Viewer}
+		if _, _, err := s.p.Users.Create(t.Context(), access.Operator(), ws, in); err != nil {
 			t.Fatal(err)
 		}
 		asks(one)
@@ -234,7 +238,8 @@ func TestInvitationThatCannotBeMailedLeavesANewerOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.p.Invitations.Create(t.Context(), access.Actor{Member: owner.Member}, s.workspace(), people.NewInvitation{Email: guest, Role: postern.Admin}); err != nil {
+	in := people.NewInvitation{Email: guest, Role: postern.Admin}
+	if _, _, err := s.p.Invitations.Create(t.Context(), access.Actor{Member: owner.Member}, s.workspace(), in); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()

@@ -117,8 +117,12 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	for path, words := range map[string]string{
 		"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours",
 	} {
-		p := c.says(path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.", "In "+words+", 2 of 3 sent messages reached the recipient (66.6%).",
-			"In "+words+", 2 attempts succeeded and 1 failed (66.6% success rate).", "an attempt took 42 ms on average. The slowest took 42 ms", "4 of ", "<bdi>66.6%</bdi>")
+		p := c.says(
+			path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.",
+			"In "+words+", 2 of 3 sent messages reached the recipient (66.6%).",
+			"In "+words+", 2 attempts succeeded and 1 failed (66.6% success rate).",
+			"an attempt took 42 ms on average. The slowest took 42 ms", "4 of ", "<bdi>66.6%</bdi>",
+		)
 		for id, want := range map[string]string{
 			"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 42 42]",
 		} {

@@ -195,7 +195,7 @@ func (d signIns) mailPassword(ctx context.Context, address, email string) error 
 	return d.mail.Send(ctx, mail.Message{
 		To: email, Subject: "Reset your password",
 		Text: fmt.Sprintf(
-			"Somebody requested a new password for %s.\n\n"+
+			"Someone requested a new password for %s.\n\n"+
 				"To set one, open this link within one hour:\n%s\n\n"+
 				"The link works once. If you did not request it, you can ignore this email. "+
 				"Your password stays the same.\n\nPostern at %s\n",

@@ -61,26 +61,6 @@ func newCounts(names int) throttled.GCRAStoreCtx {
 	return counts
 }
 
-// NewAt is [New] with another clock, for tests.
-func NewAt(names int, now func() time.Time) *Limiter {
-	l := New(names)
-	l.counts = clocked{l.counts, now}
-	return l
-}
-
-// clocked is a store of counters with a clock of its own.
-type clocked struct {
-	throttled.GCRAStoreCtx
-
-	now func() time.Time
-}
-
-// GetWithTime returns a counter and the clock's time.
-func (c clocked) GetWithTime(ctx context.Context, key string) (int64, time.Time, error) {
-	n, _, err := c.GCRAStoreCtx.GetWithTime(ctx, key)
-	return n, c.now(), err
-}
-
 // Take counts one for a name, unless it is refused. When a name is asked with
 // another rate than before, as after a change of plan, what was counted stays.
 func (l *Limiter) Take(ctx context.Context, name string, r Rate) (State, error) {

@@ -27,7 +27,7 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 	awaitPage(t, v, device+"/phone", "Disconnected")
 	v.fill(device+"/phone/write", url.Values{"from": {customer}, "body": {"while it was away"}})
 	if _, body := v.fill(device+"/phone/offline", url.Values{"seconds": {"0"}}); !strings.Contains(body,
-		"may come back") {
+		"The device can reconnect") {
 		t.Error("the page does not say what follows")
 	}
 	awaitPage(t, v, device+"/phone", "state badge-success")
@@ -35,12 +35,12 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 
 	v.sends(k.URL(), device, "+15005550002") // never confirms by itself
 	delivered := regexp.MustCompile(`action="(/devices/[^"]+/phone/delivered/msg_[^"]+)"`)
-	_, body := v.fill(k.URL()+delivered.FindStringSubmatch(awaitPage(t, v, device+"/phone", "Let it arrive"))[1], nil)
-	if !strings.Contains(body, "has arrived at the contact") {
+	_, body := v.fill(k.URL()+delivered.FindStringSubmatch(awaitPage(t, v, device+"/phone", "Mark as delivered"))[1], nil)
+	if !strings.Contains(body, "was delivered to the contact") {
 		t.Error("the page does not say that the message has arrived")
 	}
 	body = awaitPage(t, v, device+"/phone", "Delivered")
-	if strings.Contains(body, "Let it arrive") {
+	if strings.Contains(body, "Mark as delivered") {
 		t.Error("a message that has arrived may arrive again")
 	}
 	read := regexp.MustCompile(`action="(/devices/[^"]+/phone/read/msg_[^"]+)"`)

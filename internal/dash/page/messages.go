@@ -74,7 +74,7 @@ type MessageView struct {
 	To        string
 	Source    string // who wrote it, in words
 	NetworkID string
-	Expires   time.Time // zero: it does not, or not any more
+	Expires   time.Time // zero: it does not expire, or is final
 	Steps     []WayStep
 	Labels    []Header      // the caller's own
 	JSON      string        // as the API shows it
@@ -135,7 +135,7 @@ type ChatView struct {
 	Name       string    // the contact's on the network; "": unknown
 	Messages   []Message // the newest last
 	Older      string    // where those before are; "": there are none
-	Newest     bool      // this is the newest part: it goes on by itself
+	Newest     bool      // this is the newest part, which is polled
 	Send       bool      // the person may write
 	Key        string    // that what is written is sent once by
 	Body       Field

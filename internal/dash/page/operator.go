@@ -37,7 +37,7 @@ type UsedWorkspace struct {
 // NewWorkspaceView is the form that makes a workspace.
 type NewWorkspaceView struct {
 	Name      Field
-	Owner     Field // the e-mail address of whom to invite
+	Owner     Field // the email address to invite
 	Plans     []Choice
 	Plan      string // the value of the chosen one of Plans
 	PlanError string
@@ -135,7 +135,7 @@ type LinkShownView struct {
 	Email string // whom it is for
 	Text  string // what it is good for
 	Link  string
-	Back  string // where to go on
+	Back  string // where to continue
 }
 
 // WorkspacesView is a page of the workspaces that a person belongs to.
