@@ -33,7 +33,7 @@ func newMessageID() string {
 // Send lets the person at the number from write a text to a linked account, and returns its id on
 // the network. Every companion of the account gets the text, as soon as it is online.
 func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkID string, err error) {
-	return v.SendContent(ctx, account, from, Content{TypeText, body})
+	return v.SendContent(ctx, account, from, Content{Type: TypeText, Body: body})
 }
 
 // SendContent is Send for content of any kind that phones can write.
@@ -61,7 +61,7 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	if err != nil {
 		return "", err
 	}
-	return v.messages.write(ctx, writer, reader, Content{TypeText, body})
+	return v.messages.write(ctx, writer, reader, Content{Type: TypeText, Body: body})
 }
 
 // Rename changes the name that the person at a number sends along with texts. The name is not

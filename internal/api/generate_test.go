@@ -165,7 +165,7 @@ func (g *generator) headers(a *attempt) {
 
 // bodyOf makes the body of a request, as described or not.
 func (g *generator) bodyOf(a *attempt) {
-	schema := g.resolve(g.tree(pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
+	schema := g.form(g.tree(pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
 	value, _ := g.value(schema, 0).(map[string]any)
 	if value["method"] == "code" || value["phoneNumber"] != nil {
 		a.plain = false // what goes with what is said in words
@@ -231,7 +231,7 @@ func (g *generator) breakValue(a *attempt, schema, value map[string]any) {
 // value makes what a schema describes. Strings without an example are left out
 // of objects where they may be: their form is in words only.
 func (g *generator) value(s map[string]any, depth int) any {
-	s = g.resolve(s)
+	s = g.form(s)
 	if list, ok := s["enum"].([]any); ok {
 		return of(g.dice, slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == nil })...)
 	}
@@ -292,6 +292,17 @@ func (g *generator) withIDs(v any) any {
 		return list
 	}
 	return v
+}
+
+// form follows references, and picks a form where there are several.
+func (g *generator) form(s map[string]any) map[string]any {
+	s = g.resolve(s)
+	forms, ok := s["oneOf"].([]any)
+	if !ok {
+		return s
+	}
+	one, _ := of(g.dice, forms...).(map[string]any)
+	return g.form(one)
 }
 
 // resolve follows references.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // messages are the operations on messages.
@@ -13,15 +16,35 @@ type messages struct {
 	gateway *gateway.Gateway
 }
 
-type newMessage struct {
+// messageKinds are the kinds of messages that can be sent. A body without a type
+// is of the first kind.
+func messageKinds() []spec.Kind {
+	return []spec.Kind{
+		{Type: string(postern.KindText), Required: []string{"body"}},
+		{Type: string(postern.KindLocation), Required: []string{"location"}},
+	}
+}
+
+// newMessage is the body of one of the messageKinds.
+type newMessage messageMembers
+
+// Schema returns a form for each kind.
+func (newMessage) Schema(r huma.Registry) *huma.Schema {
+	return spec.OneOf[messageMembers](r, "NewMessage", messageKinds())
+}
+
+// messageMembers are the members of all kinds.
+type messageMembers struct {
 	_                struct{}          `additionalProperties:"false"`
 	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits), or the chatId of an event." example:"+15551234567"`
-	Type             postern.Kind      `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
-	Body             string            `json:"body" minLength:"1" doc:"The text, at most 65,536 bytes in UTF-8." example:"Hello"`
+	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
+	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, at most 65,536 bytes in UTF-8." example:"Hello"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
+
+	postern.Extra
 }
 
 func (h messages) send(
@@ -29,7 +52,8 @@ func (h messages) send(
 ) (*created[postern.Message], error) {
 	b := in.Body
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
-		DeviceID: b.DeviceID, To: b.To, Content: postern.Content{Kind: b.Type, Text: b.Body}, Metadata: b.Metadata,
+		DeviceID: b.DeviceID, To: b.To, Metadata: b.Metadata,
+		Content:   postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra},
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
 }

@@ -3,8 +3,11 @@ package api
 import (
 	"context"
 
+	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // sandbox are the operations on simulated phones.
@@ -42,11 +45,22 @@ type inboundInput struct {
 	Body newInbound
 }
 
-type newInbound struct {
+// newInbound is the body of one of the messageKinds.
+type newInbound inboundMembers
+
+// Schema returns a form for each kind.
+func (newInbound) Schema(r huma.Registry) *huma.Schema {
+	return spec.OneOf[inboundMembers](r, "NewInbound", messageKinds())
+}
+
+// inboundMembers are the members of all kinds.
+type inboundMembers struct {
 	_    struct{}     `additionalProperties:"false"`
 	From string       `json:"from" minLength:"1" doc:"Number of the contact that sends the message." example:"+15551234567"`
-	Type postern.Kind `json:"type,omitempty" enum:"text" default:"text" doc:"Kind of the message." example:"text"`
-	Body string       `json:"body" minLength:"1" doc:"The text." example:"Hello"`
+	Type postern.Kind `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
+	Body string       `json:"body,omitempty" minLength:"1" doc:"The text." example:"Hello"`
+
+	postern.Extra
 }
 
 // Inbound is the message that was sent.
@@ -56,7 +70,7 @@ type Inbound struct {
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From,
-		postern.Content{Kind: in.Body.Type, Text: in.Body.Body})
+		postern.Content{Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra})
 	return answer(Inbound{id}, err)
 }
 

@@ -52,7 +52,12 @@ func (a *App) sandbox() gateway.Sandbox {
 }
 
 func (s simulated) Inbound(ctx context.Context, account, from string, c postern.Content) (string, error) {
-	return s.SendContent(ctx, account, from, vendorsim.Content{Type: string(c.Kind), Body: c.Text})
+	return s.SendContent(ctx, account, from, simulatedContent(c))
+}
+
+// simulatedContent returns content as simulated phones write it.
+func simulatedContent(c postern.Content) vendorsim.Content {
+	return vendorsim.Content{Type: string(c.Kind), Body: c.Text, Location: (*vendorsim.Location)(c.Location)}
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
@@ -77,6 +82,7 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	for i, m := range shown {
 		list[i] = gateway.PhoneMessage{
 			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
+			Extra: postern.Extra{Location: (*postern.Location)(m.Location)},
 		}
 	}
 	return list

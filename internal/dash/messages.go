@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -132,8 +133,18 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 	if p.Device == "" {
 		p.Device = p.DeviceID
 	}
-	p.Body, p.Cut = begun(m.Content.Text, length)
+	p.Body, p.Cut = begun(shownText(m.Content), length)
 	return p
+}
+
+// shownText returns the content of a message as lines of text.
+func shownText(c postern.Content) string {
+	l := c.Location
+	if l == nil {
+		return c.Text
+	}
+	lines := []string{l.Name, l.Address, fmt.Sprintf("%.5f, %.5f", l.Latitude, l.Longitude), l.URL}
+	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n")
 }
 
 // begun cuts a text to a number of characters, so that a page of long texts stays small.
@@ -165,7 +176,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
-	view.Body = m.Content.Text
+	view.Body = shownText(m.Content)
 	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}

@@ -36,13 +36,19 @@ func (s *site) connected(ws postern.WorkspaceID, name string) postern.Device {
 	return d
 }
 
-// comes records a message of a contact.
+// comes records a text of a contact.
 func (s *site) comes(d postern.Device, from, name, body string) postern.Message {
+	s.t.Helper()
+	return s.receives(d, from, name, postern.Text(body))
+}
+
+// receives records a message of a contact.
+func (s *site) receives(d postern.Device, from, name string, content postern.Content) postern.Message {
 	s.t.Helper()
 	at := postern.TimeOf(time.Now())
 	m := postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound,
-		Content: postern.Text(body), ChatID: from, From: postern.Maybe(from), FromName: name,
+		Content: content, ChatID: from, From: postern.Maybe(from), FromName: name,
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 		Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
 	}
@@ -188,6 +194,21 @@ func TestMessagesAndConversationsAreReadPageByPage(t *testing.T) {
 		t.Error("51 chats are on a page of 50")
 	}
 	c.says(next(first), "+15550000000", contact, "Ada", "text 59.")
+}
+
+func TestLocationIsShownAsText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	m := s.receives(d, contact, "Ada", postern.Content{Kind: postern.KindLocation, Extra: postern.Extra{
+		Location: &postern.Location{Latitude: 52.5163, Longitude: -13.3777, Name: "<Gate>", Address: "Pariser Platz"},
+	}})
+	for _, path := range []string{
+		"/messages", "/messages/chats", "/messages/chats/" + string(d.ID) + "/" + contact, "/messages/" + string(m.ID),
+	} {
+		c.says(path, "&lt;Gate&gt;", "Pariser Platz", "52.51630, -13.37770")
+	}
 }
 
 func TestAConversationIsAnsweredByHand(t *testing.T) {

@@ -26,7 +26,8 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	view.Device = deviceOf(one)
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
-		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: m.Body, At: m.At.Std()})
+		body := shownText(postern.Content{Kind: m.Type, Text: m.Body, Extra: m.Extra})
+		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: body, At: m.At.Std()})
 	}
 	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
 		Page: paging.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound,
@@ -36,7 +37,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{
-			ID: string(m.ID), To: string(m.To), Body: m.Content.Text, Status: string(m.Status),
+			ID: string(m.ID), To: string(m.To), Body: shownText(m.Content), Status: string(m.Status),
 		})
 	}
 	for _, kind := range gateway.SandboxFaults() {

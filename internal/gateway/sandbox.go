@@ -39,6 +39,8 @@ type PhoneMessage struct {
 	Type postern.Kind `json:"type" example:"text"`
 	Body string       `json:"body" example:"Hello"`
 	At   postern.Time `json:"at" example:"2026-11-21T09:00:00.000Z" format:"date-time"`
+
+	postern.Extra
 }
 
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {

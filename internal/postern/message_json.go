@@ -8,7 +8,7 @@ type MessageObject struct {
 	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID          `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Direction   string            `json:"direction" enum:"inbound,outbound" example:"outbound"`
-	Type        Kind              `json:"type" enum:"text,unsupported" example:"text"`
+	Type        Kind              `json:"type" enum:"text,location,unsupported" example:"text"`
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
@@ -25,6 +25,8 @@ type MessageObject struct {
 	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
+
+	Extra
 }
 
 // Object returns the JSON form of m.
@@ -33,14 +35,14 @@ func (m Message) Object() MessageObject {
 		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From, To: m.To,
 		Body: m.Content.Text, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error, NetworkID: m.NetworkID, Source: m.Source,
 		Metadata: m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
-		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt,
+		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra,
 	}
 }
 
 // message returns the message of which o is the JSON form.
 func (o MessageObject) message() Message {
 	return Message{
-		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{Kind: o.Type, Text: o.Body}, ChatID: o.ChatID,
+		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Extra}, ChatID: o.ChatID,
 		From: o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID, Source: o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
 		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt,
@@ -68,19 +70,22 @@ type Arrival struct {
 	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
 	Body     string    `json:"body" doc:"The text." example:"Hello"`
 	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Type     Kind      `json:"type" enum:"text,unsupported" doc:"Kind of the message." example:"text"`
+	Type     Kind      `json:"type" enum:"text,location,unsupported" doc:"Kind of the message." example:"text"`
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
 	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
 	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
 	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
+
+	Extra
 }
 
 func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
+		Extra: m.Content.Extra,
 	}
 	if m.FromLID != "" {
 		r.FromLID = ChatOfLID(m.FromLID)

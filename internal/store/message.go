@@ -13,17 +13,35 @@ import (
 
 // contentColumns hold a message's content. Nothing else knows how content is stored than
 // this constant, contentValues, contentInto and setContent.
-const contentColumns = `type, body`
+const contentColumns = `type, body, extra`
 
-func contentValues(c postern.Content) []any { return []any{string(c.Kind), c.Text} }
+func contentValues(c postern.Content) []any {
+	extra := "" // as in rows from before the column
+	if c.Extra != (postern.Extra{}) {
+		extra = asJSON(c.Extra)
+	}
+	return []any{string(c.Kind), c.Text, extra}
+}
 
 // contentInto returns where contentColumns are scanned to.
-func contentInto(c *postern.Content) []any { return []any{(*string)(&c.Kind), &c.Text} }
+func contentInto(c *postern.Content) []any {
+	return []any{(*string)(&c.Kind), &c.Text, extraColumn{jsonColumn{&c.Extra}}}
+}
+
+// extraColumn is a JSON column that is empty for content without extra members.
+type extraColumn struct{ jsonColumn }
+
+func (c extraColumn) Scan(src any) error {
+	if src == "" {
+		return nil
+	}
+	return c.jsonColumn.Scan(src)
+}
 
 // setContent assigns contentColumns from columns of rows whose names begin with new_.
 const (
-	setContent    = `type = @new_type, body = @new_body`
-	newContentSet = `new_type, new_body`
+	setContent    = `type = @new_type, body = @new_body, extra = @new_extra`
+	newContentSet = `new_type, new_body, new_extra`
 )
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +

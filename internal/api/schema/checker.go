@@ -45,6 +45,21 @@ func (c *Checker) Prepare(s *huma.Schema) error {
 			return err
 		}
 	}
+	return c.oneDefault(s)
+}
+
+// oneDefault refuses a choice between forms of which more than one can do without
+// the discriminator.
+func (c *Checker) oneDefault(s *huma.Schema) error {
+	defaults := 0
+	for _, form := range s.OneOf {
+		if !slices.Contains(c.resolve(form).Required, s.Discriminator.PropertyName) {
+			defaults++
+		}
+	}
+	if defaults > 1 {
+		return fmt.Errorf("a body's schema has %d default forms", defaults)
+	}
 	return nil
 }
 

@@ -11,27 +11,38 @@ import (
 )
 
 // choice reads an object that has one of several forms. The discriminator, which
-// may be its last member, names the form.
+// may be its last member, names the form; without one the object has the default
+// form, whose schema does not require the discriminator.
 func (w *walker) choice(s *huma.Schema) error {
 	raw, err := w.dec.ReadValue()
 	if err != nil {
 		return err
 	}
 	inner := walker{
-		checker: w.checker, dec: jsontext.NewDecoder(bytes.NewReader(raw)),
+		checker: w.checker, dec: again(raw),
 		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
+		named: s.Discriminator.PropertyName,
 	}
-	err = inner.value(inner.chosen(s.Discriminator, raw))
+	err = inner.value(inner.chosen(s, raw))
 	w.bad, w.values = append(w.bad, inner.bad...), w.values+inner.values
 	return err
 }
 
+// again reads a value that a decoder has read and found to be without duplicate
+// names. It does not copy the value.
+func again(raw []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
+}
+
 // chosen returns the schema that the discriminator of an object names. It notes
-// a discriminator that names none; then nothing is known about the object.
-func (w *walker) chosen(d *huma.Discriminator, raw []byte) *huma.Schema {
+// a discriminator that names none. The object is then checked against the default
+// form; without one, nothing is known about the object.
+func (w *walker) chosen(s *huma.Schema, raw []byte) *huma.Schema {
+	d, usual := s.Discriminator, w.checker.defaultForm(s)
 	place := Step(d.PropertyName)
 	name, kind := discriminatorOf(raw, d.PropertyName)
 	switch {
+	case kind == jsontext.KindInvalid && usual != nil:
 	case kind == jsontext.KindInvalid:
 		w.invalid(place, "this member is required")
 	case kind != jsontext.KindString:
@@ -41,23 +52,33 @@ func (w *walker) chosen(d *huma.Discriminator, raw []byte) *huma.Schema {
 	default:
 		return w.checker.resolve(&huma.Schema{Ref: d.Mapping[name]})
 	}
+	return usual
+}
+
+// defaultForm returns the form of s that does not require the discriminator, or nil.
+func (c *Checker) defaultForm(s *huma.Schema) *huma.Schema {
+	for _, form := range s.OneOf {
+		if form = c.resolve(form); !slices.Contains(form.Required, s.Discriminator.PropertyName) {
+			return form
+		}
+	}
 	return nil
 }
 
 // discriminatorOf finds a member of an object; its kind is invalid when the
 // object has no such member.
 func discriminatorOf(raw []byte, member string) (name string, kind jsontext.Kind) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	dec := again(raw)
 	if _, err := dec.ReadToken(); err != nil { // the brace
 		return "", jsontext.KindInvalid
 	}
 	for dec.PeekKind() == jsontext.KindString {
-		tok, err := dec.ReadToken()
+		quoted, err := dec.ReadValue()
 		if err != nil {
 			return "", jsontext.KindInvalid
 		}
-		if tok.String() == member {
-			tok, err = dec.ReadToken()
+		if isName(quoted, member) {
+			tok, err := dec.ReadToken()
 			if err != nil {
 				return "", jsontext.KindInvalid
 			}
@@ -68,4 +89,13 @@ func discriminatorOf(raw []byte, member string) (name string, kind jsontext.Kind
 		}
 	}
 	return "", jsontext.KindInvalid
+}
+
+// isName reports whether quoted is the name in JSON, which may have escapes.
+func isName(quoted []byte, name string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) == name
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return err == nil && string(text) == name
 }

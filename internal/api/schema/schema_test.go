@@ -36,6 +36,25 @@ func (content) Schema(r huma.Registry) *huma.Schema {
 	}
 }
 
+// place is a text or a location, and a text without a type.
+type place struct{}
+
+// usual is the form of a body without a type.
+type usual struct {
+	_    struct{} `additionalProperties:"false"`
+	Type string   `json:"type,omitempty" enum:"text"`
+	Body string   `json:"body" minLength:"1" maxLength:"3"`
+}
+
+func (place) Schema(r huma.Registry) *huma.Schema {
+	text := r.Schema(reflect.TypeFor[usual](), true, "")
+	location := r.Schema(reflect.TypeFor[location](), true, "")
+	return &huma.Schema{
+		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
+		Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{"text": text.Ref, "location": location.Ref}},
+	}
+}
+
 type option struct {
 	_    struct{} `additionalProperties:"false"`
 	Name string   `json:"name"`
@@ -56,6 +75,7 @@ type everything struct {
 	On      bool              `json:"on,omitempty"`
 	Name    string            `json:"name,omitempty" minLength:"1"`
 	Content *content          `json:"content,omitempty"`
+	Place   *place            `json:"place,omitempty"`
 	List    []content         `json:"list,omitempty" nullable:"false"`
 }
 
@@ -118,6 +138,18 @@ func TestKeywords(t *testing.T) {
 		{`{"content":[]}`, "/content expected an object"},
 		{`{"list":[{"type":"text","body":"a"},{"type":"location","latitude":"x","longitude":0}]}`, "/list/1/latitude expected a number"},
 
+		{`{"place":{"body":"Hi"}}`, ""},
+		{`{"place":{"body":"Hi","type":"text"}}`, ""},
+		{`{"place":{"latitude":52.52,"longitude":13.405,"\u0074ype":"location"}}`, ""},
+		{`{"place":{"latitude":52.52,"longitude":13.405,"type":"location"}}`, ""},
+		{`{"place":{}}`, "/place/body this member is required"},
+		{`{"place":{"latitude":52.52,"longitude":13.405}}`, "/place/body this member is required; /place/latitude there is no such member; /place/longitude there is no such member"},
+		{`{"place":{"type":"poll","body":"long"}}`, "/place/body expected at most 3 characters; /place/type expected one of location, text"},
+		{`{"place":{"type":7}}`, "/place/body this member is required; /place/type expected a string"},
+		{`{"place":{"type":{"a":1},"body":7}}`, "/place/body expected a string; /place/type expected a string"},
+		{`{"place":{"Type":"location","body":"a"}}`, "malformed-request"},
+		{`{"place":{"type":"\u0000","body":"a"}}`, "malformed-request"},
+
 		{`{"content":{"type":"text","body":"Hi","body":"a"}}`, "malformed-request"},
 		{`{"content":{"type":"text","Body":"Hi"}}`, "malformed-request"},
 		{`{"content":{"type":"text","body":"\u0000"}}`, "malformed-request"},
@@ -178,6 +210,10 @@ func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 		"format":        {Type: huma.TypeString, Format: "iri"},
 		"pattern":       {Type: huma.TypeString, Pattern: "("},
 		"type":          {Type: "null"},
+		"2 default forms": {
+			OneOf:         []*huma.Schema{plain, plain},
+			Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{"a": "", "b": ""}},
+		},
 	} {
 		c := NewChecker(huma.NewMapRegistry("#/", huma.DefaultSchemaNamer))
 		inner := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{"a": {Type: huma.TypeArray, Items: s}}}

@@ -21,6 +21,7 @@ type walker struct {
 	depth   int   // of the value that dec reads, in the body
 	offset  int64 // of the value that dec reads, in the body
 	path    []step
+	named   string // the discriminator of the object that dec reads; it is checked already
 	bad     []error
 	values  int // read so far
 }
@@ -173,6 +174,9 @@ func (w *walker) member(s *huma.Schema, name string) error {
 // schemaOf finds the schema of a member, and notes that there is no such member.
 func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	if s == nil {
+		return nil, nil
+	}
+	if name == w.named && w.dec.StackDepth() == 1 {
 		return nil, nil
 	}
 	if value := s.Properties[name]; value != nil {

@@ -85,10 +85,13 @@ Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem d
 
 Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get the next one. A POST that creates something accepts an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. The [changelog](/docs/changelog) lists all changes.`
 
+// components begins a reference to a schema.
+const components = "#/components/schemas/"
+
 // schemas is the registry of the types in bodies. Some have a schema other than
 // their own.
 func schemas() huma.Registry {
-	r := huma.NewMapRegistry("#/components/schemas/", schemaName)
+	r := huma.NewMapRegistry(components, schemaName)
 	r.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem.Document]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Message](), reflect.TypeFor[postern.MessageObject]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())

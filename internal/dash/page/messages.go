@@ -28,7 +28,7 @@ type Message struct {
 	Name     string // the sender's on the network; "": unknown
 	From     string // the sender's number; "": hidden
 	Out      bool   // the account wrote it
-	Type     string // "text" or "unsupported"
+	Type     string // a postern.Kind
 	Body     string // its beginning
 	Cut      bool   // there is more of it
 	Status   string

@@ -17,6 +17,8 @@ func toWire(c postern.Content) (*waE2E.Message, error) {
 	switch c.Kind {
 	case postern.KindText:
 		return &waE2E.Message{Conversation: new(c.Text)}, nil
+	case postern.KindLocation:
+		return &waE2E.Message{LocationMessage: locationToWire(*c.Location)}, nil
 	case postern.KindUnsupported:
 	}
 	return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of message cannot be sent"}
@@ -32,8 +34,38 @@ func fromWire(m *waE2E.Message) (c postern.Content, ok bool) {
 		return postern.Text(clip(m.GetConversation(), postern.MaxText)), true
 	case m.ExtendedTextMessage != nil:
 		return postern.Text(clip(m.GetExtendedTextMessage().GetText(), postern.MaxText)), true
+	case m.LocationMessage != nil:
+		return locationFromWire(m.GetLocationMessage()), true
 	}
 	return postern.Unsupported(), hasContent(m)
+}
+
+func locationToWire(l postern.Location) *waE2E.LocationMessage {
+	return &waE2E.LocationMessage{
+		DegreesLatitude: &l.Latitude, DegreesLongitude: &l.Longitude,
+		Name: optional(l.Name), Address: optional(l.Address), URL: optional(l.URL),
+	}
+}
+
+// optional returns nil for an empty text, so that it is left out on the network.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// locationFromWire returns unsupported content for a point that is not on the
+// earth, such as NaN, which has no JSON.
+func locationFromWire(m *waE2E.LocationMessage) postern.Content {
+	l := postern.Location{
+		Latitude: m.GetDegreesLatitude(), Longitude: m.GetDegreesLongitude(), Name: clip(m.GetName(), postern.MaxPlace),
+		Address: clip(m.GetAddress(), postern.MaxPlace), URL: clip(m.GetURL(), postern.MaxURL),
+	}
+	if !l.IsValid() {
+		return postern.Unsupported()
+	}
+	return postern.Content{Kind: postern.KindLocation, Extra: postern.Extra{Location: &l}}
 }
 
 // hasContent reports whether a message has a part beside those that carry keys

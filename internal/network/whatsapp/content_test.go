@@ -2,6 +2,8 @@ package whatsapp
 
 import (
 	"errors"
+	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -37,6 +39,9 @@ func TestContentFromTheNetwork(t *testing.T) {
 		{"picture", &waE2E.Message{ImageMessage: image}, postern.Unsupported(), true},
 		{"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
 			postern.Unsupported(), true},
+		{"point off the earth", &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
+			DegreesLatitude: new(math.NaN()),
+		}}, postern.Unsupported(), true},
 		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, postern.Unsupported(), true},
 		{"protocol", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{}}, none, false},
 		{"keys of a group", &waE2E.Message{
@@ -47,7 +52,7 @@ func TestContentFromTheNetwork(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, ok := fromWire(tt.in)
-		if ok != tt.ok || ok && got != tt.want {
+		if ok != tt.ok || ok && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: content = %+v, %v, want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
@@ -57,7 +62,14 @@ func TestContentFromTheNetwork(t *testing.T) {
 // the bytes of the protocol.
 func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 	t.Parallel()
-	for _, want := range []postern.Content{postern.Text("hello"), postern.Text("Grüße, 👋\nsecond line")} {
+	gate := postern.Location{
+		Latitude: 52.5163, Longitude: -13.3777, Name: "Gate", Address: "Pariser Platz", URL: "https://example.com",
+	}
+	for _, want := range []postern.Content{
+		postern.Text("hello"), postern.Text("Grüße, 👋\nsecond line"),
+		{Kind: postern.KindLocation, Extra: postern.Extra{Location: &gate}},
+		{Kind: postern.KindLocation, Extra: postern.Extra{Location: &postern.Location{}}},
+	} {
 		m, err := toWire(want)
 		if err != nil {
 			t.Fatalf("%+v: %v", want, err)
@@ -70,7 +82,7 @@ func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 		if err := proto.Unmarshal(b, read); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := fromWire(read); !ok || got != want {
+		if got, ok := fromWire(read); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("content = %+v, %v, want %+v", got, ok, want)
 		}
 	}
