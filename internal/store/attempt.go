@@ -116,7 +116,8 @@ func updateEach(t *db.Tx, s *db.Statement, list []*Attempt, row func(*Attempt) [
 // succeedAtOnce is for first attempts that succeed, as nearly all do: with half of the
 // parameters it costs two thirds of updateDelivery.
 var succeedAtOnce = db.NewStatement("place, delivery, began, took, http, said, ended",
-	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = @began, last_attempt_at = @began,
+	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = @began,
+		last_attempt_at = @began,
 	last_duration = @took, last_status = @http, last_reason = '', last_answer = @said, completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts = 0`)
 
@@ -124,11 +125,14 @@ func (o *Attempt) firstSuccess() []any {
 	return []any{o.Row, o.DeliveryID, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Answer, o.Ended}
 }
 
-var updateDelivery = db.NewStatement("place, delivery, outcome, number, due, began, took, http, reason, said, ended, new_round",
+var updateDelivery = db.NewStatement("place, delivery, outcome, number, due, began, took, http, reason, said, ended, "+
+	"new_round",
 	`UPDATE delivery SET status = @outcome, attempts = @number, due_at = @due,
-	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began ELSE first_attempt_at END,
+	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began
+	ELSE first_attempt_at END,
 	earlier = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN @number ELSE earlier END,
-	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said, completed_at = @ended
+	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said,
+	completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts < @number`)
 
 func (o *Attempt) outcome() []any {
@@ -137,7 +141,8 @@ func (o *Attempt) outcome() []any {
 		completed = 0
 	}
 	return []any{
-		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason, o.Answer,
+		completed, o.newRound,
 	}
 }
 
@@ -223,14 +228,17 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 // countFailure counts a failure of the endpoint, and disables the endpoint if it has failed
 // for long enough or has asked for no more.
 func (o *Attempt) countFailure(t *db.Tx) error {
-	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1
+	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
+		failures = failures + 1
 		WHERE id = $1`, o.EndpointID, o.At)
 	if err != nil {
 		return err
 	}
-	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END,
+	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing'
+		ELSE $2 END,
 			since = (SELECT coalesce(max(position), 0) FROM event)
-		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3 AND failing_since <= $4)`,
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3
+		AND failing_since <= $4)`,
 		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter), o.URL)
 	if err != nil || n == 0 {
 		return err

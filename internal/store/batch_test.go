@@ -18,9 +18,11 @@ import (
 func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.Endpoint, groups [][]op) {
 	const ws = "ws_1"
 	for i := range 3 {
-		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws, Status: []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i], Metadata: map[string]string{}})
+		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws,
+			Status: []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i], Metadata: map[string]string{}})
 	}
-	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"}, Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}}
+	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"}, Headers: map[string]string{},
+		Status: postern.EndpointPending, Secret: []byte{1}}
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
@@ -38,7 +40,8 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		return hot(o)
 	}
 	finish := func(n int, s postern.MessageStatus, refund bool) op {
-		o := FinishOutbound{MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund, At: testNow.Add(time.Second)}
+		o := FinishOutbound{MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund,
+			At: testNow.Add(time.Second)}
 		if s == postern.Sent {
 			o.SentAt = testNow.Add(time.Minute)
 		} else {
@@ -47,7 +50,8 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		return hot(o)
 	}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
-		return Receipt{DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s, At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
+		return Receipt{DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s, At: testNow.Add(time.Hour),
+			Now: testNow.Add(2 * time.Second)}
 	}
 	mark := func(n int) op {
 		o := &markSending{id: postern.MessageID(fmt.Sprint("msg_", n))}
@@ -63,18 +67,25 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	}
 	keys := func(list ...SessionKey) op { return hot(WriteSessionKeys{Account: "a", Keys: list}) }
 	return devices, endpoint, [][]op{
-		{keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)), keys(put("y", 6)), keys(put("z", 0), put("v", 7))},
+		{keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)),
+			keys(put("y", 6)), keys(put("z", 0), put("v", 7))},
 		{keys(put("y", 8)), keys(put("v", 0))},
-		{send(1, 0, "", ""), send(2, 0, "", "a"), send(3, 1, "", "b"), send(4, 2, "", ""), send(5, 2, "queue", ""), send(6, 0, "", "c"), send(7, 0, "", "d")},
+		{send(1, 0, "", ""), send(2, 0, "", "a"), send(3, 1, "", "b"), send(4, 2, "", ""), send(5, 2, "queue", ""),
+			send(6, 0, "", "c"), send(7, 0, "", "d")},
 		{send(8, 0, "", "e"), send(9, 0, "", "a"), send(10, 0, "", "f"), send(11, 0, "", "g")}, // a comes again
 		{send(12, 0, "", "h"), send(13, 0, "", "h"), send(14, 0, "", "")},                      // h comes twice in one group
 		{send(15, 0, "", "i"), send(16, 0, "", ""), send(17, 0, "", "j"), send(18, 0, "", "")}, // the quota is 12
-		{inbound(1, "A", false), inbound(2, "B", true), inbound(3, "A", false), inbound(4, "B", false), inbound(5, "C", false), inbound(6, "B", true)},
+		{inbound(1, "A", false), inbound(2, "B", true), inbound(3, "A", false), inbound(4, "B", false),
+			inbound(5, "C", false), inbound(6, "B", true)},
 		{inbound(7, "C", false), inbound(8, "D", false), inbound(9, "\x00", false)},
 		{mark(1), mark(2), mark(6), mark(1), mark(99)},
-		{finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true), finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false)},
-		{hot(receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered), receipt(1, postern.Read)}), hot(receipts{receipt(1, postern.Delivered)}), hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
-		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false), opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
+		{finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true),
+			finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false)},
+		{hot(receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered),
+			receipt(1, postern.Read)}), hot(receipts{receipt(1, postern.Delivered)}),
+			hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
+		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false),
+			opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
 	}
 }
 
@@ -87,7 +98,8 @@ func attempts(t *testing.T, db *Store) (list []op) {
 	}
 	slices.SortFunc(due, func(a, b DueDelivery) int { return strings.Compare(kindOf(a), kindOf(b)) })
 	for i, d := range due {
-		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow, Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
+		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
+			Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
 		if i >= len(due)-3 { // the last: a group has no order among those that succeed and those that fail
 			o.HTTPStatus, o.Reason, o.Status, o.DueAt = 500, "status", postern.DeliveryPending, testNow.Add(time.Minute)
 		}
@@ -112,10 +124,14 @@ func state(t *testing.T, db *Store) string {
 	t.Helper()
 	var lines []string
 	for _, query := range []string{
-		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || body || ' ' || network_id, sent_at, delivered_at, read_at, frame_left, undecryptable FROM message ORDER BY id`,
-		`SELECT 'event', type || ' ' || device_id, created_at, count(*), 0, 0, 0 FROM event GROUP BY type, device_id, created_at ORDER BY 2, 3`,
-		`SELECT 'delivery', type || ' ' || status || ' ' || last_reason, attempts, due_at, completed_at, last_status, count(*) FROM delivery GROUP BY type, status, last_reason, attempts, due_at, completed_at, last_status ORDER BY 2, 3`,
-		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt_log GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
+		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || body || ' ' || network_id, sent_at, delivered_at,
+			read_at, frame_left, undecryptable FROM message ORDER BY id`,
+		`SELECT 'event', type || ' ' || device_id, created_at, count(*), 0, 0, 0 FROM event
+			GROUP BY type, device_id, created_at ORDER BY 2, 3`,
+		`SELECT 'delivery', type || ' ' || status || ' ' || last_reason, attempts, due_at, completed_at, last_status, count(*)
+			FROM delivery GROUP BY type, status, last_reason, attempts, due_at, completed_at, last_status ORDER BY 2, 3`,
+		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt_log
+			GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
 		`SELECT 'usage', month, messages, 0, 0, 0, 0 FROM usage`,
 		`SELECT 'message hour ' || hour, '', accepted, sent, delivered, failed, received FROM message_hour ORDER BY hour`,
 		`SELECT 'device usage ' || device_id, month, messages, 0, 0, 0, 0 FROM device_usage ORDER BY device_id`,
@@ -204,10 +220,12 @@ func TestGroupDoesWhatItsOpsDoOneByOne(t *testing.T) {
 	want := results["sqlite, one by one"]
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		if got := results[name]; got != want {
-			t.Errorf("%s differs from SQLite, one by one:\n%s", name, difference(got.outcomes+"\n"+got.state, want.outcomes+"\n"+want.state))
+			t.Errorf("%s differs from SQLite, one by one:\n%s", name,
+				difference(got.outcomes+"\n"+got.state, want.outcomes+"\n"+want.state))
 		}
 	}
-	if !strings.Contains(want.outcomes, "are used up") || !strings.Contains(want.outcomes, ErrAlreadyDone.Error()) || !strings.Contains(want.outcomes, "boom") {
+	if !strings.Contains(want.outcomes, "are used up") || !strings.Contains(want.outcomes, ErrAlreadyDone.Error()) ||
+		!strings.Contains(want.outcomes, "boom") {
 		t.Errorf("the script lost what it was written for:\n%s", want.outcomes)
 	}
 }

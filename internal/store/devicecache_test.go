@@ -53,15 +53,18 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 		steps := []func() error{
 			func() error { return db.Links.Open(ctx, l) },
 			func() error {
-				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
+				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired,
+					Reason: "timeout", At: testNow})
 				return err
 			},
 			func() error {
-				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected, DisplayName: "Ann", At: testNow})
+				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected,
+					DisplayName: "Ann", At: testNow})
 			},
 			func() error { return db.Devices.ResetSessions(ctx) },
 			func() error {
-				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, At: testNow})
+				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked,
+					Desired: postern.WantIdle, At: testNow})
 			},
 			func() error { newDevice(t, db, ws, postern.Linking); return nil },
 			func() error { return db.Devices.RequestDelete(ctx, ws, second.ID, nil, testNow) },
@@ -108,7 +111,8 @@ func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
 		}
 		for i := range 200 {
 			reason := fmt.Sprint("reason ", i)
-			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected, Reason: reason, At: testNow})
+			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected,
+				Reason: reason, At: testNow})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -159,7 +159,10 @@ func (s *core) sabotagedAccept(o QueueMessage) (db.Write, error) {
 		o.Once = nil
 	}
 	if failpoint.Slips(failpoint.SpendTwice) {
-		return db.Then(db.Item(o), func(t *db.Tx) error { return spend(t, map[counter]int{{o.account(), o.Message.DeviceID}: 1}) }), nil
+		return db.Then(db.Item(o), func(t *db.Tx) error {
+			return spend(t,
+				map[counter]int{{o.account(), o.Message.DeviceID}: 1})
+		}), nil
 	}
 	return db.Item(o), nil
 }
@@ -189,7 +192,8 @@ func sabotagedInbound(o RecordInbound) db.Write {
 // message.
 func changeNewestEvent(m postern.MessageID, kind postern.EventType, body string) func(t *db.Tx) error {
 	return func(t *db.Tx) error {
-		return t.Exec(`UPDATE event SET body = CAST(`+body+` AS BLOB) WHERE position = (SELECT max(position) FROM event) AND type = $1 AND instr(CAST(body AS TEXT), $2) > 0`, kind, m)
+		return t.Exec(`UPDATE event SET body = CAST(`+body+` AS BLOB) WHERE position = (SELECT max(position) FROM event)
+			AND type = $1 AND instr(CAST(body AS TEXT), $2) > 0`, kind, m)
 	}
 }
 
@@ -204,7 +208,8 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 	case failpoint.Slips(failpoint.FailGood):
 		o.Status, o.SentAt, o.Failure = postern.Failed, 0, postern.Failure{Code: postern.EncryptionFailed}
 	case failpoint.Slips(failpoint.DateBack):
-		return db.Then(db.Item(o), changeNewestEvent(o.MessageID, postern.MessageSent, `replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
+		return db.Then(db.Item(o), changeNewestEvent(o.MessageID, postern.MessageSent,
+			`replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
 	case failpoint.Slips(failpoint.TellTwice):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
 			m, err := scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $1`, o.MessageID))
@@ -216,13 +221,18 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 		})
 	case failpoint.Slips(failpoint.TellNever):
 		return db.Func(func(t *db.Tx) error {
-			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2 WHERE id = $1 AND status = 'sending'`, o.MessageID, o.SentAt)
+			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2 WHERE id = $1 AND status = 'sending'`,
+				o.MessageID, o.SentAt)
 		})
 	case failpoint.Slips(failpoint.QueueNever):
-		return db.Then(db.Item(o), func(t *db.Tx) error { return t.Exec(`DELETE FROM delivery WHERE n = (SELECT max(n) FROM delivery)`) })
+		return db.Then(db.Item(o), func(t *db.Tx) error {
+			return t.Exec(`DELETE FROM delivery
+			WHERE n = (SELECT max(n) FROM delivery)`)
+		})
 	case failpoint.Slips(failpoint.SkipSequence):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
-			return t.Exec(`UPDATE device SET sequence = sequence + 1 WHERE id = (SELECT device_id FROM message WHERE id = $1)`, o.MessageID)
+			return t.Exec(`UPDATE device SET sequence = sequence + 1 WHERE id = (SELECT device_id FROM message WHERE id = $1)`,
+				o.MessageID)
 		})
 	}
 	return db.Item(o)

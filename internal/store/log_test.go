@@ -22,7 +22,8 @@ func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, f := range map[string]EventFilter{"all": {}, "a kind": {Types: []postern.EventType{postern.MessageRead}}, "a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}}} {
+		for name, f := range map[string]EventFilter{"all": {}, "a kind": {Types: []postern.EventType{postern.MessageRead}},
+			"a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}}} {
 			want, err := db.Events.List(t.Context(), ws, f, 2, 100)
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +35,8 @@ func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 				}
 			}
 			slices.Reverse(got)
-			if !slices.EqualFunc(got, want.Entries, func(x, y LogEntry) bool { return x.ID == y.ID && x.Position == y.Position }) {
+			if !slices.EqualFunc(got, want.Entries,
+				func(x, y LogEntry) bool { return x.ID == y.ID && x.Position == y.Position }) {
 				t.Errorf("%s: backwards there are %d events, forwards %d", name, len(got), len(want.Entries))
 			}
 		}

@@ -190,7 +190,8 @@ func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([
 // queued reads those for which more holds; the parameters are the
 // device, the limit, and what more says.
 func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
-	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1
+		AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m
@@ -214,16 +215,19 @@ const (
 )
 
 func wroteLately() string {
-	return `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' AND i.created_at > $3 AND ` + current("i") + `)`
+	return `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id
+		AND i.direction = 'inbound' AND i.created_at > $3 AND ` + current("i") + `)`
 }
 
 func hasMessages() string {
-	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
+	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id
+		AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
 }
 
 // NextOf gives the oldest messages of a kind that a device still has to
 // send; since says what is lately.
-func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) ([]QueuedMessage, error) {
+func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time,
+	limit int) ([]QueuedMessage, error) {
 	if kind == Repeating {
 		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
 	}
@@ -252,7 +256,8 @@ type markSending struct {
 func (*markSending) About() db.About { return db.About{} }
 
 var markMessages = db.NewStatement("message",
-	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows] WHERE id = @message AND status IN ('queued', 'sending')`)
+	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows]
+		WHERE id = @message AND status IN ('queued', 'sending')`)
 
 // WriteAll marks messages.
 func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
@@ -328,7 +333,8 @@ func (o *Once) place() [4]string {
 
 var readUsedKeys = db.NewStatement("of_workspace, with_method, on_path, named, since",
 	`SELECT workspace_id, method, path, key FROM idempotency [, @rows]
-	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named AND created_at > @since`)
+	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named
+	AND created_at > @since`)
 
 // usedKeys finds those keys that were used before and have not expired.
 func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
@@ -349,7 +355,8 @@ func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
 // Answered finds the answer given to an idempotency key in the last 24 hours.
 func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
 	var h []byte
-	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3
+		AND key = $4 AND created_at > $5`,
 		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		return hash, nil, false, nil
@@ -360,7 +367,8 @@ func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answe
 
 // Remove deletes up to a chunk of expired answers and says how many.
 func (s Idempotency) Remove(ctx context.Context, before postern.Time) (n int64, err error) {
-	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1
+		LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return 0, err // the common case costs no write
 	}

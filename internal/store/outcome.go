@@ -95,7 +95,8 @@ func statusEvent(m postern.Message, at postern.Time) (eventAt, error) {
 // Expire ends up to limit messages whose time is over: expired, with their unit refunded,
 // when no frame ever left; failed and unconfirmed otherwise. It returns how many.
 func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
-	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
+	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending')
+		AND expires_at <= $1`, now)()
 	if err != nil || !due {
 		return 0, err // the common case costs no write
 	}
@@ -115,7 +116,8 @@ func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int,
 }
 
 func overdue(t *db.Tx, now postern.Time, limit int) (list []QueuedMessage, err error) {
-	err = t.Rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1 LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
+	err = t.Rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1
+		LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
 		var q QueuedMessage
 		err := r.Scan(&q.ID, &q.FrameLeft)
 		list = append(list, q)
@@ -136,7 +138,8 @@ func expire(q QueuedMessage, now postern.Time) FinishOutbound {
 // failQueued fails what a device still had to send when its link is gone.
 func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at postern.Time) error {
 	var list []QueuedMessage
-	err := t.Rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2 AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
+	err := t.Rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2
+		AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
 		var q QueuedMessage
 		err := r.Scan(&q.ID, &q.FrameLeft)
 		list = append(list, q)
@@ -147,9 +150,10 @@ func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at po
 	}
 	outcomes := make([]FinishOutbound, len(list))
 	for i, q := range list {
-		outcomes[i] = FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at, Failure: postern.Failure{
-			Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
-		}}
+		outcomes[i] = FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at,
+			Failure: postern.Failure{
+				Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
+			}}
 	}
 	return db.WriteNow(t, outcomes...)
 }
@@ -208,7 +212,8 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 }
 
 var saveReceipts = db.NewStatement("message, reached, sent, delivered, read",
-	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered, read_at = @read
+	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered,
+		read_at = @read
 	[FROM @rows] WHERE id = @message`)
 
 // saveMoved writes messages that have moved on from a status.
@@ -229,7 +234,8 @@ type sentAs struct {
 }
 
 var readSent = db.NewStatement("device, network",
-	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network AND sender = '' AND `+current("message"))
+	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network AND sender = ''
+		AND `+current("message"))
 
 func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
 	rows := make([][]any, len(list))
@@ -293,8 +299,10 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 
 // ByNetworkID finds a message that the device sent under its present
 // number; ok is false when there is none.
-func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
-	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
+func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,
+	networkID string) (m postern.Message, ok bool, err error) {
+	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
+		AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

@@ -41,7 +41,8 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 	for query, want := range map[string]string{
 		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
 		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
-		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5 ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
+		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5
+			ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)
@@ -55,13 +56,25 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
 	for query, want := range map[string]string{
-		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5 GROUP BY 1`:                                                                 "SEARCH message_hour USING PRIMARY KEY (workspace_id=? AND hour>?)",
-		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = 'w') AND hour >= 5 GROUP BY 1`:               "SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)",
-		`SELECT hour FROM message_hour WHERE hour < 5 LIMIT 1`:                                                                                                                  "INDEX message_hour_age (hour<?)",
-		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC LIMIT 9`:                                                  "USING COVERING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
-		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5 AND ('x' = 'null' OR type IN ` + db.db.InList(1) + `) ORDER BY position DESC LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
+		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5
+			GROUP BY 1`: "SEARCH message_hour USING " +
+			"PRIMARY KEY " +
+			"(workspace_id=? AND hour>?)",
+		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint
+			WHERE workspace_id = 'w') AND hour >= 5
+			GROUP BY 1`: "SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)",
+		`SELECT hour FROM message_hour WHERE hour < 5
+			LIMIT 1`: "INDEX message_hour_age (hour<?)",
+		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC
+			LIMIT 9`: "USING COVERING INDEX event_workspace " +
+			"(workspace_id=? AND " +
+			"position>? AND position<?)",
+		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5
+			AND ('x' = 'null' OR type IN ` + db.db.InList(1) + `) ORDER BY position DESC
+				LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
 	} {
-		if got := plan(t, db, strings.ReplaceAll(query, "$1", "'[]'")); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
+		if got := plan(t, db, strings.ReplaceAll(query, "$1", "'[]'")); !strings.Contains(got, want) ||
+			strings.Contains(got, "TEMP B-TREE FOR ORDER") {
 			t.Errorf("the plan is %s\nwant %s", got, want)
 		}
 	}

@@ -43,7 +43,8 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 		if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow, Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow,
+			Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
 			t.Fatal(err)
 		}
 		a, b, c, x := string(one.ID), string(two.ID), string(three.ID), string(in.Message.ID)
@@ -170,7 +171,8 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		linkTo(t, db, d, "+15550001111")
 		old := queue(t, db, d)
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550009999")
