@@ -12,7 +12,7 @@ import (
 	"postern/internal/postern"
 )
 
-// early is how long a saboteur keeps back what it has answered for.
+// early is how long a saboteur delays a write that it has already answered.
 const early = 150 * time.Millisecond
 
 // write hands a hot write to the engine, with fail points and saboteurs around it.
@@ -68,7 +68,7 @@ func pointInside(w db.Write, p failpoint.Point) db.Write {
 	})
 }
 
-// places are the fail points before an op, in its transaction and after it.
+// places returns the fail points before a write, in its transaction and after it.
 func places(value any) (before, inside, after failpoint.Point) {
 	switch value.(type) {
 	case QueueMessage:
@@ -102,7 +102,8 @@ func answersEarly(value any) bool {
 	return false
 }
 
-// sabotaged puts the run's mistake into a write; nil leaves it as it is.
+// sabotaged returns the write of a value with the mistake of this run applied, or nil to
+// write the value unchanged.
 func (s *core) sabotaged(value any) (db.Write, error) {
 	switch o := value.(type) {
 	case QueueMessage:
@@ -133,7 +134,7 @@ func sabotagedAttempt(o Attempt) db.Write {
 	return db.Item(o)
 }
 
-// sabotagedReceipts are what is left of receipts.
+// sabotagedReceipts returns the write of the receipts that the mistake does not drop.
 func sabotagedReceipts(list receipts) db.Write {
 	left := receipts{}
 	for _, o := range list {
@@ -188,8 +189,7 @@ func sabotagedInbound(o RecordInbound) db.Write {
 	return db.Item(o)
 }
 
-// changeNewestEvent rewrites the body of the event that was just recorded of a
-// message.
+// changeNewestEvent returns a function that rewrites the body of a message's newest event.
 func changeNewestEvent(m postern.MessageID, kind postern.EventType, body string) func(t *db.Tx) error {
 	return func(t *db.Tx) error {
 		return t.Exec(`UPDATE event SET body = CAST(`+body+` AS BLOB) WHERE position = (SELECT max(position) FROM event)

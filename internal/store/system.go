@@ -24,8 +24,8 @@ type SystemStatus struct {
 	OldestDue postern.Time // when the oldest of these became due; 0 when none is due
 }
 
-// The condition device_id > ” is always true. It makes SQLite use the index of the messages
-// that have left instead of scanning the whole queue.
+// messagesLeft names the device, although it asks for all of them, so that SQLite uses the
+// index of the messages that have left instead of scanning the whole queue.
 const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
 	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending')
