@@ -9,8 +9,8 @@ import (
 	"postern/internal/postern"
 )
 
-// Attempts that are recorded at once, of which some fail and some come twice, are
-// counted as the log of attempts has them.
+// The hourly counts match the log of attempts when attempts are recorded concurrently, some
+// of them failures and some of them repeated.
 func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -63,7 +63,7 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 	})
 }
 
-// attemptsOf are the attempts of the i-th delivery, the last one reported twice.
+// attemptsOf returns the attempts of the i-th delivery; the last one is reported twice.
 func attemptsOf(q DueDelivery, i int) (list []Attempt) {
 	at := testNow.Add(time.Duration(i) * time.Minute)
 	a := Attempt{DeliveryID: q.ID, Row: q.Row, EndpointID: q.EndpointID, Number: 1, At: at,

@@ -12,9 +12,8 @@ import (
 	"postern/internal/postern"
 )
 
-// script is a day of a gateway as groups of ops, with ids that are the same at
-// each run. It has all that a group may hold: repetitions, refusals, refunds,
-// failures.
+// script returns a day of a gateway as groups of operations, with the same ids in each run.
+// The groups contain repetitions, refusals, refunds and failures.
 func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.Endpoint, groups [][]op) {
 	const ws = "ws_1"
 	for i := range 3 {
@@ -89,7 +88,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	}
 }
 
-// attempts are what the dispatcher would say of all that was queued.
+// attempts returns the attempts that the dispatcher would report for the queued deliveries.
 func attempts(t *testing.T, db *Store) (list []op) {
 	t.Helper()
 	due, err := db.Deliveries.Due(t.Context(), "whk_1", testNow.Add(time.Hour), true, 1000)
@@ -100,7 +99,7 @@ func attempts(t *testing.T, db *Store) (list []op) {
 	for i, d := range due {
 		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
 			Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
-		if i >= len(due)-3 { // the last: a group has no order among those that succeed and those that fail
+		if i >= len(due)-3 { // the last ones fail: a group does not order successes and failures
 			o.HTTPStatus, o.Reason, o.Status, o.DueAt = 500, "status", postern.DeliveryPending, testNow.Add(time.Minute)
 		}
 		list = append(list, hot(o))
@@ -119,7 +118,7 @@ func kindOf(d DueDelivery) string {
 	return member("type") + member("deviceId") + object
 }
 
-// state is what a database holds, without what is drawn by chance.
+// state returns the contents of a database, without values that are drawn at random.
 func state(t *testing.T, db *Store) string {
 	t.Helper()
 	var lines []string
@@ -154,7 +153,7 @@ func state(t *testing.T, db *Store) string {
 	return strings.Join(lines, "\n")
 }
 
-// play runs the script, by groups or one by one, and gives the outcomes.
+// play runs the script, in groups or one operation at a time, and returns the outcomes.
 func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	t.Helper()
 	var marks []*markSending
@@ -204,8 +203,8 @@ func outcomeOf(err error) string {
 	return err.Error()
 }
 
-// TestGroupDoesWhatItsOpsDoOneByOne holds both engines, and the statements that
-// write many ops at once, to one outcome.
+// TestGroupDoesWhatItsOpsDoOneByOne checks that both engines, and the statements that write
+// many operations at once, have the same outcome.
 func TestGroupDoesWhatItsOpsDoOneByOne(t *testing.T) {
 	t.Parallel()
 	type result struct{ outcomes, state string }

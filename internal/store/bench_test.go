@@ -11,8 +11,8 @@ import (
 	"postern/internal/store/storetest"
 )
 
-// The benchmarks run 64 callers against one writer, with the disk: go test
-// ./internal/store -run - -bench .
+// The benchmarks run 64 callers against one writer, on disk:
+// go test ./internal/store -run - -bench .
 
 func eachDurable(b *testing.B, bench func(b *testing.B, db *Store)) {
 	b.Helper()
@@ -32,8 +32,8 @@ func eachDurable(b *testing.B, bench func(b *testing.B, db *Store)) {
 	}
 }
 
-// sixtyFour runs an operation b.N times from 64 callers and reports the rate
-// and our own CPU.
+// sixtyFour runs an operation b.N times from 64 callers and reports the rate and the CPU
+// time of this process.
 func sixtyFour(b *testing.B, do func(caller int) error) {
 	b.Helper()
 	const callers = 64

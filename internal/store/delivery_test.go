@@ -31,7 +31,7 @@ func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-		receiveN(t, db, d, 3) // before its creation: not for it
+		receiveN(t, db, d, 3) // before its creation, so not delivered to it
 		e := newEndpoint(t, db, d.WorkspaceID, "message.*")
 		other := newEndpoint(t, db, d.WorkspaceID, "device.*")
 		receiveN(t, db, d, catchUpChunk+7)
@@ -113,8 +113,8 @@ func TestDeletedEndpointTakesItsLogAlong(t *testing.T) {
 	})
 }
 
-// The next page goes on although the last delivery shown was removed, and a
-// filter that lets nothing through does not read the whole log for one page.
+// A page continues from the previous one even when the last delivery shown was removed, and
+// one page with a filter that nothing matches does not read the whole log.
 func TestDeliveriesAreListedPageByPage(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)

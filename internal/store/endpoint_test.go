@@ -61,7 +61,7 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 			got.StatusReason != "status" || got.Attempts != 1 {
 			t.Errorf("after a failed try: %+v", got)
 		}
-		move("https://example.com/2") // while a try of the one before is under way
+		move("https://example.com/2") // while an attempt at the previous URL is in progress
 		fail("https://example.com/1", 2, 0)
 		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/1", testNow); err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestEndpointThatStopsBeingActiveCatchesUpFromThere(t *testing.T) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 2)
 		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"device.*"} })
-		receiveN(t, db, d, 4) // not asked for at the time: never
+		receiveN(t, db, d, 4) // not subscribed at the time, so never delivered
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
 		receiveN(t, db, d, 3)
 		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"*"} })

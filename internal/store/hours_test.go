@@ -26,7 +26,7 @@ func countedSpan(t *testing.T, db *Store, ws postern.WorkspaceID, hour postern.T
 	}
 }
 
-// life is what happens to the i-th message of a device, some of it twice.
+// life plays what happens to the i-th message of a device, some of it twice.
 func life(t *testing.T, db *Store, d postern.Device, i int) error {
 	ctx, m, in := t.Context(), outbound(d), inboundOf(d, fmt.Sprint("in", i), "lid:1", "hi")
 	m.CreatedAt = testNow.Add(time.Duration(i) * 7 * time.Minute)
@@ -54,7 +54,7 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 		receipt(postern.Read)
 	case 2:
 		finish(postern.Failed, "rejected", true)
-		receipt(postern.Read) // of what did not leave
+		receipt(postern.Read) // of a message that did not leave
 	case 3:
 		finish(postern.Failed, postern.Unconfirmed, false)
 		receipt(postern.Delivered) // it has arrived after all
@@ -70,8 +70,8 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 	return err
 }
 
-// Messages of several workspaces that come, go, repeat themselves and fail at
-// once are counted as the rows have them, after a refusal and an unlinking too.
+// The hourly counts match the rows when messages of several workspaces arrive, leave,
+// repeat and fail concurrently, and after a refusal and an unlink.
 func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -149,7 +149,7 @@ func TestMessageHoursAreSummedAndRemoved(t *testing.T) {
 	})
 }
 
-// A database of the release before has messages and no hours.
+// A database of the previous release has messages and no hours.
 func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)

@@ -80,8 +80,8 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 	})
 }
 
-// Without a password an identity stays; with one it goes, and with it the sessions
-// that it may have opened.
+// Without a password an identity cannot be removed; with one it can, and removing it ends
+// the login sessions that it may have opened.
 func TestLastWayInIsNotRemoved(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)

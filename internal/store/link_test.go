@@ -153,8 +153,8 @@ func TestLinkPageGoesToOneBrowser(t *testing.T) {
 	})
 }
 
-// Who asked to unlink before the device was linked anew must not touch the new
-// attempt.
+// A request to unlink that was made before the device was linked again does not affect the
+// new attempt.
 func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -180,8 +180,7 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 	})
 }
 
-// A caller who was let in before the plan became smaller gets no more than the
-// plan has now.
+// A caller authorized before the plan shrank gets no more slots than the plan has now.
 func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -221,7 +220,7 @@ func TestANewCodeEndsTheWishForAPasskey(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.Links.SetCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
-		if err := db.Devices.ResetSessions(t.Context()); err != nil { // a write that is waited for, behind the other
+		if err := db.Devices.ResetSessions(t.Context()); err != nil { // waits for this write and so for the one before it
 			t.Fatal(err)
 		}
 		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey ||

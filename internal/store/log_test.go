@@ -7,8 +7,8 @@ import (
 	"postern/internal/postern"
 )
 
-// Read backwards in pages, the log is the same as forwards, the other way round,
-// and ends behind its floor.
+// Read backwards in pages, the log has the same events in reverse order, and ends above the
+// floor.
 func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)

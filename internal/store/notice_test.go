@@ -7,7 +7,7 @@ import (
 	"postern/internal/postern"
 )
 
-// noticesOf are the deliveries of an endpoint that are no events.
+// noticesOf returns the deliveries of an endpoint that are notices.
 func noticesOf(t *testing.T, db *Store, id postern.EndpointID) (list []DueDelivery) {
 	t.Helper()
 	due, err := db.Deliveries.Due(t.Context(), id, testNow.Add(1e15), true, 100)

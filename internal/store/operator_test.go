@@ -11,7 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-// newUser makes a user who belongs to workspaces as their owner.
+// addUser adds a user who owns the workspaces.
 func addUser(t *testing.T, db *Store, email string, workspaces ...postern.WorkspaceID) postern.User {
 	t.Helper()
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
@@ -75,7 +75,7 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 	})
 }
 
-// deliverable gives a device's workspace an endpoint in a state, to which deliveries
+// deliverable adds an endpoint in a status to a device's workspace, with n deliveries that
 // are due now.
 func deliverable(t *testing.T, db *Store, d postern.Device, status postern.EndpointStatus, n int) {
 	t.Helper()
@@ -177,8 +177,8 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 	})
 }
 
-// What an operator asks for is refused in the transaction in which somebody takes
-// the right away.
+// An operator's change is refused when the right is withdrawn before the transaction of the
+// change.
 func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)

@@ -111,7 +111,7 @@ func grouped(db *Store, ops ...op) (errs []error) {
 		}
 		waits = append(waits, wait)
 	}
-	// The first group is the one that holds; what waits is the next.
+	// The first group holds the writer; the waiting operations form the next group.
 	close(hold)
 	for _, wait := range waits {
 		errs = append(errs, wait())
@@ -218,8 +218,8 @@ func (l *load) send(key string) {
 	}
 }
 
-// finish stops the callers and checks that what was accepted is there, and
-// that no key had two effects.
+// finish stops the callers and checks that all accepted messages are stored, and that no
+// key had two effects.
 func (l *load) finish() {
 	l.t.Helper()
 	close(l.stop)
@@ -307,13 +307,13 @@ func TestNothingIsLostOrDoubledWhenTheServerCrashes(t *testing.T) {
 	l.finish()
 }
 
-// cutter stands between a store and its server.
+// cutter is a proxy between a store and its server.
 type cutter struct {
 	net.Listener
 
 	server string
-	armed  atomic.Bool // the next answer is swallowed, and the connection cut
-	frozen atomic.Bool // nothing passes, and nobody waits long
+	armed  atomic.Bool // drops the next response and cuts the connection
+	frozen atomic.Bool // data is read and discarded
 }
 
 func (c *cutter) patience() time.Duration {
@@ -323,7 +323,7 @@ func (c *cutter) patience() time.Duration {
 	return 30 * time.Second
 }
 
-// newCutter gives the URL of a way to a database that can be cut.
+// newCutter returns a URL of a database through a proxy that can cut the connection.
 func newCutter(t *testing.T, target string) (*cutter, string) {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -384,8 +384,8 @@ func (c *cutter) pipe(to, from net.Conn, cut func() bool) {
 	}
 }
 
-// TestCommitWithoutAnAnswerIsNeverSaidToBeDone cuts the connection after the
-// server has committed and before it could say so.
+// TestCommitWithoutAnAnswerIsNeverSaidToBeDone cuts the connection after the server has
+// committed and before it responds.
 func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	t.Parallel()
 	opts := engine{postgres: true}.options(t)
@@ -404,7 +404,7 @@ func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 		err := putSetting("committed")(tx)
 		tx.Wake(OutboundQueued, string(d.ID))
-		c.armed.Store(true) // nothing but the commit is left
+		c.armed.Store(true) // only the commit is left
 		return err
 	}))
 	if postern.ReasonOf(err) != postern.Unavailable || !errors.Is(err, storage.ErrUnknown) {
@@ -438,7 +438,7 @@ func TestWhatNobodyWaitsForSurvivesALostConnection(t *testing.T) {
 	for i := range 3 {
 		db.db.Later(opFunc(func(tx *tx) error {
 			if cuts++; i == 1 && cuts < 5 {
-				kill() // also while it is tried again
+				kill() // again while the store retries
 			}
 			return tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting)) ON CONFLICT (name)
 				DO NOTHING`, fmt.Sprint("later", i))
@@ -474,7 +474,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	soon(t, db)
 }
 
-// TestErrorsSayNothingOfTheURL fails in every way that can be told apart.
+// TestErrorsSayNothingOfTheURL fails to open a database in every distinguishable way.
 func TestErrorsSayNothingOfTheURL(t *testing.T) {
 	t.Parallel()
 	good, err := url.Parse(storetest.URL(t))
@@ -505,8 +505,8 @@ func TestErrorsSayNothingOfTheURL(t *testing.T) {
 	}
 }
 
-// TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase also shows
-// that the first goes on once the other has left.
+// TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase also checks that the
+// first server continues once the other has left.
 func TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase(t *testing.T) {
 	t.Parallel()
 	opts := engine{postgres: true}.options(t)

@@ -7,7 +7,7 @@ import (
 	"postern/internal/postern"
 )
 
-// replayOf makes a replay of all that the endpoint wants, changed by edit.
+// replayOf creates a replay of all events that the endpoint wants, changed by edit.
 func replayOf(t *testing.T, db *Store, e postern.Endpoint, edit func(*postern.Replay)) postern.Replay {
 	t.Helper()
 	end, err := db.Events.End(t.Context(), e.WorkspaceID)
@@ -25,7 +25,7 @@ func replayOf(t *testing.T, db *Store, e postern.Endpoint, edit func(*postern.Re
 	return r
 }
 
-// step runs a replay for as long as it has something to do.
+// step runs a replay until it has nothing to do.
 func step(t *testing.T, db *Store, r postern.Replay) postern.Replay {
 	t.Helper()
 	for more := true; more; {
@@ -41,7 +41,7 @@ func step(t *testing.T, db *Store, r postern.Replay) postern.Replay {
 	return got
 }
 
-// finish ends the deliveries that are due, as told for each of their events.
+// finish ends the deliveries that are due, with the outcome for each of their events.
 func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) postern.DeliveryStatus) []DueDelivery {
 	t.Helper()
 	due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10_000)
@@ -99,7 +99,7 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("the replay ended as %+v", r)
 		}
 		r = step(t, db, replayOf(t, db, e, nil))
-		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one is on its way without it
+		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one delivery was already pending
 			t.Errorf("replay = %+v, want 4 matched and running", r)
 		}
 		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)

@@ -10,8 +10,8 @@ import (
 	"postern/internal/postern"
 )
 
-// logMany records n events of a device, made at a time, in one operation. Few
-// are recorded as they are, with their deliveries; many by one statement.
+// logMany records n events of a device with a time, in one operation. A small number is
+// recorded with deliveries; a large one by a single statement.
 func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.EventType, at postern.Time) {
 	t.Helper()
 	err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
@@ -35,7 +35,7 @@ func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.Even
 	}
 }
 
-// clearLog removes all events made before a time and says in how many chunks.
+// clearLog removes all events made before a time and returns the number of chunks.
 func clearLog(t *testing.T, db *Store, ws postern.WorkspaceID, before postern.Time) (chunks int) {
 	t.Helper()
 	for from, more := int64(0), true; more; chunks++ {
@@ -198,8 +198,8 @@ func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
 	})
 }
 
-// TestOthersWriteBetweenChunks shows that removing is many small operations,
-// and not one that holds the writer.
+// TestOthersWriteBetweenChunks checks that removal consists of many small operations
+// instead of one that blocks the writer.
 func TestOthersWriteBetweenChunks(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -289,7 +289,7 @@ func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
 		}
 		logMany(t, db, d, purgeChunk+5, postern.MessageReceived, testNow)
 		logMany(t, db, d, 2, postern.DeviceLinked, testNow)
-		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending }) // each was tried twice
+		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending }) // each was attempted twice
 		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending })
 		clearLog(t, db, d.WorkspaceID, testNow.Add(1e12))
 		if n := count(t, db, `SELECT count(*) FROM event`); n != purgeChunk+7 {
@@ -358,7 +358,7 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 	})
 }
 
-// Bytes that are gone must not be posted as nothing under the event's id.
+// A delivery whose content was removed must not post an empty body under the event's id.
 func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)

@@ -9,7 +9,7 @@ import (
 	"postern/internal/postern"
 )
 
-// finds gives the ids of all that a search comes to, page by page.
+// finds returns the ids of all results of a search, page by page.
 func finds(t *testing.T, db *Store, ws postern.WorkspaceID, s MessageSearch, limit int) (ids []string) {
 	t.Helper()
 	for before := int64(0); ; {
@@ -71,7 +71,7 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 	})
 }
 
-// fillMessages adds n messages, of which the oldest is failed.
+// fillMessages adds n messages, of which the oldest has failed.
 func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
 	err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
@@ -92,8 +92,8 @@ func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	}
 }
 
-// What no index tells is looked for in a bounded part, and goes on behind it; what
-// failed is found at once, however far back it lies.
+// A condition without an index is checked on a bounded part per page, and the next page
+// continues behind it; failed messages are found at once, however old they are.
 func TestSearchLooksAtABoundedPart(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
@@ -181,7 +181,7 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 	})
 }
 
-// A page of messages is found by an index that has nothing else in it.
+// A page of messages is found by an index that contains only candidates.
 func TestSearchGoesThroughItsIndexes(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
@@ -207,7 +207,7 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 
 func goesBy(t *testing.T, db *Store, query, index string) {
 	t.Helper()
-	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // a plan takes no parameters
+	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // EXPLAIN takes no parameters
 	if got := plan(t, db, query); !strings.Contains(got, index) {
 		t.Errorf("the plan is %s\nwant %s", got, index)
 	}

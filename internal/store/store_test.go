@@ -54,7 +54,7 @@ func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 	return m
 }
 
-// eventTypes lists a device's events in the order of their sequence.
+// eventTypes returns the types of a device's events, and checks their sequence.
 func eventTypes(t *testing.T, db *Store, d postern.DeviceID) []string {
 	t.Helper()
 	var list []string
@@ -317,8 +317,8 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 	})
 }
 
-// limitDisk leaves room for a few pages. SQLite finds out by itself; for
-// PostgreSQL a statement says what a full disk says.
+// limitDisk leaves room for a few pages. SQLite detects the limit by itself; with
+// PostgreSQL a statement returns the error of a full disk.
 func (e engine) limitDisk(t *testing.T, db *Store) (room func(tx *tx, size int) error) {
 	t.Helper()
 	if e.postgres {
@@ -355,7 +355,7 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 				return room(tx, size)
 			})
 		}
-		// One group: a small row, one that does not fit, a small row.
+		// One group: a small row, a row that does not fit, a small row.
 		if err := db.db.Do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ import (
 	"postern/internal/postern"
 )
 
-// TestMigrationsStay tells whether a migration was changed that databases have been
-// through already: what is in it now would never reach them.
+// TestMigrationsStay fails when a migration that databases have already applied is changed,
+// because the change would never reach them.
 func TestMigrationsStay(t *testing.T) {
 	t.Parallel()
 	for engine, want := range map[string]string{
@@ -48,7 +48,7 @@ func TestMigrationsStay(t *testing.T) {
 	}
 }
 
-// TestUpgrade brings a database up to date that was filled at version 13.
+// TestUpgrade upgrades a database that was filled at version 13.
 func TestUpgrade(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		opts := e.options(t)
@@ -132,7 +132,7 @@ func oldMessage(id, direction, source, status string, at int) string {
 		'%[1]s', '%[3]s', '{}', %[5]d, 0, 0, 0, 0, 0, 0)`, id, direction, source, status, at)
 }
 
-// atVersion opens a new database for statements of its own, at an earlier version.
+// atVersion opens a new database at an earlier version, for statements of the test.
 func atVersion(t *testing.T, opts Options, version int64) *sql.DB {
 	t.Helper()
 	before, err := db.OpenAt(t.Context(), engineOptions(opts), version)
