@@ -8,38 +8,39 @@ import (
 	"postern/internal/postern"
 )
 
-// Attempt is one POST of a delivery and what follows from it.
+// Attempt is one POST of a delivery and its outcome.
 type Attempt struct {
 	DeliveryID postern.DeliveryID
 	Row        int64 // of the delivery in its table
 	EndpointID postern.EndpointID
-	Replay     postern.ReplayID // that it belongs to
-	URL        string           // that was posted to
-	Claimed    postern.Time     // when the delivery was due as the attempt began; 0: nobody looked
+	Replay     postern.ReplayID // that the delivery belongs to; "" for none
+	URL        string           // that the attempt posted to
+	Claimed    postern.Time     // the due time when the attempt began; 0 skips heedRequests
 	Number     int
 	At         postern.Time // when it began
 	Ended      postern.Time
-	HTTPStatus int                    // 0 when there was no answer
+	HTTPStatus int                    // 0 when there was no response
 	Reason     string                 // "" for success
-	Answer     string                 // at most the first KiB
+	Answer     string                 // the response's body, at most its first KiB
 	Status     postern.DeliveryStatus // of the delivery from now on
 	DueAt      postern.Time           // of the next attempt, while pending
-	Disable    string                 // why the endpoint is disabled at once; "" leaves it
+	Disable    string                 // why to disable the endpoint at once; "" does not
 
-	newRound bool // the delivery starts over
+	newRound bool // the delivery starts a new round
 }
 
-// FinishAttempt records one attempt and what follows from it.
+// FinishAttempt records an attempt and its consequences for the delivery and the endpoint.
 func (s Deliveries) FinishAttempt(ctx context.Context, o Attempt) error { return write(ctx, s.core, o) }
 
-// FinishAttemptThen is FinishAttempt for a caller that does not wait: then is called with
-// the outcome and must not block. It must not be called after Close.
+// FinishAttemptThen is FinishAttempt for a caller that does not wait: it calls then with
+// the outcome. then must not block. FinishAttemptThen must not be called after Close.
 func (s Deliveries) FinishAttemptThen(o Attempt, then func(error)) { writeThen(s.core, o, then) }
 
-// About lets attempts wait for others: nothing depends on them.
+// About lets attempts wait for other writes, because nothing depends on them.
 func (o Attempt) About() db.About { return db.About{Urgency: db.Patient} }
 
-// WriteAll records attempts. Two of the same delivery are recorded one after the other.
+// WriteAll records attempts. Two attempts of the same delivery are recorded one after the
+// other.
 func (Attempt) WriteAll(t *db.Tx, list []db.Pending[Attempt]) error {
 	for len(list) > 0 {
 		var attempts []*Attempt
@@ -56,8 +57,8 @@ func (Attempt) WriteAll(t *db.Tx, list []db.Pending[Attempt]) error {
 	return nil
 }
 
-// recordAttempts records attempts of different deliveries. One that is recorded already, or
-// whose endpoint was deleted in the meantime, changes nothing.
+// recordAttempts records attempts of different deliveries. An attempt that is already
+// recorded, or whose endpoint was deleted, changes nothing.
 func recordAttempts(t *db.Tx, list []*Attempt) error {
 	recorded, err := updateDeliveries(t, list)
 	if err != nil {
@@ -113,10 +114,11 @@ func updateEach(t *db.Tx, s *db.Statement, list []*Attempt, row func(*Attempt) [
 	return recorded, err
 }
 
-// succeedAtOnce is for first attempts that succeed, as nearly all do: with half of the
-// parameters it costs two thirds of updateDelivery.
+// succeedAtOnce is for first attempts that succeed, which are the vast majority: with half
+// the parameters it costs two thirds of updateDelivery.
 var succeedAtOnce = db.NewStatement("place, delivery, began, took, http, said, ended",
-	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = @began, last_attempt_at = @began,
+	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = @began,
+		last_attempt_at = @began,
 	last_duration = @took, last_status = @http, last_reason = '', last_answer = @said, completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts = 0`)
 
@@ -124,11 +126,14 @@ func (o *Attempt) firstSuccess() []any {
 	return []any{o.Row, o.DeliveryID, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Answer, o.Ended}
 }
 
-var updateDelivery = db.NewStatement("place, delivery, outcome, number, due, began, took, http, reason, said, ended, new_round",
+var updateDelivery = db.NewStatement("place, delivery, outcome, number, due, began, took, http, reason, said, ended, "+
+	"new_round",
 	`UPDATE delivery SET status = @outcome, attempts = @number, due_at = @due,
-	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began ELSE first_attempt_at END,
+	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began
+	ELSE first_attempt_at END,
 	earlier = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN @number ELSE earlier END,
-	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said, completed_at = @ended
+	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said,
+	completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts < @number`)
 
 func (o *Attempt) outcome() []any {
@@ -137,15 +142,16 @@ func (o *Attempt) outcome() []any {
 		completed = 0
 	}
 	return []any{
-		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason, o.Answer, completed, o.newRound,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason, o.Answer,
+		completed, o.newRound,
 	}
 }
 
 var readDue = db.NewStatement("place, delivery",
 	`SELECT n, due_at FROM delivery [, @rows] WHERE n = @place AND id = @delivery AND status = 'pending'`)
 
-// heedRequests keeps the time for which somebody requested a retry while the attempt was
-// under way, and starts the delivery over when this was its last attempt.
+// heedRequests keeps the due time of a retry that was requested while the attempt was in
+// progress, and starts the delivery over when this was its last attempt.
 func heedRequests(t *db.Tx, list []*Attempt) error {
 	byRow := make(map[int64]*Attempt, len(list))
 	var rows [][]any
@@ -173,7 +179,7 @@ var logAttempts = db.NewStatement("place, delivery, next",
 	WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts BETWEEN 1 AND @next - 1
 	ON CONFLICT (delivery_id, number) DO NOTHING`)
 
-// logPrevious moves the attempt before each of these into the log.
+// logPrevious moves the attempt before each of these to the log.
 func logPrevious(t *db.Tx, list []*Attempt) error {
 	var rows [][]any
 	for _, o := range list {
@@ -185,20 +191,20 @@ func logPrevious(t *db.Tx, list []*Attempt) error {
 	return err
 }
 
-// endpointHealth keeps, for each endpoint, since when and how often it has been failing.
-// Rows are written only when they change.
+// endpointHealth maintains, for each endpoint, since when and how often it has been
+// failing. It writes rows only when they change.
 type endpointHealth struct {
 	well [][]any // endpoints that succeeded and are not written yet
 }
 
-// wellKey is the key under which a transaction remembers an endpoint that is well.
+// wellKey is the key under which a transaction remembers an endpoint that does not fail.
 type wellKey postern.EndpointID
 
 var markWell = db.NewStatement("endpoint",
 	`UPDATE endpoint SET failing_since = 0, failures = 0 [FROM @rows] WHERE id = @endpoint AND failures > 0`)
 
-// record takes the outcome of an attempt. Successes are written together, by flush or
-// before the next failure.
+// record adds the outcome of an attempt. Successes are written together, by flush or before
+// the next failure.
 func (h *endpointHealth) record(t *db.Tx, o *Attempt) error {
 	if o.Reason == "" {
 		if t.First(wellKey(o.EndpointID)) {
@@ -220,17 +226,20 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 	return err
 }
 
-// countFailure counts a failure of the endpoint, and disables the endpoint if it has failed
-// for long enough or has asked for no more.
+// countFailure counts a failure of the endpoint, and disables the endpoint when it has
+// failed for long enough or when the attempt asks for it.
 func (o *Attempt) countFailure(t *db.Tx) error {
-	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END, failures = failures + 1
+	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
+		failures = failures + 1
 		WHERE id = $1`, o.EndpointID, o.At)
 	if err != nil {
 		return err
 	}
-	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END,
+	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing'
+		ELSE $2 END,
 			since = (SELECT coalesce(max(position), 0) FROM event)
-		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3 AND failing_since <= $4)`,
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3
+		AND failing_since <= $4)`,
 		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter), o.URL)
 	if err != nil || n == 0 {
 		return err

@@ -9,8 +9,8 @@ import (
 	"postern/internal/postern"
 )
 
-// Attempts that are recorded at once, of which some fail and some come twice, are
-// counted as the log of attempts has them.
+// The hourly counts match the log of attempts when attempts are recorded concurrently, some
+// of them failures and some of them repeated.
 func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -44,7 +44,8 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 				t.Errorf("counted %+v, the log has %+v", h, want)
 			}
 		}
-		if list, err := db.Hours.OfEndpoint(t.Context(), newWorkspace(t, db), e.ID, 0, testNow.Add(24*time.Hour)); len(list) != 0 || err != nil {
+		if list, err := db.Hours.OfEndpoint(t.Context(), newWorkspace(t, db), e.ID, 0,
+			testNow.Add(24*time.Hour)); len(list) != 0 || err != nil {
 			t.Errorf("another workspace sees %+v (%v)", list, err)
 		}
 		if more, err := db.Hours.RemoveEndpointHours(t.Context(), got[1].Hour); more || err != nil {
@@ -62,10 +63,11 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 	})
 }
 
-// attemptsOf are the attempts of the i-th delivery, the last one reported twice.
+// attemptsOf returns the attempts of the i-th delivery; the last one is reported twice.
 func attemptsOf(q DueDelivery, i int) (list []Attempt) {
 	at := testNow.Add(time.Duration(i) * time.Minute)
-	a := Attempt{DeliveryID: q.ID, Row: q.Row, EndpointID: q.EndpointID, Number: 1, At: at, Ended: at.Add(time.Duration(i) * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded}
+	a := Attempt{DeliveryID: q.ID, Row: q.Row, EndpointID: q.EndpointID, Number: 1, At: at,
+		Ended: at.Add(time.Duration(i) * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded}
 	if i%3 == 0 {
 		a.Reason, a.HTTPStatus, a.Status, a.DueAt = "status", 500, postern.DeliveryPending, testNow
 		list = append(list, a)
@@ -85,9 +87,11 @@ func countedHour(t *testing.T, db *Store, hour postern.Time) (h postern.Endpoint
 	const in = ` FROM attempt_log WHERE at >= $1 AND at < $2`
 	from, to := hour, hour+hourMillis
 	h = postern.EndpointHour{
-		Hour: hour, Succeeded: int64(count(t, db, `SELECT count(*)`+in+` AND reason = ''`, from, to)), Failed: int64(count(t, db, `SELECT count(*)`+in+` AND reason <> ''`, from, to)),
-		Exhausted: int64(count(t, db, `SELECT count(*) FROM delivery WHERE status = 'exhausted' AND last_attempt_at >= $1 AND last_attempt_at < $2`, from, to)),
-		MaxMs:     int64(count(t, db, `SELECT max(duration)`+in, from, to)),
+		Hour: hour, Succeeded: int64(count(t, db, `SELECT count(*)`+in+` AND reason = ''`, from, to)),
+		Failed: int64(count(t, db, `SELECT count(*)`+in+` AND reason <> ''`, from, to)),
+		Exhausted: int64(count(t, db, `SELECT count(*) FROM delivery WHERE status = 'exhausted' AND last_attempt_at >= $1
+			AND last_attempt_at < $2`, from, to)),
+		MaxMs: int64(count(t, db, `SELECT max(duration)`+in, from, to)),
 	}
 	h.MeanMs = int64(count(t, db, `SELECT sum(duration)`+in, from, to)) / (h.Succeeded + h.Failed)
 	return h

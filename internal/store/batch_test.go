@@ -12,15 +12,16 @@ import (
 	"postern/internal/postern"
 )
 
-// script is a day of a gateway as groups of ops, with ids that are the same at
-// each run. It has all that a group may hold: repetitions, refusals, refunds,
-// failures.
+// script returns a day of a gateway as groups of operations, with the same ids in each run.
+// The groups contain repetitions, refusals, refunds and failures.
 func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.Endpoint, groups [][]op) {
 	const ws = "ws_1"
 	for i := range 3 {
-		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws, Status: []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i], Metadata: map[string]string{}})
+		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws,
+			Status: []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i], Metadata: map[string]string{}})
 	}
-	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"}, Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}}
+	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"}, Headers: map[string]string{},
+		Status: postern.EndpointPending, Secret: []byte{1}}
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
@@ -38,7 +39,8 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		return hot(o)
 	}
 	finish := func(n int, s postern.MessageStatus, refund bool) op {
-		o := FinishOutbound{MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund, At: testNow.Add(time.Second)}
+		o := FinishOutbound{MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund,
+			At: testNow.Add(time.Second)}
 		if s == postern.Sent {
 			o.SentAt = testNow.Add(time.Minute)
 		} else {
@@ -47,7 +49,8 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		return hot(o)
 	}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
-		return Receipt{DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s, At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
+		return Receipt{DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s, At: testNow.Add(time.Hour),
+			Now: testNow.Add(2 * time.Second)}
 	}
 	mark := func(n int) op {
 		o := &markSending{id: postern.MessageID(fmt.Sprint("msg_", n))}
@@ -63,22 +66,29 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	}
 	keys := func(list ...SessionKey) op { return hot(WriteSessionKeys{Account: "a", Keys: list}) }
 	return devices, endpoint, [][]op{
-		{keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)), keys(put("y", 6)), keys(put("z", 0), put("v", 7))},
+		{keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)),
+			keys(put("y", 6)), keys(put("z", 0), put("v", 7))},
 		{keys(put("y", 8)), keys(put("v", 0))},
-		{send(1, 0, "", ""), send(2, 0, "", "a"), send(3, 1, "", "b"), send(4, 2, "", ""), send(5, 2, "queue", ""), send(6, 0, "", "c"), send(7, 0, "", "d")},
+		{send(1, 0, "", ""), send(2, 0, "", "a"), send(3, 1, "", "b"), send(4, 2, "", ""), send(5, 2, "queue", ""),
+			send(6, 0, "", "c"), send(7, 0, "", "d")},
 		{send(8, 0, "", "e"), send(9, 0, "", "a"), send(10, 0, "", "f"), send(11, 0, "", "g")}, // a comes again
 		{send(12, 0, "", "h"), send(13, 0, "", "h"), send(14, 0, "", "")},                      // h comes twice in one group
 		{send(15, 0, "", "i"), send(16, 0, "", ""), send(17, 0, "", "j"), send(18, 0, "", "")}, // the quota is 12
-		{inbound(1, "A", false), inbound(2, "B", true), inbound(3, "A", false), inbound(4, "B", false), inbound(5, "C", false), inbound(6, "B", true)},
+		{inbound(1, "A", false), inbound(2, "B", true), inbound(3, "A", false), inbound(4, "B", false),
+			inbound(5, "C", false), inbound(6, "B", true)},
 		{inbound(7, "C", false), inbound(8, "D", false), inbound(9, "\x00", false)},
 		{mark(1), mark(2), mark(6), mark(1), mark(99)},
-		{finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true), finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false)},
-		{hot(receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered), receipt(1, postern.Read)}), hot(receipts{receipt(1, postern.Delivered)}), hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
-		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false), opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
+		{finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true),
+			finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false)},
+		{hot(receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered),
+			receipt(1, postern.Read)}), hot(receipts{receipt(1, postern.Delivered)}),
+			hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
+		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false),
+			opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
 	}
 }
 
-// attempts are what the dispatcher would say of all that was queued.
+// attempts returns the attempts that the dispatcher would report for the queued deliveries.
 func attempts(t *testing.T, db *Store) (list []op) {
 	t.Helper()
 	due, err := db.Deliveries.Due(t.Context(), "whk_1", testNow.Add(time.Hour), true, 1000)
@@ -87,8 +97,9 @@ func attempts(t *testing.T, db *Store) (list []op) {
 	}
 	slices.SortFunc(due, func(a, b DueDelivery) int { return strings.Compare(kindOf(a), kindOf(b)) })
 	for i, d := range due {
-		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow, Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
-		if i >= len(due)-3 { // the last: a group has no order among those that succeed and those that fail
+		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
+			Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
+		if i >= len(due)-3 { // the last ones fail: a group does not order successes and failures
 			o.HTTPStatus, o.Reason, o.Status, o.DueAt = 500, "status", postern.DeliveryPending, testNow.Add(time.Minute)
 		}
 		list = append(list, hot(o))
@@ -107,15 +118,19 @@ func kindOf(d DueDelivery) string {
 	return member("type") + member("deviceId") + object
 }
 
-// state is what a database holds, without what is drawn by chance.
+// state returns the contents of a database, without values that are drawn at random.
 func state(t *testing.T, db *Store) string {
 	t.Helper()
 	var lines []string
 	for _, query := range []string{
-		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || body || ' ' || network_id, sent_at, delivered_at, read_at, frame_left, undecryptable FROM message ORDER BY id`,
-		`SELECT 'event', type || ' ' || device_id, created_at, count(*), 0, 0, 0 FROM event GROUP BY type, device_id, created_at ORDER BY 2, 3`,
-		`SELECT 'delivery', type || ' ' || status || ' ' || last_reason, attempts, due_at, completed_at, last_status, count(*) FROM delivery GROUP BY type, status, last_reason, attempts, due_at, completed_at, last_status ORDER BY 2, 3`,
-		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt_log GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
+		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || body || ' ' || network_id, sent_at, delivered_at,
+			read_at, frame_left, undecryptable FROM message ORDER BY id`,
+		`SELECT 'event', type || ' ' || device_id, created_at, count(*), 0, 0, 0 FROM event
+			GROUP BY type, device_id, created_at ORDER BY 2, 3`,
+		`SELECT 'delivery', type || ' ' || status || ' ' || last_reason, attempts, due_at, completed_at, last_status, count(*)
+			FROM delivery GROUP BY type, status, last_reason, attempts, due_at, completed_at, last_status ORDER BY 2, 3`,
+		`SELECT 'attempt', reason || ' ' || answer, number, at, duration, status, count(*) FROM attempt_log
+			GROUP BY reason, answer, number, at, duration, status ORDER BY 2`,
 		`SELECT 'usage', month, messages, 0, 0, 0, 0 FROM usage`,
 		`SELECT 'message hour ' || hour, '', accepted, sent, delivered, failed, received FROM message_hour ORDER BY hour`,
 		`SELECT 'device usage ' || device_id, month, messages, 0, 0, 0, 0 FROM device_usage ORDER BY device_id`,
@@ -138,7 +153,7 @@ func state(t *testing.T, db *Store) string {
 	return strings.Join(lines, "\n")
 }
 
-// play runs the script, by groups or one by one, and gives the outcomes.
+// play runs the script, in groups or one operation at a time, and returns the outcomes.
 func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	t.Helper()
 	var marks []*markSending
@@ -188,8 +203,8 @@ func outcomeOf(err error) string {
 	return err.Error()
 }
 
-// TestGroupDoesWhatItsOpsDoOneByOne holds both engines, and the statements that
-// write many ops at once, to one outcome.
+// TestGroupDoesWhatItsOpsDoOneByOne checks that both engines, and the statements that write
+// many operations at once, have the same outcome.
 func TestGroupDoesWhatItsOpsDoOneByOne(t *testing.T) {
 	t.Parallel()
 	type result struct{ outcomes, state string }
@@ -204,10 +219,12 @@ func TestGroupDoesWhatItsOpsDoOneByOne(t *testing.T) {
 	want := results["sqlite, one by one"]
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		if got := results[name]; got != want {
-			t.Errorf("%s differs from SQLite, one by one:\n%s", name, difference(got.outcomes+"\n"+got.state, want.outcomes+"\n"+want.state))
+			t.Errorf("%s differs from SQLite, one by one:\n%s", name,
+				difference(got.outcomes+"\n"+got.state, want.outcomes+"\n"+want.state))
 		}
 	}
-	if !strings.Contains(want.outcomes, "are used up") || !strings.Contains(want.outcomes, ErrAlreadyDone.Error()) || !strings.Contains(want.outcomes, "boom") {
+	if !strings.Contains(want.outcomes, "are used up") || !strings.Contains(want.outcomes, ErrAlreadyDone.Error()) ||
+		!strings.Contains(want.outcomes, "boom") {
 		t.Errorf("the script lost what it was written for:\n%s", want.outcomes)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"postern/internal/store/storetest"
 )
 
-// The benchmarks run 64 callers against one writer, with the disk: go test
-// ./internal/store -run - -bench .
+// The benchmarks run 64 callers against one writer, on disk:
+// go test ./internal/store -run - -bench .
 
 func eachDurable(b *testing.B, bench func(b *testing.B, db *Store)) {
 	b.Helper()
@@ -32,8 +32,8 @@ func eachDurable(b *testing.B, bench func(b *testing.B, db *Store)) {
 	}
 }
 
-// sixtyFour runs an operation b.N times from 64 callers and reports the rate
-// and our own CPU.
+// sixtyFour runs an operation b.N times from 64 callers and reports the rate and the CPU
+// time of this process.
 func sixtyFour(b *testing.B, do func(caller int) error) {
 	b.Helper()
 	const callers = 64
@@ -76,13 +76,15 @@ func benchDevices(b *testing.B, db *Store) (list []postern.Device) {
 		b.Fatal(err)
 	}
 	for i := range 64 {
-		d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i), Status: postern.Connected, Metadata: map[string]string{}}
+		d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i), Status: postern.Connected,
+			Metadata: map[string]string{}}
 		if err := db.Devices.Create(b.Context(), d, nil); err != nil {
 			b.Fatal(err)
 		}
 		list = append(list, d)
 	}
-	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws.ID, Events: []string{"*"}, Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}}
+	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws.ID, Events: []string{"*"},
+		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}}
 	if err := db.Endpoints.Create(b.Context(), e, 1, nil); err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +98,8 @@ func BenchmarkAccept(b *testing.B) {
 	eachDurable(b, func(b *testing.B, db *Store) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
-			return db.Messages.Queue(b.Context(), QueueMessage{Message: outbound(devices[i]), Month: MonthOf(testNow), Quota: 1 << 40})
+			return db.Messages.Queue(b.Context(),
+				QueueMessage{Message: outbound(devices[i]), Month: MonthOf(testNow), Quota: 1 << 40})
 		})
 	})
 }
@@ -106,7 +109,8 @@ func BenchmarkAcceptOnce(b *testing.B) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
 			m := outbound(devices[i])
-			once := &Once{WorkspaceID: m.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: string(m.ID), Answer: make([]byte, 400), At: testNow}
+			once := &Once{WorkspaceID: m.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: string(m.ID),
+				Answer: make([]byte, 400), At: testNow}
 			return db.Messages.Queue(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
 		})
 	})
@@ -126,16 +130,19 @@ func BenchmarkSend(b *testing.B) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
 			m := outbound(devices[i])
-			if err := db.Messages.Queue(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40}); err != nil {
+			if err := db.Messages.Queue(b.Context(),
+				QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40}); err != nil {
 				return err
 			}
 			if _, err := db.Outbox.MarkSending(b.Context(), m.ID); err != nil {
 				return err
 			}
-			if err := db.Outbox.Finish(b.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, At: testNow, SentAt: testNow}); err != nil {
+			if err := db.Outbox.Finish(b.Context(),
+				FinishOutbound{MessageID: m.ID, Status: postern.Sent, At: testNow, SentAt: testNow}); err != nil {
 				return err
 			}
-			return db.Messages.RecordReceipts(b.Context(), []Receipt{{DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read, At: testNow, Now: testNow}})
+			return db.Messages.RecordReceipts(b.Context(),
+				[]Receipt{{DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read, At: testNow, Now: testNow}})
 		})
 	})
 }

@@ -13,13 +13,14 @@ import (
 type TOTP struct {
 	Secret    []byte // sealed
 	Confirmed bool
-	Used      int64 // the step of time of the last code
+	Used      int64 // the time step of the last code that was used
 }
 
-// TOTP finds the authenticator app of a user; ok is false when there is none.
+// TOTP returns the authenticator app of a user; ok is false when there is none.
 func (s Factors) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, err error) {
 	var at postern.Time
-	err = s.db.Row(ctx, `SELECT secret, confirmed_at, used FROM totp WHERE user_id = $1`, []any{id}, &o.Secret, &at, &o.Used)
+	err = s.db.Row(ctx, `SELECT secret, confirmed_at, used FROM totp WHERE user_id = $1`, []any{id}, &o.Secret,
+		&at, &o.Used)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, false, nil
 	}
@@ -27,46 +28,50 @@ func (s Factors) TOTP(ctx context.Context, id postern.UserID) (o TOTP, ok bool, 
 	return o, err == nil, err
 }
 
-// BeginTOTP keeps the secret of an app that is not confirmed yet, in place of an
-// earlier one of that kind.
+// BeginTOTP stores the secret of an app that is not confirmed yet, replacing an earlier
+// unconfirmed one.
 func (s Factors) BeginTOTP(ctx context.Context, id postern.UserID, secret []byte) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`INSERT INTO totp (user_id, secret) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE SET secret = excluded.secret WHERE totp.confirmed_at = 0`, id, secret)
+		n, err := t.Changed(`INSERT INTO totp (user_id, secret) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE
+			SET secret = excluded.secret WHERE totp.confirmed_at = 0`, id, secret)
 		if err == nil && n == 0 {
-			err = postern.Invalid("/code", "there is an authenticator app already; remove it first")
+			err = postern.Invalid("/code", "there already is an authenticator app; remove it first")
 		}
 		return err
 	}))
 }
 
-// NewFactor is one that a user adds. What a password alone opened, and is opening,
-// ends with it, but for the session in which it was added.
+// NewFactor is the addition of a second factor. Adding one ends the login sessions and
+// sign-ins in progress that a password alone opened, except the session in which it was
+// added.
 type NewFactor struct {
 	UserID   postern.UserID
 	Recovery []string // the hashes of new recovery codes, for a user who has no factor yet
-	But      string   // the token's hash of the session that goes on
+	But      string   // the hash of the token of the login session that stays
 	Act      Act
 }
 
 func (o NewFactor) apply(t *db.Tx) (recovery bool, err error) {
 	n := 0
-	err = t.Row(`SELECT (SELECT count(*) FROM passkey WHERE user_id = $1) + (SELECT count(*) FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, []any{o.UserID}, &n)
-	if err == nil && n == 1 { // the new one
+	err = t.Row(`SELECT (SELECT count(*) FROM passkey WHERE user_id = $1) + (SELECT count(*) FROM totp
+		WHERE user_id = $1 AND confirmed_at > 0)`, []any{o.UserID}, &n)
+	if err == nil && n == 1 { // the new one is the first
 		recovery, err = true, setRecoveryCodes(t, o.UserID, o.Recovery)
 	}
 	return recovery, errors.Join(err, endSignIns(t, o.UserID, o.But), o.Act.record(t))
 }
 
-// ConfirmTOTP makes an app count, by the step of time of its first code. Recovery
-// tells whether the recovery codes are kept.
+// ConfirmTOTP activates an app with its first code, whose time step is step. recovery
+// reports whether the recovery codes were stored.
 func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (recovery bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE totp SET confirmed_at = $2, used = $3 WHERE user_id = $1 AND confirmed_at = 0`, o.UserID, o.Act.At, step)
+		n, err := t.Changed(`UPDATE totp SET confirmed_at = $2, used = $3
+			WHERE user_id = $1 AND confirmed_at = 0`, o.UserID, o.Act.At, step)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return postern.Invalid("/code", "there is no app that waits for its first code; begin anew")
+			return postern.Invalid("/code", "no authenticator app waits for its first code; start again")
 		}
 		recovery, err = o.apply(t)
 		return err
@@ -74,8 +79,8 @@ func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (reco
 	return recovery, err
 }
 
-// UseTOTP notes the step of time of a code; ok is false when one of that step, or
-// of a later one, was used already.
+// UseTOTP records the time step of a code; ok is false when a code of that step or a later
+// one was already used.
 func (s Factors) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE totp SET used = $2 WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
@@ -85,19 +90,20 @@ func (s Factors) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok
 	return ok, err
 }
 
-// Passkey is a credential of a user.
+// Passkey is a passkey of a user.
 type Passkey struct {
 	ID        string
 	UserID    postern.UserID
 	Name      string
 	Kept      []byte // sealed
 	CreatedAt postern.Time
-	UsedAt    postern.Time // 0: never
+	UsedAt    postern.Time // 0 before the first use
 }
 
-// Passkeys lists the passkeys of a user, at most limit.
+// Passkeys returns up to limit passkeys of a user.
 func (s Factors) Passkeys(ctx context.Context, id postern.UserID, limit int) (list []Passkey, err error) {
-	err = s.db.Rows(ctx, `SELECT id, user_id, name, kept, created_at, used_at FROM passkey WHERE user_id = $1 ORDER BY id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT id, user_id, name, kept, created_at, used_at FROM passkey WHERE user_id = $1
+		ORDER BY id LIMIT $2 + 0`, []any{id, limit}, func(r *sql.Rows) error {
 		var p Passkey
 		err := r.Scan(&p.ID, &p.UserID, &p.Name, &p.Kept, &p.CreatedAt, &p.UsedAt)
 		list = append(list, p)
@@ -106,17 +112,19 @@ func (s Factors) Passkeys(ctx context.Context, id postern.UserID, limit int) (li
 	return list, err
 }
 
-// AddPasskey adds a passkey; a user has at most limit. Recovery tells whether the
-// recovery codes are kept.
+// AddPasskey adds a passkey; a user may have at most limit. recovery reports whether the
+// recovery codes were stored.
 func (s Factors) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit int) (recovery bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`INSERT INTO passkey (id, user_id, name, kept, created_at) SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), $4, CAST($5 AS BIGINT)
-			WHERE (SELECT count(*) FROM passkey WHERE user_id = $2) < $6 ON CONFLICT (id) DO NOTHING`, p.ID, p.UserID, p.Name, p.Kept, p.CreatedAt, limit)
+		n, err := t.Changed(`INSERT INTO passkey (id, user_id, name, kept, created_at)
+			SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), $4, CAST($5 AS BIGINT)
+			WHERE (SELECT count(*) FROM passkey WHERE user_id = $2) < $6 ON CONFLICT (id) DO NOTHING`, p.ID, p.UserID, p.Name,
+			p.Kept, p.CreatedAt, limit)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return postern.Invalid("/passkey", "this passkey is there already, or there are %d", limit)
+			return postern.Invalid("/passkey", "this passkey already exists, or there are %d already", limit)
 		}
 		recovery, err = o.apply(t)
 		return err
@@ -124,17 +132,19 @@ func (s Factors) AddPasskey(ctx context.Context, o NewFactor, p Passkey, limit i
 	return recovery, err
 }
 
-// UsePasskey keeps what a passkey has counted; ok is false when it is gone.
+// UsePasskey stores the new state of a passkey after its use; ok is false when the passkey
+// no longer exists.
 func (s Factors) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE passkey SET kept = $3, used_at = $4 WHERE user_id = $1 AND id = $2`, p.UserID, p.ID, p.Kept, p.UsedAt)
+		n, err := t.Changed(`UPDATE passkey SET kept = $3, used_at = $4
+			WHERE user_id = $1 AND id = $2`, p.UserID, p.ID, p.Kept, p.UsedAt)
 		ok = n > 0
 		return err
 	}))
 	return ok, err
 }
 
-// Remove removes a passkey of a user, or the app when passkey is "".
+// Remove removes a passkey of a user, or the authenticator app when passkey is "".
 func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		query, args := `DELETE FROM totp WHERE user_id = $1`, []any{id}
@@ -146,20 +156,22 @@ func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, 
 			return err
 		}
 		if n == 0 {
-			return postern.Errorf(postern.NotFound, "it was removed already")
+			return postern.Errorf(postern.NotFound, "this second factor was already removed")
 		}
 		return errors.Join(removeRecovery(t, id), act.record(t))
 	}))
 }
 
-// forgetRecovery removes the recovery codes of a user without a factor.
+// removeRecovery removes the recovery codes of a user who has no second factor.
 func removeRecovery(t *db.Tx, id postern.UserID) error {
-	return t.Exec(`DELETE FROM recovery_code WHERE user_id = $1 AND NOT EXISTS (SELECT 1 FROM passkey WHERE user_id = $1) AND NOT EXISTS (SELECT 1 FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, id)
+	return t.Exec(`DELETE FROM recovery_code WHERE user_id = $1 AND NOT EXISTS (SELECT 1 FROM passkey WHERE user_id = $1)
+		AND NOT EXISTS (SELECT 1 FROM totp WHERE user_id = $1 AND confirmed_at > 0)`, id)
 }
 
-// removeFactors leaves a user the password alone.
+// removeFactors removes all second factors of a user, and the recovery codes.
 func removeFactors(t *db.Tx, id postern.UserID) error {
-	return errors.Join(t.Exec(`DELETE FROM totp WHERE user_id = $1`, id), t.Exec(`DELETE FROM passkey WHERE user_id = $1`, id), t.Exec(`DELETE FROM recovery_code WHERE user_id = $1`, id))
+	return errors.Join(t.Exec(`DELETE FROM totp WHERE user_id = $1`, id), t.Exec(`DELETE FROM passkey
+		WHERE user_id = $1`, id), t.Exec(`DELETE FROM recovery_code WHERE user_id = $1`, id))
 }
 
 // RecoveryCodes counts the recovery codes of a user.
@@ -183,7 +195,7 @@ func setRecoveryCodes(t *db.Tx, id postern.UserID, hashes []string) error {
 	return err
 }
 
-// UseRecoveryCode uses a recovery code up; ok is false when there is no such one.
+// UseRecoveryCode uses a recovery code up; ok is false when the user has no such code.
 func (s Factors) UseRecoveryCode(ctx context.Context, id postern.UserID, hash string, act Act) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`DELETE FROM recovery_code WHERE user_id = $1 AND hash = $2`, id, hash)
@@ -196,19 +208,20 @@ func (s Factors) UseRecoveryCode(ctx context.Context, id postern.UserID, hash st
 	return ok, err
 }
 
-// NewUser makes a user who chooses a password by a link.
+// NewUser creates a user who chooses a password by a link.
 type NewUser struct {
 	User        postern.User
 	WorkspaceID postern.WorkspaceID
 	Role        postern.Role
 	TokenHash   string
 	ExpiresAt   postern.Time // of the link
-	Existing    bool         // an account with a password may be taken as the person's own
+	Existing    bool         // an existing account with a password may be added
 	Act         Act
 }
 
-// Create adds a user to a workspace. One with the same address who is there
-// becomes a member; linked tells whether there is a password yet to be chosen.
+// Create adds a user to a workspace and returns the user. An existing user with the same
+// address becomes a member; linked reports whether the user still has to choose a password
+// by the link.
 func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if _, err := readWorkspace(t, o.WorkspaceID); err != nil {
@@ -226,7 +239,7 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 		if err != nil {
 			return err
 		}
-		linked = hash == "" && identities == 0 // else somebody uses the account
+		linked = hash == "" && identities == 0 // otherwise the account is in use
 		role, err := readRole(t, o.WorkspaceID, u.ID)
 		switch {
 		case err != nil:
@@ -234,12 +247,15 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 		case role != "":
 			return postern.Invalid("/email", "belongs to a member of this workspace already")
 		case !linked && !o.Existing:
-			return postern.Invalid("/email", "there is an account with this address already, and nobody has proved that it is this person's; ask the person, and add --existing, or reset its password first")
+			return postern.Invalid("/email", "there is an account with this address already, and nobody has proved that it is "+
+				"this person's; ask the person, and add --existing, or reset its password first")
 		case !known:
-			err = errors.Join(insertUser(t, u, ""), t.Exec(`DELETE FROM setting WHERE name = $1`, setUpToken)) // there is a first user
+			err = errors.Join(insertUser(t, u, ""), t.Exec(`DELETE FROM setting
+				WHERE name = $1`, setUpToken)) // the first user ends the set-up
 		}
 		if linked {
-			err = errors.Join(err, savePasswordLink(t, PasswordLink{UserID: u.ID, TokenHash: o.TokenHash, ExpiresAt: o.ExpiresAt}))
+			err = errors.Join(err, savePasswordLink(t,
+				PasswordLink{UserID: u.ID, TokenHash: o.TokenHash, ExpiresAt: o.ExpiresAt}))
 		}
 		o.Act.Subject = string(u.ID)
 		return errors.Join(err, insertMember(t, o.WorkspaceID, u, o.Role, o.Act.At), o.Act.record(t))
@@ -247,17 +263,17 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 	return u, linked, err
 }
 
-// PasswordLink lets a user choose a password, once.
+// PasswordLink lets a user choose a password once.
 type PasswordLink struct {
 	UserID    postern.UserID
 	TokenHash string
 	ExpiresAt postern.Time
-	Alone     bool           // the password is all that is asked for then: other factors go with its use
-	MadeBy    postern.UserID // the operator, or the user who asked; "" is whoever reaches the socket
+	Alone     bool           // its use removes the user's second factors
+	MadeBy    postern.UserID // the operator or the user who asked; "" for the server's socket
 }
 
-// Set replaces the link by which the user with an address may choose a
-// password.
+// Set replaces the link by which the user with an address may choose a password, on behalf
+// of an operator.
 func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, act Act) (u postern.User, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var ok bool
@@ -265,7 +281,7 @@ func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, ac
 			return err
 		}
 		if !ok {
-			return postern.Errorf(postern.NotFound, "nobody has this e-mail address")
+			return postern.Errorf(postern.NotFound, "no user has this e-mail address")
 		}
 		act.Subject, l.UserID, l.MadeBy = string(u.ID), u.ID, act.UserID
 		if err := recordOperatorActs(t, []Act{act}); err != nil {
@@ -276,18 +292,19 @@ func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, ac
 	return u, err
 }
 
-// Ask replaces the link by which the user with an address may choose a
-// password, for the user. It is not made when nobody has the address, or in place of
-// an open one that does more.
+// Ask replaces the link by which the user with an address may choose a password, on the
+// user's own request. made is false when nobody has the address, or when an open link that
+// also removes second factors would be replaced.
 func (s PasswordLinks) Ask(ctx context.Context, email string, l PasswordLink, act Act) (made bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		made = false // an earlier try may have been undone
+		made = false // an earlier run of this function may have been rolled back
 		u, _, ok, err := userByEmail(t, email)
 		if err != nil || !ok {
 			return err
 		}
 		act.Subject, act.UserID, l.UserID, l.MadeBy = string(u.ID), u.ID, u.ID, u.ID
-		n, err := t.Changed(putPasswordLink+` WHERE password_link.alone = 0 OR password_link.expires_at <= $6`, append(l.columns(), act.At)...)
+		n, err := t.Changed(putPasswordLink+` WHERE password_link.alone = 0
+			OR password_link.expires_at <= $6`, append(l.columns(), act.At)...)
 		if made = n == 1; err != nil || !made {
 			return err
 		}
@@ -296,8 +313,10 @@ func (s PasswordLinks) Ask(ctx context.Context, email string, l PasswordLink, ac
 	return made && err == nil, err
 }
 
-const putPasswordLink = `INSERT INTO password_link (user_id, token_hash, expires_at, alone, made_by) VALUES ($1, $2, $3, $4, $5)
-	ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at, alone = excluded.alone, made_by = excluded.made_by`
+const putPasswordLink = `INSERT INTO password_link (user_id, token_hash, expires_at, alone, made_by)
+	VALUES ($1, $2, $3, $4, $5)
+	ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, expires_at = excluded.expires_at,
+	alone = excluded.alone, made_by = excluded.made_by`
 
 func savePasswordLink(t *db.Tx, l PasswordLink) error { return t.Exec(putPasswordLink, l.columns()...) }
 
@@ -309,22 +328,26 @@ func (l PasswordLink) columns() []any {
 	return []any{l.UserID, l.TokenHash, l.ExpiresAt, alone, l.MadeBy}
 }
 
-// Get finds who may choose a password by a token; ok is false when nobody
-// may.
-func (s PasswordLinks) Get(ctx context.Context, tokenHash string, now postern.Time) (u postern.User, ok bool, err error) {
-	err = s.db.Row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
+// Get returns the user who may choose a password with a token; ok is false when the token
+// is not valid.
+func (s PasswordLinks) Get(ctx context.Context, tokenHash string,
+	now postern.Time) (u postern.User, ok bool, err error) {
+	err = s.db.Row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id
+		WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return u, false, nil
 	}
 	return u, err == nil, err
 }
 
-// Use sets the password of a user by a link, which is used up, ends
-// all sign-ins, and disconnects all identities. It gives the user's new epoch.
-func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string, act Act) (epoch int64, err error) {
+// Use sets the password of a user and uses the link up. It ends all login sessions,
+// disconnects all identities, and returns the user's new epoch.
+func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string,
+	act Act) (epoch int64, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		alone := 0
-		err := t.Row(`SELECT alone FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`, []any{tokenHash, id, act.At}, &alone)
+		err := t.Row(`SELECT alone FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`,
+			[]any{tokenHash, id, act.At}, &alone)
 		if errors.Is(err, sql.ErrNoRows) {
 			return LinkOver()
 		}
@@ -336,8 +359,9 @@ func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.Use
 		if err != nil {
 			return err
 		}
-		// Whoever had the account before must not come back by an identity.
-		err = errors.Join(t.Exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), t.Exec(`DELETE FROM identity WHERE user_id = $1`, id), act.record(t))
+		// A previous holder of the account must not come back by an identity.
+		err = errors.Join(t.Exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), t.Exec(`DELETE
+			FROM identity WHERE user_id = $1`, id), act.record(t))
 		if err != nil {
 			return err
 		}

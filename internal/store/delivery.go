@@ -11,48 +11,54 @@ import (
 	"postern/internal/postern"
 )
 
-const deliveryColumns = `id, endpoint_id, event_id, type, device_id, status, attempts, last_status, last_reason, created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' THEN due_at ELSE 0 END, completed_at`
+const deliveryColumns = `id, endpoint_id, event_id, type, device_id, status, attempts, last_status, last_reason,
+	created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' THEN due_at ELSE 0 END, completed_at`
 
 func scanDelivery(s db.Scanner) (d postern.Delivery, err error) {
-	err = s.Scan(&d.ID, &d.EndpointID, &d.EventID, &d.Type, &d.DeviceID, &d.Status, &d.Attempts, &d.LastStatus, &d.LastReason,
+	err = s.Scan(&d.ID, &d.EndpointID, &d.EventID, &d.Type, &d.DeviceID, &d.Status, &d.Attempts, &d.LastStatus,
+		&d.LastReason,
 		&d.CreatedAt, &d.FirstAttemptAt, &d.LastAttemptAt, &d.NextAttemptAt, &d.CompletedAt)
 	return d, err
 }
 
-// DeliveryFilter narrows a list of deliveries; zero members ask for nothing.
+// DeliveryFilter narrows a list of deliveries. A zero field does not restrict the list.
 type DeliveryFilter struct {
 	Status string
 	Types  []postern.EventType
 	Since  postern.Time // inclusive
 	Until  postern.Time // exclusive
 
-	Devices []postern.DeviceID // nil is all; what concerns no device is always in
+	Devices []postern.DeviceID // nil for all; entries without a device are always included
 }
 
-// DeliveryPage is a part of an endpoint's log, newest first.
+// DeliveryPage is a part of an endpoint's delivery log, newest first.
 type DeliveryPage struct {
 	List []postern.Delivery
-	Last int64 // the log was read down to here, entries or none
-	More bool  // there may be more
+	Last int64 // the log was read down to this position
+	More bool  // there may be entries before Last
 }
 
-// List lists an endpoint's deliveries that came before a place in its log;
-// 0 is its end. A page may have fewer entries than the limit, and still more
-// behind it, like one of [DB.Events].
-func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter, before int64, limit int) (p DeliveryPage, err error) {
+// List returns up to limit deliveries of an endpoint, newest first, from before a position
+// in its log; 0 starts at the end of the log. A page may have fewer entries than limit even
+// though there are more: see [DeliveryPage.More].
+func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter,
+	before int64, limit int) (p DeliveryPage, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
 	var n int
-	if err = s.db.Row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1 AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
+	if err = s.db.Row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1
+		AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
 		return p, err
 	}
 	var places []int64
-	err = s.db.Rows(ctx, `SELECT `+deliveryColumns+`, n FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 AND ($3 = '' OR status = $3)
+	err = s.db.Rows(ctx, `SELECT `+deliveryColumns+`, n FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2
+		AND ($3 = '' OR status = $3)
 		AND n < $4 AND n >= $10
 		AND ($5 = 'null' OR type IN `+s.db.InList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
 		AND ($8 = 'null' OR device_id = '' OR device_id IN `+s.db.InList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), limit + 1, p.Last}, func(r *sql.Rows) error {
+		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), limit + 1, p.Last},
+		func(r *sql.Rows) error {
 			var place int64
 			d, err := scanDelivery(withTail{r, []any{&place}})
 			p.List, places = append(p.List, d), append(places, place)
@@ -64,12 +70,15 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 	return p, err
 }
 
-// Get finds a delivery of the workspace, with its body, nil when that is
-// kept no more.
-func (s Deliveries) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
-	d, err = scanDelivery(s.db.One(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND id = $2`, ws, id))
+// Get returns a delivery of the workspace and the bytes that it posts. The body is nil when
+// its content has been removed.
+func (s Deliveries) Get(ctx context.Context, ws postern.WorkspaceID,
+	id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
+	d, err = scanDelivery(s.db.One(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1
+		AND id = $2`, ws, id))
 	if err != nil {
-		return d, nil, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM delivery WHERE id = $1 AND workspace_id <> $2`, id, ws), "delivery")
+		return d, nil, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM delivery
+			WHERE id = $1 AND workspace_id <> $2`, id, ws), "delivery")
 	}
 	err = s.db.Row(ctx, deliveryBody, []any{ws, id}, &body)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -78,12 +87,16 @@ func (s Deliveries) Get(ctx context.Context, ws postern.WorkspaceID, id postern.
 	return d, body, err
 }
 
-const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE d.workspace_id = $1 AND d.id = $2 AND (d.notice IS NOT NULL OR length(e.body) > 0)`
+const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+	WHERE d.workspace_id = $1 AND d.id = $2 AND (d.notice IS NOT NULL OR length(e.body) > 0)`
 
-// Attempts lists the attempts of a delivery of the workspace, newest first.
-func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID) (list []postern.Attempt, err error) {
+// Attempts returns the attempts of a delivery of the workspace, newest first, at most
+// attemptsShown.
+func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID,
+	id postern.DeliveryID) (list []postern.Attempt, err error) {
 	err = s.db.Rows(ctx, `SELECT number, at, duration, status, reason, answer FROM attempt_log
-		WHERE delivery_id = $2 AND EXISTS (SELECT 1 FROM delivery WHERE workspace_id = $1 AND id = $2) ORDER BY number DESC LIMIT $3 + 0`, []any{ws, id, attemptsShown}, func(r *sql.Rows) error {
+		WHERE delivery_id = $2 AND EXISTS (SELECT 1 FROM delivery WHERE workspace_id = $1 AND id = $2) ORDER BY number DESC
+		LIMIT $3 + 0`, []any{ws, id, attemptsShown}, func(r *sql.Rows) error {
 		var a postern.Attempt
 		err := r.Scan(&a.Number, &a.At, &a.DurationMs, &a.Status, &a.Reason, &a.Answer)
 		list = append(list, a)
@@ -92,11 +105,12 @@ func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID, id pos
 	return list, err
 }
 
-// Retry makes a delivery due now. One that has ended gets a new round:
-// the same event and bytes, with attempts and a window of its own; what is new
-// in its chat does not wait for it. An attempt that is under way sees by the
-// time that another one was asked for; see heed.
-func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time, once *Once, acts ...Act) (d postern.Delivery, err error) {
+// Retry makes a delivery due now. A delivery that has ended starts a new round: it posts
+// the same event and the same bytes, with a fresh number of attempts and a fresh time
+// window, and later events of its chat do not wait for it. An attempt that is in progress
+// notices the request by the changed due time; see heedRequests in attempt.go.
+func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time,
+	once *Once, acts ...Act) (d postern.Delivery, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -104,8 +118,12 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 		if err := checkRetriable(t, ws, id); err != nil {
 			return err
 		}
-		d, err = scanDelivery(t.One(`UPDATE delivery SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END, earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
-			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END, replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
+		d, err = scanDelivery(t.One(`UPDATE delivery
+			SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END,
+			earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
+			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END,
+			replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat
+			ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.Wake(RetryDue, string(d.EndpointID))
 		return errors.Join(err, recordActs(t, acts))
@@ -113,10 +131,12 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	return d, err
 }
 
-// retriable refuses when nothing can be delivered.
+// checkRetriable returns an error when the delivery cannot be made: it does not exist, its
+// endpoint is not active, or its content was removed.
 func checkRetriable(t *db.Tx, ws postern.WorkspaceID, id postern.DeliveryID) error {
 	var status postern.EndpointStatus
-	err := t.Row(`SELECT p.status FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.workspace_id = $1 AND d.id = $2`, []any{ws, id}, &status)
+	err := t.Row(`SELECT p.status FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.workspace_id = $1
+		AND d.id = $2`, []any{ws, id}, &status)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return postern.Errorf(postern.NotFound, "there is no such delivery")
@@ -133,77 +153,87 @@ func checkRetriable(t *db.Tx, ws postern.WorkspaceID, id postern.DeliveryID) err
 }
 
 func notActive(status postern.EndpointStatus) error {
-	return postern.Errorf(postern.EndpointNotActive, "the endpoint is %s and gets nothing; verify or resume it first", status)
+	return postern.Errorf(postern.EndpointNotActive,
+		"the endpoint is %s and gets nothing; verify or resume it first", status)
 }
 
-// DueDelivery is what an attempt needs of a delivery.
+// DueDelivery is a delivery with what an attempt needs.
 type DueDelivery struct {
 	ID             postern.DeliveryID
 	EndpointID     postern.EndpointID
 	EventID        postern.EventID
-	Replay         postern.ReplayID // "" when it belongs to none
-	Row            int64            // in the table
-	Attempts       int              // so far
-	Earlier        int              // of them, those of the rounds before this one
+	Replay         postern.ReplayID // "" when the delivery belongs to no replay
+	Row            int64            // in the delivery table
+	Attempts       int              // made so far, in all rounds
+	Earlier        int              // attempts of the rounds before this one
 	DueAt          postern.Time
 	CreatedAt      postern.Time
-	FirstAttemptAt postern.Time // of the round; 0 before it
-	Chat           string       // "" unless the events of its chat keep their order
+	FirstAttemptAt postern.Time // of this round; 0 before it
+	Chat           string       // "" unless the events of the chat are delivered in order
 	Body           []byte       // the bytes to post
 }
 
+// Columns of [DueDelivery]. Those that only ofAny has are empty before the first attempt.
 const (
 	ofAFirst = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, coalesce(d.notice, e.body)`
-	ofAny    = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at` // which are nothing before the first attempt
+	ofAny    = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at`
 )
 
-// Due gives the deliveries of an endpoint that are due, oldest first.
-// Without firsts it leaves out those that FirstDeliveries gives.
-func (s Deliveries) Due(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool, limit int) ([]DueDelivery, error) {
+// Due returns up to limit deliveries of an endpoint that are due, oldest first. With firsts
+// false it leaves out the deliveries that First returns.
+func (s Deliveries) Due(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool,
+	limit int) ([]DueDelivery, error) {
 	which := ``
 	if !firsts {
 		which = again
 	}
-	return s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2 AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
+	return s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.status = 'pending'`+which+` AND d.due_at <= $2
+		AND `+inLine(4)+` ORDER BY d.due_at, d.n LIMIT $3 + 0`, endpoint, now, limit, now.Add(-lineWait))
 }
 
-// again are the words of the index delivery_again.
+// again is the condition of the partial index delivery_again.
 const again = ` AND (d.attempts > 0 OR d.replay_id <> '')`
 
-// NextOfChat gives the delivery of a chat in order whose turn it is; ok is false
-// when there is none, or it is not due.
-func (s Deliveries) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string, now postern.Time) (d DueDelivery, ok bool, err error) {
+// NextOfChat returns the next delivery of a chat whose events are delivered in order; ok is
+// false when no delivery of the chat is pending or the next one is not due yet.
+func (s Deliveries) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string,
+	now postern.Time) (d DueDelivery, ok bool, err error) {
 	list, err := s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
-		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now, now.Add(-lineWait))
+		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now,
+		now.Add(-lineWait))
 	if err != nil || len(list) == 0 || list[0].DueAt > now {
 		return d, false, err
 	}
 	return list[0], true, nil
 }
 
-// Place is one in an endpoint's queue: behind what became due before DueAt, and
-// behind the row of what became due then.
+// Place is a position in an endpoint's queue, which is ordered by due time and then by row.
 type Place struct {
 	DueAt postern.Time
 	Row   int64
 }
 
-// Place is where a delivery stands in the queue.
+// Place returns the position of the delivery in the queue.
 func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
 
-// First gives the deliveries of an endpoint that were not attempted
-// yet and became due behind a place, until now, oldest first; those of replays
-// are none. A later place spares it the walk over older ones.
-func (s Deliveries) First(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time, limit int) ([]DueDelivery, error) {
-	return s.due(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = '' AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
+// First returns up to limit deliveries of an endpoint that became due behind a position and
+// no later than now and have not been attempted yet, oldest first. It leaves out the
+// deliveries of replays. The further along the position is, the fewer rows First reads.
+func (s Deliveries) First(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time,
+	limit int) ([]DueDelivery, error) {
+	return s.due(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = ''
+		AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
 		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
 }
 
-func (s Deliveries) due(ctx context.Context, columns, where string, endpoint postern.EndpointID, args ...any) (list []DueDelivery, err error) {
-	query := `SELECT ` + columns + ` FROM delivery d LEFT JOIN event e ON e.position = d.position WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL) AND ` + where
+func (s Deliveries) due(ctx context.Context, columns, where string, endpoint postern.EndpointID,
+	args ...any) (list []DueDelivery, err error) {
+	query := `SELECT ` + columns + ` FROM delivery d LEFT JOIN event e ON e.position = d.position
+		WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL) AND ` + where
 	list = make([]DueDelivery, 0, dueGuess)
 	d := DueDelivery{EndpointID: endpoint}
-	dst := []any{(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt), &d.Chat, &d.Body}
+	dst := []any{(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt),
+		&d.Chat, &d.Body}
 	if columns == ofAny {
 		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))
 	}
@@ -215,35 +245,41 @@ func (s Deliveries) due(ctx context.Context, columns, where string, endpoint pos
 	return list, err
 }
 
-// inLine holds for a delivery that waits for no other of its chat: none before
-// it is pending, but for those tried first longer ago than the time in the
-// parameter of that number.
+// inLine returns the condition that a delivery waits for no other delivery of its chat: no
+// earlier one is pending, except those first attempted before the time in the parameter
+// with the given number.
 func inLine(parameter int) string {
-	return fmt.Sprintf(`(d.chat = '' OR NOT EXISTS (SELECT 1 FROM delivery b WHERE b.endpoint_id = d.endpoint_id AND b.chat = d.chat AND b.chat <> '' AND b.status = 'pending' AND b.n < d.n
+	return fmt.Sprintf(`(d.chat = '' OR NOT EXISTS (SELECT 1 FROM delivery b WHERE b.endpoint_id = d.endpoint_id
+		AND b.chat = d.chat AND b.chat <> '' AND b.status = 'pending' AND b.n < d.n
 		AND (b.first_attempt_at = 0 OR b.first_attempt_at > $%d)))`, parameter)
 }
 
-// NextInLine says when the next delivery that others of its chat wait for will
-// have kept them waiting long enough; ok is false when there is none.
-func (s Deliveries) NextInLine(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
-	err = s.db.Row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> '' AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
+// NextInLine returns when the next pending delivery stops holding up the later deliveries
+// of its chat; ok is false when no delivery holds others up.
+func (s Deliveries) NextInLine(ctx context.Context, endpoint postern.EndpointID,
+	now postern.Time) (at postern.Time, ok bool, err error) {
+	err = s.db.Row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> ''
+		AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
 	return at.Add(lineWait), at != 0, err
 }
 
-// NextDue says when the next delivery of an endpoint after now is due; ok is
-// false when none waits.
-func (s Deliveries) NextDue(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (at postern.Time, ok bool, err error) {
-	err = s.db.Row(ctx, `SELECT due_at FROM delivery WHERE endpoint_id = $1 AND status = 'pending' AND due_at > $2 ORDER BY due_at LIMIT 1`, []any{endpoint, now}, &at)
+// NextDue returns when the next delivery of an endpoint after now becomes due; ok is false
+// when none is pending after now.
+func (s Deliveries) NextDue(ctx context.Context, endpoint postern.EndpointID,
+	now postern.Time) (at postern.Time, ok bool, err error) {
+	err = s.db.Row(ctx, `SELECT due_at FROM delivery WHERE endpoint_id = $1 AND status = 'pending' AND due_at > $2
+		ORDER BY due_at LIMIT 1`, []any{endpoint, now}, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
 	return at, err == nil, err
 }
 
-// WithWork lists, over all workspaces, the active endpoints that have
-// deliveries to make, now or later.
+// WithWork lists, over all workspaces, the active endpoints that have pending deliveries,
+// due now or later.
 func (s Endpoints) WithWork(ctx context.Context) (list []postern.EndpointID, err error) {
-	err = s.db.Rows(ctx, `SELECT id FROM endpoint e WHERE status = 'active' AND EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending')`, nil, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT id FROM endpoint e WHERE status = 'active' AND EXISTS (SELECT 1 FROM delivery d
+		WHERE d.endpoint_id = e.id AND d.status = 'pending')`, nil, func(r *sql.Rows) error {
 		var id postern.EndpointID
 		err := r.Scan(&id)
 		list = append(list, id)

@@ -9,7 +9,9 @@ import (
 
 func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...string) postern.Endpoint {
 	t.Helper()
-	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events, Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow, MaxInFlight: 8, DueAt: testNow}
+	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events,
+		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow, MaxInFlight: 8,
+		DueAt: testNow}
 	if err := db.Endpoints.Create(t.Context(), e, 20, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +31,7 @@ func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-		receiveN(t, db, d, 3) // before its creation: not for it
+		receiveN(t, db, d, 3) // before its creation, so not delivered to it
 		e := newEndpoint(t, db, d.WorkspaceID, "message.*")
 		other := newEndpoint(t, db, d.WorkspaceID, "device.*")
 		receiveN(t, db, d, catchUpChunk+7)
@@ -73,7 +75,8 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 		at := testNow
 		for n := 1; n <= 12; n++ {
 			err := db.Deliveries.FinishAttempt(t.Context(), Attempt{
-				DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
+				DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: n, At: at, Ended: at.Add(time.Second),
+				HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: at.Add(12 * time.Hour),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -110,8 +113,8 @@ func TestDeletedEndpointTakesItsLogAlong(t *testing.T) {
 	})
 }
 
-// The next page goes on although the last delivery shown was removed, and a
-// filter that lets nothing through does not read the whole log for one page.
+// A page continues from the previous one even when the last delivery shown was removed, and
+// one page with a filter that nothing matches does not read the whole log.
 func TestDeliveriesAreListedPageByPage(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
@@ -120,7 +123,10 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 		if err != nil || len(first.List) != 2 || !first.More {
 			t.Fatalf("%+v (%v)", first, err)
 		}
-		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error { return tx.Exec(`DELETE FROM delivery WHERE id = $1`, first.List[1].ID) }))
+		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.Exec(`DELETE FROM delivery
+			WHERE id = $1`, first.List[1].ID)
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +135,11 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 			t.Errorf("%+v (%v), want the three before it", rest, err)
 		}
 		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error {
-			return tx.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
-				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i <= $1) SELECT 'dlv_r' || i, $2, $3, 'evt_r', 1000 + i, '', 'message.received', 'succeeded', 1, 0, $4, 0, 0, 0, '', 0 FROM c`, logScan, e.WorkspaceID, e.ID, testNow)
+			return tx.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,
+				attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
+				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c
+				WHERE i <= $1) SELECT 'dlv_r' || i, $2, $3, 'evt_r', 1000 + i, '', 'message.received', 'succeeded', 1, 0, $4, 0, 0,
+				0, '', 0 FROM c`, logScan, e.WorkspaceID, e.ID, testNow)
 		}))
 		if err != nil {
 			t.Fatal(err)

@@ -11,19 +11,22 @@ import (
 	"postern/internal/postern"
 )
 
-// What callers see of a device, and what the engine needs beside it. Each column
-// of each row costs, in a list that is asked for often.
+// deviceColumns are what callers see of a device; engineColumns add what only the engine
+// needs. They are apart because lists of devices are read often and each column costs.
 const (
-	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
+	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
+		connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
 	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn`
 )
 
-// scanDevice reads deviceColumns into d. The conversions spare database/sql a
-// walk by reflection, for each column of each row.
+// scanDevice reads deviceColumns into d. The conversions to basic types keep database/sql
+// from using reflection for each column of each row.
 func scanDevice(s db.Scanner, d *postern.Device) error {
 	var perMinute, newChats, receive int64
-	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason), (*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
-		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt), (*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive)
+	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason),
+		(*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
+		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt),
+		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive)
 	if perMinute != 0 || newChats != 0 {
 		d.Pace = &postern.Pace{PerMinute: postern.Rate(perMinute), NewChatsPerMinute: postern.Rate(newChats)}
 	}
@@ -33,11 +36,12 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
-	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy, &d.Turn}}, &d)
+	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy, &d.Turn}},
+		&d)
 	return d, err
 }
 
-// receiveColumn reads and writes what a device takes as bits.
+// receiveColumn reads and writes the kinds of chats that a device receives as bits.
 type receiveColumn struct{ r *postern.Receive }
 
 func (c receiveColumn) kinds() []*bool {
@@ -59,7 +63,7 @@ func (c receiveColumn) bits() (n int64) {
 	return n
 }
 
-// Create adds a device that waits to be linked.
+// Create adds a device that is not linked yet.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
@@ -68,17 +72,20 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
-		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
+		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
-			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute, d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
+			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
+			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
 			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
 	}))
 }
 
-// Change changes what the owner may set of a device. The change gets the
-// row as it is in the transaction, and may get it twice; its error leaves the
-// row as it was.
-func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, change func(*postern.Device) error) (d postern.Device, err error) {
+// Change applies change to the settings of a device and returns the result. change receives
+// the current device within the transaction and may be called more than once; when it
+// returns an error, the device stays as it was.
+func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
+	change func(*postern.Device) error) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
@@ -90,42 +97,47 @@ func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.
 		if !bytes.Equal(proxy, d.Proxy) {
 			d.Turn++
 			if d.Status == postern.Connected {
-				d.Status = postern.Connecting // the connection through the old one ends
+				d.Status = postern.Connecting // the connection through the old proxy ends
 			}
 		}
 		pace := d.Pace.Or(postern.Pace{})
 		t.Wake(DeviceChanged, string(id))
-		return changeDevice(t, `UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6, receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
-			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.Proxy, d.Turn, d.Status)
+		return changeDevice(t, `UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6,
+			receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
+			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
+			d.Proxy, d.Turn, d.Status)
 	}))
 	return d, err
 }
 
-// device reads a device of the workspace that is not deleted.
+// readDevice returns a device of the workspace that is not deleted.
 func readDevice(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
-	d, err := scanEngineDevice(t.One(`SELECT `+engineColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id))
+	d, err := scanEngineDevice(t.One(`SELECT `+engineColumns+` FROM device WHERE workspace_id = $1 AND id = $2
+		AND deleted_at = 0`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, postern.Errorf(postern.NotFound, "there is no such device")
 	}
 	return d, err
 }
 
-// Page asks for a part of a list.
+// Page selects a part of a list.
 type Page struct {
-	After string // id of the last one seen; "" from the start
+	After string // id of the last row seen; "" starts at the beginning
 	Limit int
 }
 
-// List lists a workspace's devices, newest first; only limits them to some
-// ids when it is not nil.
-func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID, p Page) ([]postern.Device, error) {
+// List returns a workspace's devices, newest first. When only is not nil, the list is
+// limited to those ids.
+func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID,
+	p Page) ([]postern.Device, error) {
 	q := deviceQuery{workspace: ws, only: asJSON(only), page: p}
 	return s.cached(q, func() ([]postern.Device, error) { return s.read(ctx, q) })
 }
 
 func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device, err error) {
 	list = make([]postern.Device, 0, min(q.page.Limit, listGuess))
-	err = s.db.Rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND ($2 = '' OR id < $2)
+	err = s.db.Rows(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND deleted_at = 0
+		AND ($2 = '' OR id < $2)
 		AND ($3 = 'null' OR id IN `+s.db.InList(3)+`) ORDER BY id DESC LIMIT $4 + 0`,
 		[]any{q.workspace, q.page.After, q.only, q.page.Limit}, func(r *sql.Rows) error {
 			list = append(list, postern.Device{WorkspaceID: q.workspace})
@@ -134,24 +146,27 @@ func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device
 	return list, err
 }
 
-// Get finds a device of the workspace. Like Devices, it leaves out what only
-// the engine needs.
+// Get returns a device of the workspace. Like List, it leaves out the fields that only the
+// session engine needs.
 func (s Devices) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
 	list, err := s.cached(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
 		d := postern.Device{WorkspaceID: ws}
-		err := scanDevice(s.db.One(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id), &d)
+		err := scanDevice(s.db.One(ctx, `SELECT `+deviceColumns+` FROM device WHERE workspace_id = $1 AND id = $2
+			AND deleted_at = 0`, ws, id), &d)
 		return []postern.Device{d}, err
 	})
 	if err == nil {
 		return list[0], nil
 	}
-	return postern.Device{}, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM device WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
+	return postern.Device{}, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM device
+		WHERE id = $1 AND workspace_id <> $2 AND deleted_at = 0`, id, ws), "device")
 }
 
-// AtWork lists, over all workspaces, the devices that the session
-// engine must do something about.
+// AtWork lists, over all workspaces, the devices that the session engine has to act on:
+// those whose desired state is not idle.
 func (s Devices) AtWork(ctx context.Context) (list []postern.Device, err error) {
-	err = s.db.Rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle' ORDER BY id`, nil, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+engineColumns+` FROM device WHERE desired <> 'idle'
+		ORDER BY id`, nil, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
 		return err
@@ -159,7 +174,7 @@ func (s Devices) AtWork(ctx context.Context) (list []postern.Device, err error) 
 	return list, err
 }
 
-// ForEngine finds a device by its id alone, deleted ones too.
+// ForEngine returns a device of any workspace by its id, even a deleted one.
 func (s Devices) ForEngine(ctx context.Context, id postern.DeviceID) (postern.Device, error) {
 	d, err := scanEngineDevice(s.db.One(ctx, `SELECT `+engineColumns+` FROM device WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -174,32 +189,34 @@ func (s Devices) CountLinked(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// ResetSessions takes back what a process that ended claimed: no session of
-// this store is live yet.
+// ResetSessions marks all connected devices as connecting. It is called at start, when no
+// session of this process is live yet but a previous process may have left devices marked
+// as connected.
 func (s Devices) ResetSessions(ctx context.Context) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
 	}))
 }
 
-// The states that hold a slot are those of [postern.Status.HoldsSlot].
+// slotStates are the states for which [postern.Status.HoldsSlot] is true.
 const (
 	slotStates = `('linking', 'connecting', 'connected', 'disconnected', 'paused', 'restricted', 'conflict')`
 	slotsUsed  = `SELECT count(*) FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND status IN ` + slotStates
 )
 
-// SetDeviceState is a change of a device's session, with the event it makes.
+// SetDeviceState is a change of the state of a device's session, with the event that
+// reports it.
 type SetDeviceState struct {
 	WorkspaceID postern.WorkspaceID
 	DeviceID    postern.DeviceID
 	Status      postern.Status
 	Reason      string
-	Desired     postern.Desired // "" keeps it
-	DisplayName string          // "" keeps it
-	DropAccount bool            // the link is gone
-	FailQueued  bool            // what was still to be sent fails
-	From        []postern.Status
-	FromDesired postern.Desired // ""; or what must be desired still
+	Desired     postern.Desired  // "" keeps it
+	DisplayName string           // "" keeps it
+	DropAccount bool             // the link no longer exists
+	FailQueued  bool             // messages still to be sent fail
+	From        []postern.Status // the state must be one of these; nil for any
+	FromDesired postern.Desired  // the desired state must be this; "" for any
 	At          postern.Time
 	Event       *postern.Event
 }
@@ -207,15 +224,16 @@ type SetDeviceState struct {
 func (o SetDeviceState) apply(t *db.Tx) error {
 	var have postern.Status
 	var desired postern.Desired
-	err := t.Row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`, []any{o.WorkspaceID, o.DeviceID}, &have, &desired)
+	err := t.Row(`SELECT status, desired FROM device WHERE workspace_id = $1 AND id = $2`,
+		[]any{o.WorkspaceID, o.DeviceID}, &have, &desired)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil // the device was deleted in the meantime
+		return nil // the device was deleted
 	}
 	if err != nil {
 		return err
 	}
 	if o.From != nil && !slices.Contains(o.From, have) || o.FromDesired != "" && o.FromDesired != desired {
-		return nil // someone else decided in the meantime
+		return nil // another operation has changed the state
 	}
 	if o.FailQueued {
 		if err := failQueued(t, o.WorkspaceID, o.DeviceID, o.At); err != nil {
@@ -243,14 +261,14 @@ func (o SetDeviceState) update(t *db.Tx) error {
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
 }
 
-// SetState records a change of a device's session. It does nothing when the
-// device is gone by now, or with From in another state.
+// SetState records a change of a device's session. It does nothing when the device no
+// longer exists or is not in one of the states that From and FromDesired require.
 func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
 	return s.db.Do(ctx, db.Func(o.apply))
 }
 
-// RequestUnlink asks the engine to remove the link at the vendor. The device
-// is unlinked from now on; the vendor is told when it can be.
+// RequestUnlink marks a device as unlinked and asks the engine to remove its link at the
+// network as soon as the network can be reached.
 func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
@@ -267,9 +285,10 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 	}))
 }
 
-// RequestDelete hides a device at once and asks the engine to remove its link
-// and all it holds. The event is that of a link that ends so; nil for none.
-func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event, at postern.Time, acts ...Act) error {
+// RequestDelete hides a device at once and asks the engine to remove its link and all its
+// data. event reports the end of the link; it is nil when the device had none.
+func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event,
+	at postern.Time, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
 			return err
@@ -278,7 +297,9 @@ func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id p
 			return err
 		}
 		t.Wake(DeviceChanged, string(id))
-		n, err := changeDevices(t, `UPDATE device SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, ws, id, at)
+		n, err := changeDevices(t, `UPDATE device
+			SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1
+			AND id = $2 AND deleted_at = 0`, ws, id, at)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -289,23 +310,24 @@ func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id p
 	}))
 }
 
-// Purged says how far the purge of a deleted device got.
+// Purged is how far the purge of a deleted device has come.
 type Purged int
 
-// The outcomes of PurgeDevice.
+// The results of [Devices.Purge].
 const (
 	PurgeMore  Purged = iota // a chunk was deleted; call again
-	PurgeWaits               // the rest is needed by deliveries, or to say goodbye to the network
-	PurgeDone                // nothing is left, the device's row is gone
+	PurgeWaits               // the rest waits for deliveries, or for the unlink at the network
+	PurgeDone                // everything is deleted, including the device's row
 )
 
-// Purge deletes a chunk of what a deleted device held: messages, then
-// the content of its events, of which only ids stay. Events that an active
-// endpoint still waits for are left for a later call, and so is the row of a
-// device whose unlink the network has not answered.
+// Purge deletes a chunk of a deleted device's data: first messages, then the content of its
+// events, of which only the ids remain. It leaves events that an active endpoint still
+// waits for to a later call, and keeps the row of the device until the network has answered
+// its unlink.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1 LIMIT $2 + 0)`, id, purgeChunk)
+		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
+			LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
 			return err
 		}
@@ -318,19 +340,22 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 	return purged, err
 }
 
-// emptyEvents takes the content of a chunk of a device's events. What was still
-// to be delivered of them goes too: the bytes that were promised are no more.
+// emptyEvents removes the content of a chunk of a device's events, and their pending
+// deliveries, which have nothing left to post.
 func emptyEvents(t *db.Tx, id postern.DeviceID) (found bool, err error) {
 	var ids []postern.EventID
-	err = t.Rows(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1 AND length(body) > 0
-		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND `+awaited+`) LIMIT $2 + 0) RETURNING id`, []any{id, purgeChunk, []byte{}}, func(r *sql.Rows) error {
-		var event postern.EventID
-		err := r.Scan(&event)
-		ids = append(ids, event)
-		return err
-	})
+	err = t.Rows(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1
+		AND length(body) > 0
+		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND `+awaited+`) LIMIT $2 + 0) RETURNING id`,
+		[]any{id, purgeChunk, []byte{}}, func(r *sql.Rows) error {
+			var event postern.EventID
+			err := r.Scan(&event)
+			ids = append(ids, event)
+			return err
+		})
 	for left := true; left && err == nil && len(ids) > 0; {
-		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.InList(1)+` AND status = 'pending' LIMIT $2 + 0`, asJSON(ids), purgeChunk)
+		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.InList(1)+` AND status = 'pending'
+			LIMIT $2 + 0`, asJSON(ids), purgeChunk)
 	}
 	return len(ids) > 0, err
 }
@@ -338,7 +363,8 @@ func emptyEvents(t *db.Tx, id postern.DeviceID) (found bool, err error) {
 func purgeRow(t *db.Tx, id postern.DeviceID, purged *Purged) error {
 	var left int
 	*purged = PurgeWaits
-	if err := t.Row(`SELECT count(*) FROM event WHERE device_id = $1 AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
+	if err := t.Row(`SELECT count(*) FROM event WHERE device_id = $1
+		AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
 		return err
 	}
 	for _, table := range []string{"link", "link_page"} {

@@ -9,19 +9,19 @@ import (
 	"postern/internal/postern"
 )
 
-// deviceCache holds what reads of devices found until a commit changes a device: devices
-// are read with every request and change rarely. It is used with SQLite alone, where only
-// our writer can change a row; see the end of store.go.
+// deviceCache holds the results of reads of devices until a commit changes a device:
+// devices are read with every request and change rarely. It is used only with SQLite, where
+// no process but this one can change a row; see the end of store.go.
 type deviceCache struct {
-	generation atomic.Uint64 // grows after each commit that changed a device, before its callers get their outcome
+	generation atomic.Uint64 // incremented after each commit that changed a device, before its callers are answered
 
 	mu    sync.Mutex
-	of    uint64 // the generation that found was read in
-	bytes int    // about so much memory
+	of    uint64 // the generation in which found was read
+	bytes int    // estimated memory of found
 	found map[deviceQuery][]postern.Device
 }
 
-// deviceQuery is what a read of devices depends on.
+// deviceQuery is everything that the result of a read of devices depends on.
 type deviceQuery struct {
 	workspace postern.WorkspaceID
 	id        postern.DeviceID // of one device; "" for a list
@@ -29,7 +29,7 @@ type deviceQuery struct {
 	page      Page
 }
 
-// newDeviceCache makes the cache of a database; nil with PostgreSQL.
+// newDeviceCache returns the cache of a database, or nil with PostgreSQL.
 func newDeviceCache(engine *db.DB) *deviceCache {
 	if engine.Postgres() {
 		return nil
@@ -39,8 +39,8 @@ func newDeviceCache(engine *db.DB) *deviceCache {
 	return c
 }
 
-// changeDevices runs a statement that changes what reads of devices show, and returns the
-// number of rows it changed.
+// changeDevices runs a statement that changes columns that reads of devices show, and
+// returns the number of rows it changed.
 func changeDevices(t *db.Tx, query string, args ...any) (int64, error) {
 	t.Wake(deviceRow, "")
 	return t.Changed(query, args...)
@@ -52,7 +52,7 @@ func changeDevice(t *db.Tx, query string, args ...any) error {
 	return err
 }
 
-// cached reads devices, or returns what the same read found before.
+// cached returns the result of a read of devices, from the cache if possible.
 func (s Devices) cached(q deviceQuery, read func() ([]postern.Device, error)) ([]postern.Device, error) {
 	if s.cache == nil {
 		return read()
@@ -60,9 +60,9 @@ func (s Devices) cached(q deviceQuery, read func() ([]postern.Device, error)) ([
 	return s.cache.get(q, read)
 }
 
-// get returns what is in the cache, or reads it. The slice is the caller's own.
+// get returns a result from the cache, or reads it. The caller may modify the slice.
 func (c *deviceCache) get(q deviceQuery, read func() ([]postern.Device, error)) ([]postern.Device, error) {
-	now := c.generation.Load() // before reading: a commit in the meantime makes it stale
+	now := c.generation.Load() // before reading, so that a commit during the read makes the result stale
 	if list, ok := c.look(q, now); ok {
 		return list, nil
 	}

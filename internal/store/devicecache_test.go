@@ -14,7 +14,7 @@ import (
 	"postern/internal/postern"
 )
 
-// cachedAndRead gives the devices as callers get them and as they are on disk.
+// cachedAndRead returns the devices as callers get them and as they are on disk.
 func cachedAndRead(t *testing.T, db *Store, ws postern.WorkspaceID, only []postern.DeviceID) (kept, read string) {
 	t.Helper()
 	p := Page{Limit: 50}
@@ -53,15 +53,18 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 		steps := []func() error{
 			func() error { return db.Links.Open(ctx, l) },
 			func() error {
-				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
+				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired,
+					Reason: "timeout", At: testNow})
 				return err
 			},
 			func() error {
-				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected, DisplayName: "Ann", At: testNow})
+				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected,
+					DisplayName: "Ann", At: testNow})
 			},
 			func() error { return db.Devices.ResetSessions(ctx) },
 			func() error {
-				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, At: testNow})
+				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked,
+					Desired: postern.WantIdle, At: testNow})
 			},
 			func() error { newDevice(t, db, ws, postern.Linking); return nil },
 			func() error { return db.Devices.RequestDelete(ctx, ws, second.ID, nil, testNow) },
@@ -89,7 +92,7 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 	})
 }
 
-// Who was told that a change is done sees it, whoever reads meanwhile.
+// A caller whose change was answered sees the change, even with concurrent reads.
 func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		db := e.open(t)
@@ -102,13 +105,14 @@ func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
 		for range 4 {
 			readers.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = db.Devices.Get(ctx, ws, d.ID) // only to keep it read
+					_, _ = db.Devices.Get(ctx, ws, d.ID) // keeps the device in the cache
 				}
 			})
 		}
 		for i := range 200 {
 			reason := fmt.Sprint("reason ", i)
-			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected, Reason: reason, At: testNow})
+			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected,
+				Reason: reason, At: testNow})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +123,7 @@ func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
 	})
 }
 
-// What is kept stays within its bound, and a caller cannot change it.
+// The cache stays within its bound, and a caller cannot modify what it holds.
 func TestCachedDevicesAreBounded(t *testing.T) {
 	var k deviceCache
 	big := map[string]string{"a": strings.Repeat("x", cacheBytes/64)}
@@ -137,14 +141,15 @@ func TestCachedDevicesAreBounded(t *testing.T) {
 	}
 }
 
-// A statement that changes devices in another way than by changeDevices would leave stale
-// devices in the cache. Only the sequence of events is not shown by any read.
+// A statement that changes devices without changeDevices would leave stale devices in the
+// cache. Only the sequence of events may change that way, because no read shows it.
 func TestStatementsThatChangeDevicesSayThat(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	writes := regexp.MustCompile(`(?i)(update|insert into|insert or \w+ into|replace into|delete from)\s+device\b( SET sequence )?`)
+	writes := regexp.MustCompile(
+		`(?i)(update|insert into|insert or \w+ into|replace into|delete from)\s+device\b( SET sequence )?`)
 	found := 0
 	for _, name := range files {
 		b, err := os.ReadFile(name)

@@ -12,17 +12,22 @@ import (
 	"postern/internal/postern"
 )
 
-const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets, signatures, signing_key, public_key`
+const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret,
+	secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets,
+	signatures, signing_key, public_key`
 
 func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
-	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
-		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL,
+	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs},
+		jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
+		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt,
+		&e.PendingURL,
 		jsonColumn{&e.OldSecrets}, jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
 	return e, err
 }
 
-// Create adds an endpoint and queues its handshake. It will get the
-// events recorded from now on. limit is the plan's number of endpoints.
+// Create adds an endpoint and queues its handshake. The endpoint receives the events
+// recorded from now on. limit is the number of endpoints that the plan allows; at the limit
+// Create returns an EndpointLimit error.
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
@@ -33,22 +38,27 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 			return err
 		}
 		if have >= limit {
-			return postern.Errorf(postern.EndpointLimit, "the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
+			return postern.Errorf(postern.EndpointLimit,
+				"the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
 		}
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
 		t.Wake(EndpointChanged, string(e.ID))
 		return t.Exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, (SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
-			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status, e.StatusReason,
-			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+			(SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
+			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status,
+			e.StatusReason,
+			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL,
+			asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 	}))
 }
 
-// List lists a workspace's endpoints, newest first.
+// List returns a workspace's endpoints, newest first.
 func (s Endpoints) List(ctx context.Context, ws postern.WorkspaceID, p Page) ([]postern.Endpoint, error) {
-	return s.list(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, ws, p.After, p.Limit)
+	return s.list(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND ($2 = '' OR id < $2)
+		ORDER BY id DESC LIMIT $3 + 0`, ws, p.After, p.Limit)
 }
 
 func (s Endpoints) list(ctx context.Context, query string, args ...any) (list []postern.Endpoint, err error) {
@@ -60,17 +70,20 @@ func (s Endpoints) list(ctx context.Context, query string, args ...any) (list []
 	return list, err
 }
 
-// Get finds an endpoint of the workspace.
+// Get returns an endpoint of the workspace.
 func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return e, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM endpoint WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
+	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1
+		AND id = $2`, ws, id))
+	return e, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM endpoint
+		WHERE id = $1 AND workspace_id <> $2`, id, ws), "webhook endpoint")
 }
 
-// Change changes an endpoint of the workspace: change gets it as it is
-// and says what it becomes. When it stops being active, it will get what is
-// recorded from then on once it is active again. The acts are written down when
-// something changes.
-func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once, change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
+// Change applies change to an endpoint of the workspace and returns the result. change
+// receives the current endpoint within the transaction and may be called more than once. An
+// endpoint that stops being active receives the events recorded from then on once it is
+// active again. The acts are recorded only when something changes.
+func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once,
+	change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -98,21 +111,26 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 }
 
 func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
-	return t.Exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7, headers = $8, status_reason = $9,
-		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16, old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
-		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END, status = $14
+	return t.Exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7,
+		headers = $8, status_reason = $9,
+		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16,
+		old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
+		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0)
+		FROM event) ELSE since END, status = $14
 		WHERE workspace_id = $1 AND id = $2`,
-		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.StatusReason,
+		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers),
+		e.StatusReason,
 		e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
 		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 }
 
-// Delete removes an endpoint, what still waits for it, and its log.
+// Delete removes an endpoint with its pending deliveries and its log.
 func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(EndpointChanged, string(id))
 		err := errors.Join(t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
-			t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2)`, ws, id))
+			t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1
+				AND id = $2)`, ws, id))
 		if err != nil {
 			return err
 		}
@@ -128,9 +146,10 @@ func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id poster
 	return err
 }
 
-// dropDeliveries deletes a chunk of an endpoint's log and queue: one operation
-// for all would make everybody wait.
-func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (left bool, err error) {
+// dropDeliveries deletes a chunk of an endpoint's log and queue. Deleting all of it in one
+// operation would make every other write wait.
+func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
+	id postern.EndpointID) (left bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 ORDER BY n LIMIT $3 + 0`
 		if err := t.Exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
@@ -143,7 +162,7 @@ func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID, i
 	return left, err
 }
 
-// ForDelivery finds an endpoint by its id alone. For the dispatcher,
+// ForDelivery returns an endpoint of any workspace by its id. It is for the dispatcher,
 // which serves all workspaces.
 func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (postern.Endpoint, error) {
 	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
@@ -153,41 +172,45 @@ func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (post
 	return e, err
 }
 
-// PendingHandshakes lists, over all workspaces, the endpoints whose handshake,
-// or that of a new URL, has not ended, the next due first.
+// PendingHandshakes lists, over all workspaces, the endpoints with an unfinished handshake,
+// of their URL or of a new URL, in the order in which they are due.
 func (s Endpoints) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, error) {
 	return s.list(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE status = 'pending'
-		UNION ALL SELECT `+endpointColumns+` FROM endpoint WHERE status = 'active' AND pending_url <> '' AND due_at > 0 ORDER BY due_at`)
+		UNION ALL SELECT `+endpointColumns+` FROM endpoint WHERE status = 'active' AND pending_url <> '' AND due_at > 0
+			ORDER BY due_at`)
 }
 
-// FinishHandshake is the outcome of one try of a handshake that did not
-// succeed: another try at DueAt, or the end when DueAt is zero.
+// FinishHandshake is the outcome of an attempt at a handshake that did not succeed: another
+// attempt at DueAt, or the end of the handshake when DueAt is zero.
 type FinishHandshake struct {
 	EndpointID postern.EndpointID
-	URL        string // that was asked
+	URL        string // that the handshake was sent to
 	Reason     string
 	Attempts   int
 	DueAt      postern.Time
 }
 
-// apply leaves an endpoint alone of which something else was decided meanwhile.
+// apply changes nothing when the endpoint has changed since the attempt began.
 func (o FinishHandshake) apply(t *db.Tx) error {
 	t.Wake(EndpointChanged, string(o.EndpointID))
-	return t.Exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending' AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
-		WHERE id = $1 AND attempts = $3 - 1 AND (status = 'pending' AND url = $5 OR status = 'active' AND pending_url = $5)`, o.EndpointID, o.Reason, o.Attempts, o.DueAt, o.URL)
+	return t.Exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending'
+		AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
+		WHERE id = $1 AND attempts = $3 - 1 AND (status = 'pending' AND url = $5 OR status = 'active' AND pending_url = $5)`,
+		o.EndpointID, o.Reason, o.Attempts, o.DueAt, o.URL)
 }
 
-// FinishHandshake records a try that failed.
+// FinishHandshake records a failed attempt at a handshake.
 func (s Endpoints) FinishHandshake(ctx context.Context, o FinishHandshake) error {
 	return s.db.Do(ctx, db.Func(o.apply))
 }
 
-// Verified records a handshake that succeeded: a pending endpoint becomes
-// active, as by [DB.Activate], and an active one moves to its new URL. It
-// leaves an endpoint alone that has another URL meanwhile.
+// Verified records a successful handshake: a pending endpoint becomes active, as with
+// [Endpoints.Activate], and an active one moves to its new URL. It changes nothing when the
+// endpoint no longer has that URL.
 func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3, attempts = 0, due_at = 0
+		n, err := t.Changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3,
+			attempts = 0, due_at = 0
 			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, now)
 		if n > 0 {
 			t.Wake(EndpointChanged, string(id))
@@ -200,30 +223,32 @@ func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url stri
 	return s.activate(ctx, id, url, now)
 }
 
-// Activate makes a pending endpoint active. First it gets, in order, the events
-// it wants that were recorded since its creation or its pause, at most 72 hours
-// old: a chunk in each operation, so that no one else waits long. Events
-// recorded meanwhile follow in their order.
+// Activate makes a pending endpoint active. Before that it queues, in order, the events
+// that the endpoint wants and that were recorded since its creation or pause, at most 72
+// hours back. Each operation queues one chunk, so that other writes do not wait long.
+// Events recorded during the catch-up follow in order.
 func (s Endpoints) Activate(ctx context.Context, id postern.EndpointID, now postern.Time) error {
 	return s.activate(ctx, id, "", now)
 }
 
-// activate leaves an endpoint alone that is not pending, or has another URL
-// than the one that was asked; "" is any.
+// activate changes nothing when the endpoint is not pending or its URL differs from url; an
+// empty url matches any.
 func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	for {
 		var more bool
 		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
 			more, err = catchUp(t, id, url, now)
 			if errors.Is(err, sql.ErrNoRows) {
-				return nil // deleted, or decided about, in the meantime
+				return nil // deleted or changed by another operation
 			}
 			if err != nil || more {
 				return err
 			}
 			t.Wake(EndpointChanged, string(id))
 			t.Wake(DeliveryDue, string(id))
-			return t.Exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0, due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0 WHERE id = $1 AND status = 'pending'`, id, now)
+			return t.Exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0,
+				due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0
+				WHERE id = $1 AND status = 'pending'`, id, now)
 		}))
 		if err != nil || !more {
 			return err
@@ -234,7 +259,9 @@ func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url stri
 func catchUp(t *db.Tx, id postern.EndpointID, url string, now postern.Time) (more bool, err error) {
 	var since int64
 	ep := postern.Endpoint{ID: id}
-	err = t.Row(`SELECT workspace_id, events, devices, ordered, since FROM endpoint WHERE id = $1 AND status = 'pending' AND ($2 = '' OR url = $2)`, []any{id, url}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs}, &ep.Ordered, &since)
+	err = t.Row(`SELECT workspace_id, events, devices, ordered, since FROM endpoint WHERE id = $1 AND status = 'pending'
+		AND ($2 = '' OR url = $2)`, []any{id, url}, &ep.WorkspaceID, jsonColumn{&ep.Events}, jsonColumn{&ep.DeviceIDs},
+		&ep.Ordered, &since)
 	if err != nil {
 		return false, err
 	}
@@ -259,9 +286,11 @@ type loggedEvent struct {
 	position int64
 }
 
-func missedEvents(t *db.Tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64, err error) {
+func missedEvents(t *db.Tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64,
+	err error) {
 	last = since
-	err = t.Rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2 AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
+	err = t.Rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2
+		AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
 		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
 			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
 			var body []byte
@@ -273,7 +302,7 @@ func missedEvents(t *db.Tx, ws postern.WorkspaceID, since int64, oldest postern.
 	return list, last, err
 }
 
-// chatIn finds the chat in an event's body; "" when there is none.
+// chatIn returns the id of the chat in an event's body, or "" when it has none.
 func chatIn(body []byte) string {
 	var e struct {
 		Message struct {
@@ -286,9 +315,10 @@ func chatIn(body []byte) string {
 	return e.Message.ChatID
 }
 
-// QueueNotice queues a notice for an endpoint of the workspace, which must be
-// active. d says what it is; body is what is posted.
-func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte, once *Once, acts ...Act) error {
+// QueueNotice queues a notice for an endpoint of the workspace, which must be active. d
+// describes the delivery and body is what it posts.
+func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte,
+	once *Once, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
 			return err
@@ -300,7 +330,7 @@ func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d p
 	}))
 }
 
-// activeEndpoint refuses an endpoint that gets nothing.
+// checkActive returns an error when the endpoint does not exist or is not active.
 func checkActive(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) error {
 	var status postern.EndpointStatus
 	err := t.Row(`SELECT status FROM endpoint WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &status)
@@ -315,13 +345,16 @@ func checkActive(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) error 
 
 func insertNotice(t *db.Tx, ws postern.WorkspaceID, d postern.Delivery, body []byte) error {
 	t.Wake(DeliveryDue, string(d.EndpointID))
-	return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, notice)
-		SELECT $1, $2, $3, $4, coalesce(min(position), 0) - 1, '', $5, 'pending', 0, $6, $6, 0, 0, 0, '', 0, $7 FROM delivery WHERE endpoint_id = $3 AND position < 0`,
+	return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,
+		attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, notice)
+		SELECT $1, $2, $3, $4, coalesce(min(position), 0) - 1, '', $5, 'pending', 0, $6, $6, 0, 0, 0, '', 0, $7 FROM delivery
+		WHERE endpoint_id = $3 AND position < 0`,
 		d.ID, ws, d.EndpointID, d.EventID, d.Type, d.CreatedAt, body)
 }
 
-// tellDisabled tells the endpoints that ask for it by name that another one was
-// disabled. One that is limited to devices learns of no endpoint beyond them.
+// recordDisabled notifies the endpoints that list the event WebhookDisabled by name that
+// the endpoint id was disabled. An endpoint that is limited to some devices learns only of
+// endpoints limited to the same devices or fewer.
 func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
 	gone, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE id = $1`, id))
 	if err != nil {
@@ -337,7 +370,8 @@ func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
 		if !slices.Contains(e.Events, string(postern.WebhookDisabled)) || !covers(e.DeviceIDs, gone.DeviceIDs) {
 			continue
 		}
-		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event, Type: postern.WebhookDisabled, CreatedAt: at}
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event, Type: postern.WebhookDisabled,
+			CreatedAt: at}
 		if err := insertNotice(t, gone.WorkspaceID, d, body); err != nil {
 			return err
 		}
@@ -345,7 +379,7 @@ func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
 	return nil
 }
 
-// covers tells whether a list of devices holds all of another; nil is every
+// covers reports whether list contains all devices of the other list; nil stands for every
 // device.
 func covers(list, all []postern.DeviceID) bool {
 	if list == nil {

@@ -45,31 +45,36 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 			change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt, e.Attempts = postern.Maybe(url), testNow, 0 })
 		}
 		move("https://example.com/1")
-		if list, err := db.Endpoints.PendingHandshakes(t.Context()); err != nil || len(list) != 1 || list[0].PendingURL != "https://example.com/1" {
+		if list, err := db.Endpoints.PendingHandshakes(t.Context()); err != nil || len(list) != 1 ||
+			list[0].PendingURL != "https://example.com/1" {
 			t.Errorf("pending handshakes = %+v (%v)", list, err)
 		}
 		fail := func(url string, attempts int, due postern.Time) {
 			t.Helper()
-			if err := db.Endpoints.FinishHandshake(t.Context(), FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts, DueAt: due}); err != nil {
+			if err := db.Endpoints.FinishHandshake(t.Context(),
+				FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts, DueAt: due}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		fail("https://example.com/1", 1, testNow.Add(1000))
-		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL || got.StatusReason != "status" || got.Attempts != 1 {
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL ||
+			got.StatusReason != "status" || got.Attempts != 1 {
 			t.Errorf("after a failed try: %+v", got)
 		}
-		move("https://example.com/2") // while a try of the one before is under way
+		move("https://example.com/2") // while an attempt at the previous URL is in progress
 		fail("https://example.com/1", 2, 0)
 		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/1", testNow); err != nil {
 			t.Fatal(err)
 		}
-		if got := db.mustEndpoint(t, e.ID); got.URL != e.URL || got.PendingURL != "https://example.com/2" || got.Attempts != 0 || got.DueAt != testNow {
+		if got := db.mustEndpoint(t, e.ID); got.URL != e.URL || got.PendingURL != "https://example.com/2" ||
+			got.Attempts != 0 || got.DueAt != testNow {
 			t.Errorf("an answer for a URL that is wanted no more changed it to %+v", got)
 		}
 		for n := range 4 {
 			fail("https://example.com/2", n+1, map[bool]postern.Time{true: testNow.Add(1000)}[n < 3])
 		}
-		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL || got.PendingURL == "" || got.StatusReason != "status" {
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive || got.URL != e.URL ||
+			got.PendingURL == "" || got.StatusReason != "status" {
 			t.Errorf("after the last try: %+v, want the old URL active and the reason told", got)
 		}
 		if list, err := db.Endpoints.PendingHandshakes(t.Context()); err != nil || len(list) != 0 {
@@ -79,7 +84,8 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/3", testNow.Add(5000)); err != nil {
 			t.Fatal(err)
 		}
-		if got := db.mustEndpoint(t, e.ID); got.URL != "https://example.com/3" || got.PendingURL != "" || got.StatusReason != "" || got.VerifiedAt != testNow.Add(5000) {
+		if got := db.mustEndpoint(t, e.ID); got.URL != "https://example.com/3" || got.PendingURL != "" ||
+			got.StatusReason != "" || got.VerifiedAt != testNow.Add(5000) {
 			t.Errorf("after its answer: %+v", got)
 		}
 	})
@@ -90,7 +96,7 @@ func TestEndpointThatStopsBeingActiveCatchesUpFromThere(t *testing.T) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 2)
 		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"device.*"} })
-		receiveN(t, db, d, 4) // not asked for at the time: never
+		receiveN(t, db, d, 4) // not subscribed at the time, so never delivered
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
 		receiveN(t, db, d, 3)
 		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"*"} })
@@ -135,7 +141,9 @@ func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
 			t.Fatal(err)
 		}
-		o := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(5_000_000_000), Disable: "gone"}
+		o := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow,
+			Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending,
+			DueAt: testNow.Add(5_000_000_000), Disable: "gone"}
 		if err := db.Deliveries.FinishAttempt(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

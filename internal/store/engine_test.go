@@ -39,7 +39,7 @@ func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 	}
 }
 
-// options name a new, empty database.
+// options returns options for a new, empty database.
 func (e engine) options(t *testing.T) Options {
 	t.Helper()
 	opts := Options{Dir: t.TempDir()}

@@ -11,7 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-// eventAt is an event to be recorded and when it happened.
+// eventAt is an event to record and its time.
 type eventAt struct {
 	postern.Event
 
@@ -25,11 +25,12 @@ func recordEvent(t *db.Tx, e postern.Event, now postern.Time) error {
 
 const newEventColumns = `id, workspace_id, device_id, type, sequence, body, created_at`
 
-// addEvents gives events their positions in the log, in the order of their rows; see
-// singlewriter.go.
-var addEvents = db.NewStatement(newEventColumns, `INSERT INTO event (`+newEventColumns+`) @values RETURNING id, position`)
+// addEvents assigns events their positions in the log, in the order of their rows; see the
+// end of store.go.
+var addEvents = db.NewStatement(newEventColumns, `INSERT INTO event (`+newEventColumns+`) @values
+	RETURNING id, position`)
 
-// recordEvents gives events their sequences, times and places in the log, and writes a
+// recordEvents assigns events their sequences, times and positions in the log, and queues a
 // delivery for every active endpoint that wants them.
 func recordEvents(t *db.Tx, list []eventAt) error {
 	if len(list) == 0 {
@@ -53,8 +54,8 @@ func recordEvents(t *db.Tx, list []eventAt) error {
 	return fanOut(t, list, positions)
 }
 
-// numberEvents gives events their sequences and times, and makes rows of them. Events of
-// one device that are recorded together have the time of the last.
+// numberEvents assigns events their sequences and times, and returns their rows. Events of
+// one device that are recorded together have the time of the last one.
 func numberEvents(t *db.Tx, list []eventAt) ([][]any, error) {
 	last, err := advanceDevices(t, list)
 	if err != nil {
@@ -64,7 +65,7 @@ func numberEvents(t *db.Tx, list []eventAt) ([][]any, error) {
 	for i, e := range slices.Backward(list) {
 		d := last[e.DeviceID]
 		if d == nil {
-			return nil, sql.ErrNoRows // the device is gone
+			return nil, sql.ErrNoRows // the device was deleted
 		}
 		rows[i] = []any{e.ID, e.WorkspaceID, e.DeviceID, e.Type, d.sequence, e.Envelope(d.sequence, d.at), d.at}
 		d.sequence--
@@ -72,17 +73,19 @@ func numberEvents(t *db.Tx, list []eventAt) ([][]any, error) {
 	return rows, nil
 }
 
-// numbered is the last sequence and time of a device's events.
+// numbered is the sequence and the time of a device's last event.
 type numbered struct {
 	sequence int64
 	at       postern.Time
 }
 
 var advance = db.NewStatement("workspace, device, more, at",
-	`UPDATE device SET sequence = sequence + @more, last_event_at = CASE WHEN last_event_at > @at THEN last_event_at ELSE @at END
+	`UPDATE device SET sequence = sequence + @more, last_event_at = CASE WHEN last_event_at > @at THEN last_event_at
+		ELSE @at END
 	[FROM @rows] WHERE workspace_id = @workspace AND id = @device RETURNING id, sequence, last_event_at`)
 
-// advanceDevices advances devices by the number of their events.
+// advanceDevices advances the sequences of devices by the number of their events, and
+// returns the new ones.
 func advanceDevices(t *db.Tx, list []eventAt) (map[postern.DeviceID]*numbered, error) {
 	last := make(map[postern.DeviceID]*numbered, 1)
 	var order []eventAt
@@ -132,14 +135,16 @@ func fanOut(t *db.Tx, list []eventAt, positions map[postern.EventID]int64) error
 	return queueDeliveries(t, rows)
 }
 
-// subscribers are the active endpoints of a workspace, with what fanOut needs of them.
+// subscribers returns the active endpoints of a workspace with the fields that fanOut
+// needs.
 func subscribers(t *db.Tx, ws postern.WorkspaceID) (list []postern.Endpoint, err error) {
-	err = t.Rows(`SELECT id, events, devices, ordered FROM endpoint WHERE workspace_id = $1 AND status = 'active'`, []any{ws}, func(r *sql.Rows) error {
-		var e postern.Endpoint
-		err := r.Scan(&e.ID, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, &e.Ordered)
-		list = append(list, e)
-		return err
-	})
+	err = t.Rows(`SELECT id, events, devices, ordered FROM endpoint WHERE workspace_id = $1 AND status = 'active'`,
+		[]any{ws}, func(r *sql.Rows) error {
+			var e postern.Endpoint
+			err := r.Scan(&e.ID, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, &e.Ordered)
+			list = append(list, e)
+			return err
+		})
 	return list, err
 }
 
@@ -150,7 +155,7 @@ var addDeliveries = db.NewStatement("id, workspace_id, endpoint_id, event_id, po
 		'pending', 0, 0, 0, 0, '', 0)
 	ON CONFLICT (endpoint_id, position) DO NOTHING`)
 
-// newDelivery is the row that queues an event for an endpoint.
+// newDelivery returns the row that queues an event for an endpoint.
 func newDelivery(ep postern.Endpoint, e postern.Event, position int64, now postern.Time) []any {
 	return []any{postern.NewDeliveryID(), e.WorkspaceID, ep.ID, e.ID, position, e.DeviceID, e.Type, lineOf(ep, e), now}
 }
@@ -164,8 +169,8 @@ func queueDeliveries(t *db.Tx, rows [][]any) error {
 	return err
 }
 
-// lineOf names what the deliveries of an event have to wait in line with: the
-// chat, when the endpoint wants order.
+// lineOf returns the key of the deliveries that wait for each other: the event's chat, when
+// the endpoint wants events in order, and "" otherwise.
 func lineOf(ep postern.Endpoint, e postern.Event) string {
 	if !ep.Ordered || e.ChatID == "" {
 		return ""
@@ -173,36 +178,37 @@ func lineOf(ep postern.Endpoint, e postern.Event) string {
 	return string(e.DeviceID) + " " + e.ChatID
 }
 
-// LogEntry is an event with its place in the log.
+// LogEntry is an event with its position in the log.
 type LogEntry struct {
 	postern.Event
-	Position int64 // grows along the order of commit
+	Position int64 // grows in the order of commit
 	Sequence int64
 	At       postern.Time
-	Body     []byte // the envelope; empty once its device was deleted
+	Body     []byte // the envelope; empty after the device was deleted
 }
 
-// EventFilter narrows the log; nil members ask for nothing.
+// EventFilter narrows the log. A nil field does not restrict it.
 type EventFilter struct {
 	Types   []postern.EventType
 	Devices []postern.DeviceID
 }
 
-// EventPage is a part of the log, oldest first.
+// EventPage is a part of the log.
 type EventPage struct {
 	Entries []LogEntry
-	Last    int64 // the log was read up to here, entries or none
-	More    bool  // there may be more behind Last
+	Last    int64 // the log was read up to this position
+	More    bool  // there may be entries beyond Last
 }
 
-// List reads the log of a workspace after a position. A page may have fewer
-// entries than the limit, and still more behind it: a filter that lets little
-// through must not read the whole log for one page.
+// List returns the log of a workspace after a position, oldest first. A page may have fewer
+// entries than limit even though there are more: with a filter that few events match, one
+// page must not read the whole log.
 //
-// The order is that of position. One writer hands positions out within its
-// transactions, so that they become visible in their order and nothing is
+// The log is ordered by position. The only writer assigns positions within its
+// transactions, so events become visible in the order of their positions, and no event is
 // ever committed before a position that was read.
-func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64, limit int) (p EventPage, err error) {
+func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64,
+	limit int) (p EventPage, err error) {
 	last, n, err := s.scan(ctx, ws, after)
 	if err != nil {
 		return p, err
@@ -210,31 +216,36 @@ func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 	return s.page(ctx, ws, f, span{after, last, last, n == logScan}, "", limit)
 }
 
-// Before is Events the other way, newest first: it reads before a position,
-// and no further back than behind a floor.
-func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64, limit int) (p EventPage, err error) {
+// Before returns the log of a workspace before a position, newest first, down to the
+// positions above floor.
+func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64,
+	limit int) (p EventPage, err error) {
 	var first int64
 	var n int
 	err = s.db.Row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
-		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
+		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC
+		LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
 	if err != nil {
 		return p, err
 	}
 	return s.page(ctx, ws, f, span{first - 1, before - 1, first, n == logScan}, " DESC", limit)
 }
 
-// span is a part of the log that one page may look at: behind after, up to last.
+// span is the part of the log that one page may read: after the position after, up to last.
 type span struct {
 	after, last int64
-	end         int64 // where the page has got to when all of it is looked at
-	more        bool  // there is more beyond
+	end         int64 // the position that the page reaches when it reads all of the span
+	more        bool  // the log continues beyond the span
 }
 
-// page reads a part of the log in the order of position, or the other way.
-func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string, limit int) (p EventPage, err error) {
+// page reads a part of the log in the given order of position.
+func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string,
+	limit int) (p EventPage, err error) {
 	size := 0
-	err = s.db.Rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event WHERE workspace_id = $1 AND position > $2 AND position <= $3
-		AND ($4 = 'null' OR type IN `+s.db.InList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.InList(5)+`) ORDER BY position`+order+` LIMIT $6 + 0`,
+	err = s.db.Rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event
+		WHERE workspace_id = $1 AND position > $2 AND position <= $3
+		AND ($4 = 'null' OR type IN `+s.db.InList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.InList(5)+`)
+			ORDER BY position`+order+` LIMIT $6 + 0`,
 		[]any{ws, in.after, in.last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
@@ -257,23 +268,28 @@ func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 
 var errPageFull = errors.New("a page of the log is full")
 
-// scan says how far the part of the log reaches that one page may look at,
-// and how many events are in it.
+// scan returns the last position that one page may read after a position, and the number of
+// events up to it.
 func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
 	err = s.db.Row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
-		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`, []any{ws, after, logScan}, &last, &n)
+		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`,
+		[]any{ws, after, logScan}, &last, &n)
 	return last, n, err
 }
 
-// Place finds an event of the workspace in the log: its position and its
-// device. It refuses like [DB.Device]; a removed event is not found.
-func (s Events) Place(ctx context.Context, ws postern.WorkspaceID, id postern.EventID) (position int64, device postern.DeviceID, err error) {
-	err = s.db.Row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id}, &position, &device)
-	return position, device, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM event WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
+// Place returns the position of an event of the workspace in the log, and its device. Like
+// [Devices.Get], it returns a ResourceNotAllowed error for an event of another workspace
+// and NotFound for one that does not exist, such as a removed event.
+func (s Events) Place(ctx context.Context, ws postern.WorkspaceID,
+	id postern.EventID) (position int64, device postern.DeviceID, err error) {
+	err = s.db.Row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id},
+		&position, &device)
+	return position, device, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM event
+		WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
 }
 
-// Floor says how far the log of a workspace was removed, and the latest
-// time of a removed event; zeros when nothing ever was.
+// Floor returns the position up to which the log of a workspace was removed, and the latest
+// time of a removed event. Both are zero when nothing was removed yet.
 func (s Events) Floor(ctx context.Context, ws postern.WorkspaceID) (position int64, at postern.Time, err error) {
 	err = s.db.Row(ctx, `SELECT position, made_at FROM event_floor WHERE workspace_id = $1`, []any{ws}, &position, &at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -282,21 +298,25 @@ func (s Events) Floor(ctx context.Context, ws postern.WorkspaceID) (position int
 	return position, at, err
 }
 
-// End is the position of the newest event of a workspace.
+// End returns the position of the newest event of a workspace.
 func (s Events) End(ctx context.Context, ws postern.WorkspaceID) (position int64, err error) {
-	err = s.db.Row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event WHERE workspace_id = $1
+	err = s.db.Row(ctx, `SELECT max(position) FROM (SELECT coalesce(max(position), 0) AS position FROM event
+		WHERE workspace_id = $1
 		UNION ALL SELECT position FROM event_floor WHERE workspace_id = $1) ends`, []any{ws}, &position)
 	return position, err
 }
 
-// Newest is the last event of a workspace up to a position, of some
-// devices when these are not nil; "" when there is none. Each device is looked
-// up by itself: one that is silent must not cost a walk through the log.
-func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID, upTo int64) (id postern.EventID, err error) {
-	query, args := `SELECT id FROM event WHERE workspace_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`, []any{ws, upTo}
+// Newest returns the last event of a workspace up to a position, limited to some devices
+// when devices is not nil; it is "" when there is none. Each device is looked up
+// separately, so that a device without recent events does not cause a scan of the log.
+func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID,
+	upTo int64) (id postern.EventID, err error) {
+	query, args := `SELECT id FROM event WHERE workspace_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`,
+		[]any{ws, upTo}
 	if devices != nil {
 		query = `WITH named (id) AS ` + s.db.InList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
-			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2)) FROM named)`
+			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2))
+			FROM named)`
 		args = append(args, asJSON(devices))
 	}
 	err = s.db.Row(ctx, query, args, &id)
@@ -306,11 +326,13 @@ func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []po
 	return id, err
 }
 
-const deviceHealth = `SELECT position, id, type, created_at, body FROM event WHERE workspace_id = $1 AND device_id = $2 AND type LIKE 'device.%' AND position < $3 ORDER BY position DESC LIMIT $4 + 0`
+const deviceHealth = `SELECT position, id, type, created_at, body FROM event WHERE workspace_id = $1 AND device_id = $2
+	AND type LIKE 'device.%' AND position < $3 ORDER BY position DESC LIMIT $4 + 0`
 
-// DeviceHealth lists what became of a device, the newest first, before a place in
-// the log; 0 is its end.
-func (s Events) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, before int64, limit int) (list []LogEntry, err error) {
+// DeviceHealth returns up to limit events about the state of a device, newest first, before
+// a position in the log; 0 starts at the end of the log.
+func (s Events) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, before int64,
+	limit int) (list []LogEntry, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}

@@ -9,13 +9,16 @@ import (
 // linkTo opens a link attempt and finishes it with a number.
 func linkTo(t *testing.T, db *Store, d postern.Device, number string) {
 	t.Helper()
-	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantIdle, DropAccount: true, At: testNow}
+	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
+		Desired: postern.WantIdle, DropAccount: true, At: testNow}
 	open := openLinkOf(d, 5)
 	e, err := d.Event(postern.DeviceLinked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []opFunc{unlink.apply, open.apply, FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number, At: testNow, Event: e}.apply} {
+	for _, o := range []opFunc{unlink.apply, open.apply,
+		FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number,
+			At: testNow, Event: e}.apply} {
 		if err := db.db.Do(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +48,8 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		d, other := newDevice(t, db, ws, postern.Unlinked), newDevice(t, db, ws, postern.Connected)
 		linkTo(t, db, d, "+15550001111")
 		old, beside := queue(t, db, d), queue(t, db, other)
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550001111") // the same number keeps its history

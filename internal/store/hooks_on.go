@@ -12,7 +12,7 @@ import (
 	"postern/internal/postern"
 )
 
-// early is how long a saboteur keeps back what it has answered for.
+// early is how long a saboteur delays a write that it has already answered.
 const early = 150 * time.Millisecond
 
 // write hands a hot write to the engine, with fail points and saboteurs around it.
@@ -68,7 +68,7 @@ func pointInside(w db.Write, p failpoint.Point) db.Write {
 	})
 }
 
-// places are the fail points before an op, in its transaction and after it.
+// places returns the fail points before a write, in its transaction and after it.
 func places(value any) (before, inside, after failpoint.Point) {
 	switch value.(type) {
 	case QueueMessage:
@@ -102,7 +102,8 @@ func answersEarly(value any) bool {
 	return false
 }
 
-// sabotaged puts the run's mistake into a write; nil leaves it as it is.
+// sabotaged returns the write of a value with the mistake of this run applied, or nil to
+// write the value unchanged.
 func (s *core) sabotaged(value any) (db.Write, error) {
 	switch o := value.(type) {
 	case QueueMessage:
@@ -133,7 +134,7 @@ func sabotagedAttempt(o Attempt) db.Write {
 	return db.Item(o)
 }
 
-// sabotagedReceipts are what is left of receipts.
+// sabotagedReceipts returns the write of the receipts that the mistake does not drop.
 func sabotagedReceipts(list receipts) db.Write {
 	left := receipts{}
 	for _, o := range list {
@@ -159,7 +160,10 @@ func (s *core) sabotagedAccept(o QueueMessage) (db.Write, error) {
 		o.Once = nil
 	}
 	if failpoint.Slips(failpoint.SpendTwice) {
-		return db.Then(db.Item(o), func(t *db.Tx) error { return spend(t, map[counter]int{{o.account(), o.Message.DeviceID}: 1}) }), nil
+		return db.Then(db.Item(o), func(t *db.Tx) error {
+			return spend(t,
+				map[counter]int{{o.account(), o.Message.DeviceID}: 1})
+		}), nil
 	}
 	return db.Item(o), nil
 }
@@ -185,11 +189,11 @@ func sabotagedInbound(o RecordInbound) db.Write {
 	return db.Item(o)
 }
 
-// changeNewestEvent rewrites the body of the event that was just recorded of a
-// message.
+// changeNewestEvent returns a function that rewrites the body of a message's newest event.
 func changeNewestEvent(m postern.MessageID, kind postern.EventType, body string) func(t *db.Tx) error {
 	return func(t *db.Tx) error {
-		return t.Exec(`UPDATE event SET body = CAST(`+body+` AS BLOB) WHERE position = (SELECT max(position) FROM event) AND type = $1 AND instr(CAST(body AS TEXT), $2) > 0`, kind, m)
+		return t.Exec(`UPDATE event SET body = CAST(`+body+` AS BLOB) WHERE position = (SELECT max(position) FROM event)
+			AND type = $1 AND instr(CAST(body AS TEXT), $2) > 0`, kind, m)
 	}
 }
 
@@ -204,7 +208,8 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 	case failpoint.Slips(failpoint.FailGood):
 		o.Status, o.SentAt, o.Failure = postern.Failed, 0, postern.Failure{Code: postern.EncryptionFailed}
 	case failpoint.Slips(failpoint.DateBack):
-		return db.Then(db.Item(o), changeNewestEvent(o.MessageID, postern.MessageSent, `replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
+		return db.Then(db.Item(o), changeNewestEvent(o.MessageID, postern.MessageSent,
+			`replace(CAST(body AS TEXT), '"timestamp":"20', '"timestamp":"19')`))
 	case failpoint.Slips(failpoint.TellTwice):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
 			m, err := scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $1`, o.MessageID))
@@ -216,13 +221,18 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 		})
 	case failpoint.Slips(failpoint.TellNever):
 		return db.Func(func(t *db.Tx) error {
-			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2 WHERE id = $1 AND status = 'sending'`, o.MessageID, o.SentAt)
+			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2 WHERE id = $1 AND status = 'sending'`,
+				o.MessageID, o.SentAt)
 		})
 	case failpoint.Slips(failpoint.QueueNever):
-		return db.Then(db.Item(o), func(t *db.Tx) error { return t.Exec(`DELETE FROM delivery WHERE n = (SELECT max(n) FROM delivery)`) })
+		return db.Then(db.Item(o), func(t *db.Tx) error {
+			return t.Exec(`DELETE FROM delivery
+			WHERE n = (SELECT max(n) FROM delivery)`)
+		})
 	case failpoint.Slips(failpoint.SkipSequence):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
-			return t.Exec(`UPDATE device SET sequence = sequence + 1 WHERE id = (SELECT device_id FROM message WHERE id = $1)`, o.MessageID)
+			return t.Exec(`UPDATE device SET sequence = sequence + 1 WHERE id = (SELECT device_id FROM message WHERE id = $1)`,
+				o.MessageID)
 		})
 	}
 	return db.Item(o)

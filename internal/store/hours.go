@@ -12,15 +12,14 @@ import (
 	"postern/internal/postern"
 )
 
-// hourKey is what messages are counted by: the hour in which they were accepted or
-// arrived.
+// hourKey is what messages are counted by: the hour in which they were accepted or arrived.
 type hourKey struct {
 	ws   postern.WorkspaceID
 	hour postern.Time
 }
 
-// standing is what a message counts as: each number is 0 or 1. An hour's counts are the
-// sum over its messages, minus what each counted as before.
+// standing is what a message counts as: each number is 0 or 1. The counts of an hour are
+// the sum over its messages.
 type standing struct{ accepted, sent, delivered, failed, received int64 }
 
 // standingOf returns what a message in a status counts as. A message that the account
@@ -28,7 +27,7 @@ type standing struct{ accepted, sent, delivered, failed, received int64 }
 func standingOf(m *postern.Message, status postern.MessageStatus) (s standing) {
 	switch {
 	case status == "":
-		return s // it did not exist
+		return s // the message did not exist yet
 	case m.Direction == postern.Inbound:
 		s.received = 1
 		return s
@@ -49,7 +48,8 @@ func standingOf(m *postern.Message, status postern.MessageStatus) (s standing) {
 }
 
 func (s standing) plus(o standing, times int64) standing {
-	return standing{s.accepted + times*o.accepted, s.sent + times*o.sent, s.delivered + times*o.delivered, s.failed + times*o.failed, s.received + times*o.received}
+	return standing{s.accepted + times*o.accepted, s.sent + times*o.sent, s.delivered + times*o.delivered,
+		s.failed + times*o.failed, s.received + times*o.received}
 }
 
 const (
@@ -59,7 +59,8 @@ const (
 
 var addMessageHours = db.NewStatement(hourColumns,
 	`INSERT INTO message_hour AS h (`+hourColumns+`) @values ON CONFLICT (workspace_id, hour) DO UPDATE
-	SET accepted = h.accepted + excluded.accepted, sent = h.sent + excluded.sent, delivered = h.delivered + excluded.delivered,
+	SET accepted = h.accepted + excluded.accepted, sent = h.sent + excluded.sent,
+	delivered = h.delivered + excluded.delivered,
 	failed = h.failed + excluded.failed, received = h.received + excluded.received`)
 
 // messageHours counts messages by the hour, once for all messages of an hour in a group.
@@ -102,12 +103,15 @@ func (k hourKey) compare(o hourKey) int {
 	return cmp.Or(cmp.Compare(k.ws, o.ws), cmp.Compare(k.hour, o.hour))
 }
 
-// MessageSpans gives what became of a workspace's messages from since on, span by
-// span, oldest first. A span is whole hours, since one of its starts; those
-// without any message are left out.
-func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.MessageSpan, err error) {
-	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
-		FROM message_hour WHERE workspace_id = $1 AND hour >= $2 GROUP BY 1 ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
+// MessageSpans returns the counts of a workspace's messages from since on, span by span,
+// oldest first. span is a whole number of hours and since is the start of one. Spans
+// without messages are left out.
+func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time,
+	span time.Duration) (list []postern.MessageSpan, err error) {
+	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT),
+		CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
+		FROM message_hour WHERE workspace_id = $1 AND hour >= $2 GROUP BY 1
+		ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
 		var s postern.MessageSpan
 		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
 		list = append(list, s)
@@ -116,10 +120,14 @@ func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since p
 	return list, err
 }
 
-// AttemptSpans is MessageSpans for the attempts of all endpoints of a workspace.
-func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time, span time.Duration) (list []postern.EndpointHour, err error) {
-	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
-		FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) AND hour >= $2 GROUP BY 1 ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
+// AttemptSpans returns the counts of the attempts of all endpoints of a workspace, as
+// MessageSpans does for messages.
+func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time,
+	span time.Duration) (list []postern.EndpointHour, err error) {
+	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(succeeded) AS BIGINT),
+		CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
+		FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) AND hour >= $2 GROUP BY 1
+		ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
 		h, err := scanEndpointHour(r)
 		list = append(list, h)
 		return err
@@ -127,20 +135,22 @@ func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since p
 	return list, err
 }
 
-// RemoveMessageHours removes a chunk of the hours before a time, and says whether
-// there may be more.
+// RemoveMessageHours deletes a chunk of the message counts of the hours before a time; more
+// reports that there may be others.
 func (s Hours) RemoveMessageHours(ctx context.Context, before postern.Time) (more bool, err error) {
 	return s.remove(ctx, "message_hour", "workspace_id", before)
 }
 
-// remove looks before it writes: the common case costs no write.
+// remove deletes a chunk of a table of hours. It reads before it writes, so that the common
+// case costs no write.
 func (s Hours) remove(ctx context.Context, table, owner string, before postern.Time) (more bool, err error) {
 	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT hour FROM `+table+` WHERE hour < $1 LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return false, err
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`DELETE FROM `+table+` WHERE (`+owner+`, hour) IN (SELECT `+owner+`, hour FROM `+table+` WHERE hour < $1 LIMIT $2 + 0)`, before, purgeChunk)
+		n, err := t.Changed(`DELETE FROM `+table+` WHERE (`+owner+`, hour) IN (SELECT `+owner+`, hour
+			FROM `+table+` WHERE hour < $1 LIMIT $2 + 0)`, before, purgeChunk)
 		more = n == purgeChunk
 		return err
 	}))
@@ -153,15 +163,17 @@ type attemptKey struct {
 	hour     postern.Time
 }
 
-// attemptCount is what the attempts of an hour add up to.
+// attemptCount is the sum over the attempts of an hour.
 type attemptCount struct{ succeeded, failed, exhausted, duration, slowest int64 }
 
 const attemptHourColumns = `endpoint_id, hour, succeeded, failed, exhausted, duration, slowest`
 
 var addAttemptHours = db.NewStatement(attemptHourColumns,
 	`INSERT INTO endpoint_hour AS h (`+attemptHourColumns+`) @values ON CONFLICT (endpoint_id, hour) DO UPDATE
-	SET succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed, exhausted = h.exhausted + excluded.exhausted,
-	duration = h.duration + excluded.duration, slowest = CASE WHEN excluded.slowest > h.slowest THEN excluded.slowest ELSE h.slowest END`)
+	SET succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed,
+	exhausted = h.exhausted + excluded.exhausted,
+	duration = h.duration + excluded.duration, slowest = CASE WHEN excluded.slowest > h.slowest THEN excluded.slowest
+	ELSE h.slowest END`)
 
 // attemptHours counts attempts by the hour, once for all attempts of an endpoint in a group.
 type attemptHours map[attemptKey]attemptCount
@@ -203,11 +215,13 @@ func (h attemptHours) Write(t *db.Tx) error {
 // Discard forgets what was counted.
 func (h attemptHours) Discard() { clear(h) }
 
-// OfEndpoint gives what an endpoint's attempts came to in the hours that begin
-// from since until before until, oldest first. Hours without any are left out.
-func (s Hours) OfEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since, until postern.Time) (list []postern.EndpointHour, err error) {
+// OfEndpoint returns the counts of an endpoint's attempts in the hours that begin from
+// since until before until, oldest first. Hours without attempts are left out.
+func (s Hours) OfEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since,
+	until postern.Time) (list []postern.EndpointHour, err error) {
 	err = s.db.Rows(ctx, `SELECT hour, succeeded, failed, exhausted, duration, slowest FROM endpoint_hour
-		WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND hour >= $3 AND hour < $4 ORDER BY hour`,
+		WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND hour >= $3 AND hour < $4
+		ORDER BY hour`,
 		[]any{ws, id, since, until}, func(r *sql.Rows) error {
 			h, err := scanEndpointHour(r)
 			list = append(list, h)
@@ -223,8 +237,8 @@ func scanEndpointHour(r db.Scanner) (h postern.EndpointHour, err error) {
 	return h, err
 }
 
-// RemoveEndpointHours removes a chunk of the hours before a time, and says
-// whether there may be more.
+// RemoveEndpointHours deletes a chunk of the attempt counts of the hours before a time;
+// more reports that there may be others.
 func (s Hours) RemoveEndpointHours(ctx context.Context, before postern.Time) (more bool, err error) {
 	return s.remove(ctx, "endpoint_hour", "endpoint_id", before)
 }

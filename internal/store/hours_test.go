@@ -15,26 +15,31 @@ import (
 func countedSpan(t *testing.T, db *Store, ws postern.WorkspaceID, hour postern.Time) postern.MessageSpan {
 	t.Helper()
 	of := func(what string) int64 {
-		return int64(count(t, db, `SELECT count(*) FROM message WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3 AND `+what, ws, hour, hour+hourMillis))
+		return int64(count(t, db, `SELECT count(*) FROM message WHERE workspace_id = $1 AND created_at >= $2
+			AND created_at < $3 AND `+what, ws, hour, hour+hourMillis))
 	}
 	const api = `direction = 'outbound' AND source = 'api'`
 	return postern.MessageSpan{
-		Start: hour, Accepted: of(api), Sent: of(api + ` AND status IN ('sent', 'delivered', 'read')`), Delivered: of(api + ` AND status IN ('delivered', 'read')`),
-		Failed: of(api + ` AND status IN ('failed', 'expired')`), Received: of(`direction = 'inbound'`),
+		Start: hour, Accepted: of(api), Sent: of(api + ` AND status IN ('sent', 'delivered', 'read')`),
+		Delivered: of(api + ` AND status IN ('delivered', 'read')`),
+		Failed:    of(api + ` AND status IN ('failed', 'expired')`), Received: of(`direction = 'inbound'`),
 	}
 }
 
-// life is what happens to the i-th message of a device, some of it twice.
+// life plays what happens to the i-th message of a device, some of it twice.
 func life(t *testing.T, db *Store, d postern.Device, i int) error {
 	ctx, m, in := t.Context(), outbound(d), inboundOf(d, fmt.Sprint("in", i), "lid:1", "hi")
 	m.CreatedAt = testNow.Add(time.Duration(i) * 7 * time.Minute)
 	m.ExpiresAt, in.Message.CreatedAt = m.CreatedAt.Add(time.Minute), m.CreatedAt
 	if i%4 == 0 {
-		in.Message.Direction, in.Message.Source, in.Message.Status, in.Type = postern.Outbound, "phone", postern.Sent, postern.MessageEcho
+		in.Message.Direction, in.Message.Source, in.Message.Status, in.Type = postern.Outbound, "phone", postern.Sent,
+			postern.MessageEcho
 	}
-	err := errors.Join(db.Messages.RecordInbound(ctx, in), db.Messages.RecordInbound(ctx, in), db.Messages.Queue(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
+	err := errors.Join(db.Messages.RecordInbound(ctx, in), db.Messages.RecordInbound(ctx, in),
+		db.Messages.Queue(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
 	finish := func(status postern.MessageStatus, code postern.FailureCode, refund bool) {
-		o := FinishOutbound{MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt, Failure: postern.Failure{Code: code}}
+		o := FinishOutbound{MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt,
+			Failure: postern.Failure{Code: code}}
 		err = errors.Join(err, db.Outbox.Finish(ctx, o), db.Outbox.Finish(ctx, o))
 	}
 	receipt := func(status postern.MessageStatus) {
@@ -49,7 +54,7 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 		receipt(postern.Read)
 	case 2:
 		finish(postern.Failed, "rejected", true)
-		receipt(postern.Read) // of what did not leave
+		receipt(postern.Read) // of a message that did not leave
 	case 3:
 		finish(postern.Failed, postern.Unconfirmed, false)
 		receipt(postern.Delivered) // it has arrived after all
@@ -65,12 +70,13 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 	return err
 }
 
-// Messages of several workspaces that come, go, repeat themselves and fail at
-// once are counted as the rows have them, after a refusal and an unlinking too.
+// The hourly counts match the rows when messages of several workspaces arrive, leave,
+// repeat and fail concurrently, and after a refusal and an unlink.
 func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
-		devices := []postern.Device{newDevice(t, db, newWorkspace(t, db), postern.Connected), newDevice(t, db, newWorkspace(t, db), postern.Connected)}
+		devices := []postern.Device{newDevice(t, db, newWorkspace(t, db), postern.Connected),
+			newDevice(t, db, newWorkspace(t, db), postern.Connected)}
 		var all sync.WaitGroup
 		for i := range 84 {
 			all.Go(func() {
@@ -136,13 +142,14 @@ func TestMessageHoursAreSummedAndRemoved(t *testing.T) {
 			t.Error(more, err)
 		}
 		sameText(t, "days that are left", []string{fmt.Sprint(received(0, 24*time.Hour))}, "[3]")
-		if spans, err := db.Hours.MessageSpans(t.Context(), newWorkspace(t, db), 0, time.Hour); len(spans) != 0 || err != nil {
+		if spans, err := db.Hours.MessageSpans(t.Context(), newWorkspace(t, db), 0, time.Hour); len(spans) != 0 ||
+			err != nil {
 			t.Errorf("another workspace sees %+v (%v)", spans, err)
 		}
 	})
 }
 
-// A database of the release before has messages and no hours.
+// A database of the previous release has messages and no hours.
 func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -156,18 +163,21 @@ func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := migrations.ReadFile("migrations/" + map[bool]string{true: "postgres", false: "sqlite"}[on.postgres] + "/0015_message_hour.sql")
+		file, err := migrations.ReadFile("migrations/" + map[bool]string{true: "postgres", false: "sqlite"}[on.postgres] +
+			"/0015_message_hour.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, fill, _ := strings.Cut(string(file), "INSERT")
 		err = db.db.Do(t.Context(), opFunc(func(tx *tx) error {
-			return errors.Join(tx.Exec(`DELETE FROM message_hour`), tx.Exec("INSERT"+strings.TrimSuffix(strings.TrimRight(fill, "\n"), ";")))
+			return errors.Join(tx.Exec(`DELETE FROM message_hour`),
+				tx.Exec("INSERT"+strings.TrimSuffix(strings.TrimRight(fill, "\n"), ";")))
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		if got, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Hour); err != nil ||
+			fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("filled in %+v (%v), counted %+v", got, err, want)
 		}
 	})

@@ -16,7 +16,8 @@ func newUser(t *testing.T, db *Store, email, passwordHash string) postern.User {
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
 	err := errors.Join(
 		db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertUser(t, u, passwordHash) })),
-		db.SignIns.Create(t.Context(), SignIn{TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"), ExpiresAt: testNow.Add(1 << 40)}))
+		db.SignIns.Create(t.Context(), SignIn{TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"),
+			ExpiresAt: testNow.Add(1 << 40)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestIdentityGoesToOneOfManyUsers(t *testing.T) {
 			wg.Go(func() {
 				one := i
 				one.UserID = u.ID
-				err := db.Identities.Add(context.WithoutCancel(t.Context()), one, 5, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+				err := db.Identities.Add(context.WithoutCancel(t.Context()), one, 5, string(u.ID),
+					Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 				if err == nil {
 					added.Add(1)
 				} else if postern.ReasonOf(err) != postern.ResourceNotAllowed {
@@ -60,7 +62,8 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 		db := on.open(t)
 		u := newUser(t, db, "a@example.com", "h")
 		add := func(subject, session string) error {
-			return db.Identities.Add(t.Context(), Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow}, 2, session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+			return db.Identities.Add(t.Context(), Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow}, 2,
+				session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 		}
 		if err := add("x", "of nobody"); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("without a session: %v", err)
@@ -77,18 +80,20 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 	})
 }
 
-// Without a password an identity stays; with one it goes, and with it the sessions
-// that it may have opened.
+// Without a password an identity cannot be removed; with one it can, and removing it ends
+// the login sessions that it may have opened.
 func TestLastWayInIsNotRemoved(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		for hash, want := range map[string]postern.Reason{"": postern.ResourceNotAllowed, "h": ""} {
 			u := newUser(t, db, "a"+hash+"@example.com", hash)
 			i := Identity{Issuer: "i", Subject: string(u.ID), UserID: u.ID, CreatedAt: testNow}
-			if err := db.Identities.Add(t.Context(), i, 2, string(u.ID), Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
+			if err := db.Identities.Add(t.Context(), i, 2, string(u.ID),
+				Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
 				t.Fatal(err)
 			}
-			err := db.Identities.Remove(t.Context(), i, "another session", Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
+			err := db.Identities.Remove(t.Context(), i, "another session",
+				Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
 			if (err != nil) != (want != "") || err != nil && postern.ReasonOf(err) != want {
 				t.Errorf("with the password %q: %v, want %q", hash, err, want)
 			}

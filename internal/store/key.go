@@ -9,7 +9,8 @@ import (
 	"postern/internal/postern"
 )
 
-const keyColumns = `id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at, last_used_at, expires_at, revoked_at`
+const keyColumns = `id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at, last_used_at,
+	expires_at, revoked_at`
 
 func scanKey(s db.Scanner) (k postern.Key, err error) {
 	var hash []byte
@@ -19,7 +20,7 @@ func scanKey(s db.Scanner) (k postern.Key, err error) {
 	return k, err
 }
 
-// Create adds an API key. Only its hash is kept.
+// Create adds an API key. Only the hash of its secret is stored.
 func (s Keys) Create(ctx context.Context, k postern.Key, rule Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
@@ -29,7 +30,7 @@ func (s Keys) Create(ctx context.Context, k postern.Key, rule Rule, act Act) err
 	}))
 }
 
-// ask asks a rule about who makes a change that is about no member.
+// checkRule applies a rule to a change that concerns no other member.
 func checkRule(t *db.Tx, ws postern.WorkspaceID, rule Rule, act Act) error {
 	s, err := memberStanding(t, ws, act.UserID, "")
 	if err != nil {
@@ -44,7 +45,7 @@ func insertKey(t *db.Tx, k postern.Key) error {
 		k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 }
 
-// Get finds a key of the workspace.
+// Get returns an API key of the workspace.
 func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID) (postern.Key, error) {
 	k, err := scanKey(s.db.One(ctx, `SELECT `+keyColumns+` FROM api_key WHERE workspace_id = $1 AND id = $2`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -53,15 +54,18 @@ func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID)
 	return k, err
 }
 
-// Rotate adds the successor of a key and lets the old one end at a time, if
-// it does not end before. ok is false when the old key has ended already.
-func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule, act Act) (ok bool, err error) {
+// Rotate adds the successor k of a key and ends the old key at a time, unless it ends
+// before. ok is false when the old key has already ended.
+func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule,
+	act Act) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
-		n, err := t.Changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
-			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old, ends, k.CreatedAt)
+		n, err := t.Changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0
+			OR expires_at > $3 THEN $3 ELSE expires_at END
+			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old,
+			ends, k.CreatedAt)
 		if ok = n == 1; err != nil || !ok {
 			return err
 		}
@@ -71,9 +75,10 @@ func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, 
 	return ok, err
 }
 
-const keysOfWorkspace = `SELECT ` + keyColumns + ` FROM api_key WHERE workspace_id = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`
+const keysOfWorkspace = `SELECT ` + keyColumns + ` FROM api_key WHERE workspace_id = $1 AND ($2 = '' OR id < $2)
+	ORDER BY id DESC LIMIT $3 + 0`
 
-// List lists a workspace's keys, newest first.
+// List returns a workspace's API keys, newest first.
 func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []postern.Key, err error) {
 	err = s.db.Rows(ctx, keysOfWorkspace, []any{ws, p.After, p.Limit}, func(r *sql.Rows) error {
 		k, err := scanKey(r)
@@ -83,20 +88,23 @@ func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []
 	return list, err
 }
 
-// ByHash finds a key, revoked and expired ones too, and its workspace; ok is
-// false when there is none. It is the one look-up that has no
-// workspace yet.
+// ByHash returns a key, which may be revoked or expired, and its workspace; ok is false
+// when there is no such key. It is the only look-up of a key that does not name the
+// workspace.
 func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
-	k, err = scanKey(withTail{s.db.One(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four, k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
-		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]), []any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays}})
+	k, err = scanKey(withTail{s.db.One(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four,
+		k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, `+workspaceColumns+`
+		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]),
+		[]any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,
+			&ws.Limits.MessageDays}})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, ws, false, nil
 	}
 	return k, ws, err == nil, err
 }
 
-// Revoke ends a key at once. Revoking twice changes nothing, and is written
-// down once.
+// Revoke ends a key at once. Revoking a revoked key changes nothing and is not recorded
+// again.
 func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, ws, rule, act); err != nil {
@@ -111,11 +119,12 @@ func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.Key
 			return err
 		}
 		t.Wake(KeyChanged, string(ws))
-		return errors.Join(t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
+		return errors.Join(t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At),
+			act.record(t))
 	}))
 }
 
-// MarkUsed notes when a key was last used, without waiting.
+// MarkUsed records when a key was last used. It does not wait for the write.
 func (s Keys) MarkUsed(id postern.KeyID, at postern.Time) {
 	s.db.Later(db.Func(func(t *db.Tx) error {
 		return t.Exec(`UPDATE api_key SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2`, id, at)

@@ -3,38 +3,40 @@ package store
 import "time"
 
 const (
-	listGuess = 8 // rows of a list for which there is room from the start
+	listGuess = 8 // rows for which a list has capacity at first
 
-	dueGuess   = 32      // like listGuess, for deliveries
-	cacheBytes = 4 << 20 // of devices in the cache
+	dueGuess   = 32      // listGuess for deliveries
+	cacheBytes = 4 << 20 // of memory for the device cache
 
-	// MessagesCounted bounds how far the queue of messages is counted: each is looked
-	// at, for no index of it tells the state too, and one that did would cost every send.
+	// MessagesCounted is the number up to which queued messages are counted. Counting reads
+	// each message, because no index of the queue includes the status; such an index would
+	// cost every send.
 	MessagesCounted = 10_000
-	// DeliveriesCounted bounds that of deliveries, of which there are without end when a
-	// receiver is down for days: PostgreSQL takes 8 ms for it, SQLite 2.
+	// DeliveriesCounted is the number up to which pending deliveries are counted, which can
+	// be very many when a receiver is down for days. Counting this many takes 8 ms with
+	// PostgreSQL and 2 ms with SQLite.
 	DeliveriesCounted = 20_000
-	// IdempotencyKept is how long the answer to an idempotent request is kept.
+	// IdempotencyKept is how long the response to an idempotent request is stored.
 	IdempotencyKept = 24 * time.Hour
-	// catchUpWindow is how far back an endpoint that becomes active gets events.
+	// catchUpWindow is how far back an endpoint that becomes active receives events.
 	catchUpWindow = 72 * time.Hour
 	catchUpChunk  = 500     // events in one operation of catching up
 	purgeChunk    = 500     // rows in one operation of deleting
-	logBytes      = 4 << 20 // of events, after which a page of the log is full
-	logScan       = 10_000  // events that one page of a filtered log looks at
-	messageScan   = 5000    // messages that one page of a search looks at,
-	plainScan     = 500     // and when an index tells all but whether they are of the present number
+	logBytes      = 4 << 20 // of event bodies, after which a page of the log is full
+	logScan       = 10_000  // events that one page of the log reads
+	messageScan   = 5000    // messages that one page of a search reads
+	plainScan     = 500     // messageScan when the index covers all conditions but the present number
 
-	// In order, an event waits at most so long for the one before it in its chat,
-	// from that one's first attempt on.
+	// lineWait is how long an event delivered in order waits for the one before it in its
+	// chat, counted from the first attempt of that one.
 	lineWait      = 10 * time.Minute
 	replayChunk   = 100  // deliveries that a replay queues in one operation
-	replayLow     = 50   // of them that may still wait when it queues more
-	maxReplays    = 10   // that run for one endpoint
-	attemptsShown = 1000 // of one delivery: a retry by hand adds a round each time
+	replayLow     = 50   // pending deliveries up to which a replay queues more
+	maxReplays    = 10   // replays that run for one endpoint
+	attemptsShown = 1000 // attempts of one delivery in a list; each manual retry adds a round
 
-	// An endpoint is disabled after this long without one success, and at least
-	// so many attempts.
+	// An endpoint is disabled after this long without a success and at least this many
+	// failed attempts.
 	disableAfter    = 120 * time.Hour
 	disableFailures = 10
 )

@@ -9,7 +9,7 @@ import (
 	"postern/internal/postern"
 )
 
-// OpenLink is a new link attempt. It takes a slot of the plan in the same
+// OpenLink opens a link attempt. The attempt takes a slot of the plan in the same
 // transaction in which the slots are counted.
 type OpenLink struct {
 	Link           postern.Link
@@ -36,8 +36,9 @@ func (o OpenLink) apply(t *db.Tx) error {
 	if err != nil {
 		return err
 	}
-	if slots = min(slots, o.Slots); used >= slots { // the plan may be smaller than when the caller was let in
-		return postern.Errorf(postern.DeviceLimit, "the plan's %d linked devices are in use; unlink one or change the plan", slots)
+	if slots = min(slots, o.Slots); used >= slots { // the plan may have shrunk since the caller was authorized
+		return postern.Errorf(postern.DeviceLimit,
+			"the plan's %d linked devices are in use; unlink one or change the plan", slots)
 	}
 	if err := recordActs(t, o.Acts); err != nil {
 		return err
@@ -47,7 +48,8 @@ func (o OpenLink) apply(t *db.Tx) error {
 
 func (o OpenLink) checkDevice(t *db.Tx) error {
 	var status postern.Status
-	err := t.Row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`, []any{o.Link.WorkspaceID, o.Link.DeviceID}, &status)
+	err := t.Row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`,
+		[]any{o.Link.WorkspaceID, o.Link.DeviceID}, &status)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return postern.Errorf(postern.NotFound, "there is no such device")
@@ -63,41 +65,48 @@ func (o OpenLink) checkDevice(t *db.Tx) error {
 
 func (o OpenLink) insert(t *db.Tx) error {
 	l := o.Link
-	err := t.Exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
+	err := t.Exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new,
+		expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
 		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0, $10)`,
-		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{}, l.PhoneNumber)
+		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{},
+		l.PhoneNumber)
 	if err != nil {
 		return err
 	}
 	t.Wake(DeviceChanged, string(l.DeviceID))
 	t.Wake(LinkChanged, string(l.DeviceID))
-	return changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link' WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
+	return changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link'
+		WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
 }
 
-// Open opens a link attempt.
+// Open opens a link attempt. It returns an error when the device has a link or an open
+// attempt, or when all slots are taken.
 func (s Links) Open(ctx context.Context, o OpenLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
 
-// LinkRow is a link attempt with what only the engine needs.
+// LinkRow is a link attempt with the fields that only the engine needs.
 type LinkRow struct {
 	postern.Link
 	Code           []byte // sealed
-	Passkey        bool   // the network wants the owner's passkey
+	Passkey        bool   // the network asks for the owner's passkey
 	ExpectedNumber string
 	AllowNewNumber bool
 	Account        string // once scanned
 	Number         string // once scanned
 }
 
-const linkColumns = `l.id, l.workspace_id, l.device_id, l.method, l.status, l.code, l.code_expires_at, l.allow_new, l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey`
+const linkColumns = `l.id, l.workspace_id, l.device_id, l.method, l.status, l.code, l.code_expires_at, l.allow_new,
+	l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey`
 
 func scanLink(s db.Scanner) (l LinkRow, err error) {
-	err = s.Scan(&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber, &l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
+	err = s.Scan(&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber,
+		&l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
 	return l, err
 }
 
-// Latest finds the open link attempt of a device, or else the newest; ok is
-// false when there was none.
-func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (l LinkRow, ok bool, err error) {
+// Latest returns the open link attempt of a device, or the newest one when none is open; ok
+// is false when the device never had one.
+func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID,
+	id postern.DeviceID) (l LinkRow, ok bool, err error) {
 	l, err = scanLink(s.db.One(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
 		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -106,16 +115,17 @@ func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID, id postern.De
 	return l, err == nil, err
 }
 
-// SetCode shows a new code, without waiting for the disk: a lost code is
-// replaced by the next one.
+// SetCode stores a new code without waiting for the disk; a code that is lost is replaced
+// by the next one.
 func (s Links) SetCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
 	s.db.Later(db.Func(func(t *db.Tx) error {
 		t.Wake(LinkChanged, string(device))
-		return t.Exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id, sealed, expires)
+		return t.Exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id,
+			sealed, expires)
 	}))
 }
 
-// SetPasskey notes that the network wants the owner's passkey.
+// SetPasskey records that the network asks for the owner's passkey.
 func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(LinkChanged, string(device))
@@ -123,12 +133,13 @@ func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern
 	}))
 }
 
-// Scanned notes which account scanned the code, before its keys are kept,
-// so that a crash between the two leaves a trace. It refuses an attempt that
-// has ended.
+// Scanned records which account scanned the code. It is called before the keys of the
+// account are stored, so that a crash between the two leaves a trace. It returns a
+// NoOpenLink error when the attempt has ended.
 func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE link SET account = $2, number = $3 WHERE id = $1 AND status = 'pending'`, id, account, number)
+		n, err := t.Changed(`UPDATE link SET account = $2, number = $3
+			WHERE id = $1 AND status = 'pending'`, id, account, number)
 		if err == nil && n == 0 {
 			return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 		}
@@ -136,8 +147,8 @@ func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number s
 	}))
 }
 
-// FinishLink makes a device linked. With another number than before, the
-// history of that one is archived.
+// FinishLink makes a device linked. When the number differs from the previous one, the
+// history of the previous number is archived.
 type FinishLink struct {
 	LinkID      postern.LinkID
 	WorkspaceID postern.WorkspaceID
@@ -150,15 +161,18 @@ type FinishLink struct {
 }
 
 func (o FinishLink) apply(t *db.Tx) error {
-	n, err := t.Changed(`UPDATE link SET status = 'linked', code = $3, account = '', ended_at = $2 WHERE id = $1 AND status = 'pending'`, o.LinkID, o.At, []byte{})
+	n, err := t.Changed(`UPDATE link SET status = 'linked', code = $3, account = '', ended_at = $2
+		WHERE id = $1 AND status = 'pending'`, o.LinkID, o.At, []byte{})
 	if err != nil {
 		return err
 	}
 	if n == 0 {
 		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 	}
-	err = changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3, phone_number = $4, display_name = $5, linked_at = $6,
-		history_from = CASE WHEN phone_number IN ('', $4) THEN history_from ELSE (SELECT coalesce(max(n), 0) FROM message WHERE device_id = $2) END
+	err = changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3,
+		phone_number = $4, display_name = $5, linked_at = $6,
+		history_from = CASE WHEN phone_number IN ('', $4) THEN history_from ELSE (SELECT coalesce(max(n), 0) FROM message
+		WHERE device_id = $2) END
 		WHERE workspace_id = $1 AND id = $2`, o.WorkspaceID, o.DeviceID, o.Account, o.Number, o.DisplayName, o.At)
 	if err != nil {
 		return err
@@ -168,21 +182,21 @@ func (o FinishLink) apply(t *db.Tx) error {
 	return recordEvent(t, o.Event, o.At)
 }
 
-// Finish records that a phone scanned the code and the keys are kept.
+// Finish records that a phone scanned the code and that the keys are stored.
 func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
 
-// LinkEnd is how a link attempt ends.
+// LinkEnd is the end of a link attempt that did not make a link.
 type LinkEnd struct {
 	DeviceID postern.DeviceID
-	LinkID   postern.LinkID // "" is whichever is open
+	LinkID   postern.LinkID // "" for the open one
 	Status   postern.LinkStatus
 	Reason   string
 	At       postern.Time
 	Acts     []Act
 }
 
-// End ends the open attempt of a device without a link and gives the slot
-// back. It does nothing when there is none.
+// End ends the open attempt of a device without a link and releases its slot. ended is
+// false when no attempt was open.
 func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		ended, err = endLink(t, o.DeviceID, o.LinkID, o.Status, o.Reason, o.At)
@@ -192,8 +206,10 @@ func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
-		// As postern.Device.WithoutLink has it.
-		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $2, desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`, o.DeviceID, o.Reason)
+		// The same state as postern.Device.WithoutLink returns.
+		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $2,
+			desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`,
+			o.DeviceID, o.Reason)
 	}))
 	return ended, err
 }
@@ -203,8 +219,10 @@ func endOpenLink(t *db.Tx, device postern.DeviceID, status postern.LinkStatus, r
 	return err
 }
 
-func endLink(t *db.Tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string, at postern.Time) (bool, error) {
-	n, err := t.Changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1 AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
+func endLink(t *db.Tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string,
+	at postern.Time) (bool, error) {
+	n, err := t.Changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1
+		AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
 	if n > 0 {
 		t.Wake(LinkChanged, string(device))
 		t.Wake(DeviceChanged, string(device))
@@ -212,16 +230,17 @@ func endLink(t *db.Tx, device postern.DeviceID, only postern.LinkID, status post
 	return n > 0, err
 }
 
-// DropAccount notes that nothing is left of an account that a device had.
+// DropAccount records that all data of an account that a device had is deleted.
 func (s Links) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(DeviceChanged, string(id))
-		return changeDevice(t, `UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws, id, account)
+		return changeDevice(t, `UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws,
+			id, account)
 	}))
 }
 
-// OpenLinkPage makes the page of a device's open link attempt, in place of an
-// earlier one, and keeps the attempt open as long as the page.
+// OpenLinkPage creates the page of a device's open link attempt, replacing an earlier page,
+// and extends the attempt to the lifetime of the page.
 type OpenLinkPage struct {
 	WorkspaceID postern.WorkspaceID
 	DeviceID    postern.DeviceID
@@ -236,7 +255,8 @@ func (o OpenLinkPage) apply(t *db.Tx) error {
 		return err
 	}
 	var link postern.LinkID
-	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending' RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
+	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'
+		RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
 	if errors.Is(err, sql.ErrNoRows) {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
 	}
@@ -250,11 +270,13 @@ func (o OpenLinkPage) apply(t *db.Tx) error {
 	if err := t.Exec(`DELETE FROM link_page WHERE device_id = $1`, o.DeviceID); err != nil {
 		return err
 	}
-	return t.Exec(`INSERT INTO link_page (link_id, workspace_id, device_id, token_hash, browser_hash, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+	return t.Exec(`INSERT INTO link_page (link_id, workspace_id, device_id, token_hash, browser_hash, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
 		link, o.WorkspaceID, o.DeviceID, o.TokenHash[:], []byte{}, o.ExpiresAt)
 }
 
-// Open makes the page of the open link attempt of a device.
+// Open creates the page of the open link attempt of a device. It returns a NoOpenLink error
+// when no attempt is open.
 func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error {
 	return s.db.Do(ctx, db.Func(o.apply))
 }
@@ -263,26 +285,28 @@ func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error {
 type LinkPage struct {
 	Link        LinkRow
 	Workspace   string // its name
-	BrowserHash []byte // of the browser that has the page; empty while none has
+	BrowserHash []byte // of the browser that the page belongs to; empty before that
 	ExpiresAt   postern.Time
 }
 
-// Get finds a page by its token.
+// Get returns a page by the hash of its token.
 func (s LinkPages) Get(ctx context.Context, tokenHash [32]byte) (p LinkPage, err error) {
 	tail := []any{&p.Workspace, &p.BrowserHash, (*int64)(&p.ExpiresAt)}
 	p.Link, err = scanLink(withTail{s.db.One(ctx, `SELECT `+linkColumns+`, w.name, p.browser_hash, p.expires_at
-		FROM link_page p JOIN link l ON l.id = p.link_id JOIN workspace w ON w.id = p.workspace_id WHERE p.token_hash = $1`, tokenHash[:]), tail})
+		FROM link_page p JOIN link l ON l.id = p.link_id JOIN workspace w ON w.id = p.workspace_id
+		WHERE p.token_hash = $1`, tokenHash[:]), tail})
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, postern.Errorf(postern.NotFound, "there is no such page")
 	}
 	return p, err
 }
 
-// Bind gives a page to a browser; ok is false when another has it, or
-// its time is over.
+// Bind assigns a page to a browser; ok is false when the page already belongs to a browser
+// or has expired.
 func (s LinkPages) Bind(ctx context.Context, tokenHash, browserHash [32]byte, now postern.Time) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE link_page SET browser_hash = $2 WHERE token_hash = $1 AND length(browser_hash) = 0 AND expires_at > $3`, tokenHash[:], browserHash[:], now)
+		n, err := t.Changed(`UPDATE link_page SET browser_hash = $2 WHERE token_hash = $1 AND length(browser_hash) = 0
+			AND expires_at > $3`, tokenHash[:], browserHash[:], now)
 		ok = n == 1
 		return err
 	}))

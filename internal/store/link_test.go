@@ -11,7 +11,8 @@ import (
 )
 
 func openLinkOf(d postern.Device, slots int) OpenLink {
-	return OpenLink{Link: postern.Link{ID: postern.NewLinkID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Method: "qr", ExpiresAt: testNow.Add(time.Minute)}, Slots: slots, At: testNow}
+	return OpenLink{Link: postern.Link{ID: postern.NewLinkID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Method: "qr",
+		ExpiresAt: testNow.Add(time.Minute)}, Slots: slots, At: testNow}
 }
 
 func TestLastSlotGoesToOneLinkAttempt(t *testing.T) {
@@ -50,7 +51,8 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
 			t.Errorf("a second attempt = %v, want link-already-open", err)
 		}
-		ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired, Reason: "timeout", At: testNow})
+		ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired,
+			Reason: "timeout", At: testNow})
 		if !ended || err != nil {
 			t.Fatalf("EndLink = %v, %v", ended, err)
 		}
@@ -58,17 +60,20 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.Links.Open(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed, Reason: "late", At: testNow}); ended || err != nil {
+		if ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed,
+			Reason: "late", At: testNow}); ended || err != nil {
 			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 		}
-		if err := db.Links.Scanned(t.Context(), first.Link.ID, "acc", "+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
+		if err := db.Links.Scanned(t.Context(), first.Link.ID, "acc",
+			"+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("scanning an ended attempt = %v, want no-open-link", err)
 		}
 		e, err := d.Event(postern.DeviceLinked)
 		if err != nil {
 			t.Fatal(err)
 		}
-		finish := FinishLink{LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc", Number: "+15550001111", At: testNow, Event: e}
+		finish := FinishLink{LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc",
+			Number: "+15550001111", At: testNow, Event: e}
 		if err := db.Links.Finish(t.Context(), finish); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +81,8 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 			t.Errorf("finishing twice = %v, want no-open-link", err)
 		}
 		got, err := db.Devices.ForEngine(t.Context(), d.ID)
-		if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" || got.PhoneNumber != "+15550001111" {
+		if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" ||
+			got.PhoneNumber != "+15550001111" {
 			t.Errorf("device = %+v (%v)", got, err)
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "device.linked")
@@ -90,7 +96,9 @@ func TestSessionCannotOverwriteWhatTheUserDecided(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
-		err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected, From: []postern.Status{postern.Connecting}, At: testNow})
+		err := db.Devices.SetState(t.Context(),
+			SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected,
+				From: []postern.Status{postern.Connecting}, At: testNow})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,14 +146,15 @@ func TestLinkPageGoesToOneBrowser(t *testing.T) {
 		bind(8, testNow, true)
 		bind(9, testNow, false)
 		got, err := db.LinkPages.Get(t.Context(), second.TokenHash)
-		if err != nil || got.Link.ID != open.Link.ID || got.Link.ExpiresAt != page.ExpiresAt || got.BrowserHash[0] != 8 || got.Workspace != "acme" {
+		if err != nil || got.Link.ID != open.Link.ID || got.Link.ExpiresAt != page.ExpiresAt || got.BrowserHash[0] != 8 ||
+			got.Workspace != "acme" {
 			t.Errorf("the page = %+v, %v", got, err)
 		}
 	})
 }
 
-// Who asked to unlink before the device was linked anew must not touch the new
-// attempt.
+// A request to unlink that was made before the device was linked again does not affect the
+// new attempt.
 func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -154,8 +163,10 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow, Event: &e}
-		for i, err := range []error{db.Devices.RequestUnlink(t.Context(), unlink), db.Links.Open(t.Context(), openLinkOf(d, 5))} {
+		unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
+			Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow, Event: &e}
+		for i, err := range []error{db.Devices.RequestUnlink(t.Context(), unlink),
+			db.Links.Open(t.Context(), openLinkOf(d, 5))} {
 			if err != nil {
 				t.Fatal(i, err)
 			}
@@ -169,8 +180,7 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 	})
 }
 
-// A caller who was let in before the plan became smaller gets no more than the
-// plan has now.
+// A caller authorized before the plan shrank gets no more slots than the plan has now.
 func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -180,16 +190,18 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &none}, testNow); err != nil {
 			t.Fatal(err)
 		}
-		_, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow, func(_ *postern.Device, free int) (postern.EventType, error) {
-			if free != 0 {
-				t.Errorf("%d slots are free, want 0", free)
-			}
-			return "", nil
-		})
+		_, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow,
+			func(_ *postern.Device, free int) (postern.EventType, error) {
+				if free != 0 {
+					t.Errorf("%d slots are free, want 0", free)
+				}
+				return "", nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Links.Open(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked), 5)); postern.ReasonOf(err) != postern.DeviceLimit {
+		if err := db.Links.Open(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked),
+			5)); postern.ReasonOf(err) != postern.DeviceLimit {
 			t.Errorf("a link attempt = %v, want device-limit", err)
 		}
 	})
@@ -208,10 +220,11 @@ func TestANewCodeEndsTheWishForAPasskey(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.Links.SetCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
-		if err := db.Devices.ResetSessions(t.Context()); err != nil { // a write that is waited for, behind the other
+		if err := db.Devices.ResetSessions(t.Context()); err != nil { // waits for this write and so for the one before it
 			t.Fatal(err)
 		}
-		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey || string(l.Code) != "sealed" {
+		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey ||
+			string(l.Code) != "sealed" {
 			t.Errorf("the attempt wants a passkey: %v, and shows %q (%v)", l.Passkey, l.Code, err)
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"postern/internal/postern"
 )
 
-// Read backwards in pages, the log is the same as forwards, the other way round,
-// and ends behind its floor.
+// Read backwards in pages, the log has the same events in reverse order, and ends above the
+// floor.
 func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -22,7 +22,8 @@ func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, f := range map[string]EventFilter{"all": {}, "a kind": {Types: []postern.EventType{postern.MessageRead}}, "a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}}} {
+		for name, f := range map[string]EventFilter{"all": {}, "a kind": {Types: []postern.EventType{postern.MessageRead}},
+			"a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}}} {
 			want, err := db.Events.List(t.Context(), ws, f, 2, 100)
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +35,8 @@ func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 				}
 			}
 			slices.Reverse(got)
-			if !slices.EqualFunc(got, want.Entries, func(x, y LogEntry) bool { return x.ID == y.ID && x.Position == y.Position }) {
+			if !slices.EqualFunc(got, want.Entries,
+				func(x, y LogEntry) bool { return x.ID == y.ID && x.Position == y.Position }) {
 				t.Errorf("%s: backwards there are %d events, forwards %d", name, len(got), len(want.Entries))
 			}
 		}

@@ -17,9 +17,10 @@ func scanMember(s db.Scanner) (m postern.Member, err error) {
 	return m, err
 }
 
-const membershipsOf = `SELECT ` + memberColumns + ` WHERE m.user_id = $1 AND m.workspace_id > $2 ORDER BY m.workspace_id LIMIT $3 + 0`
+const membershipsOf = `SELECT ` + memberColumns + ` WHERE m.user_id = $1 AND m.workspace_id > $2 ORDER BY m.workspace_id
+	LIMIT $3 + 0`
 
-// Memberships lists the workspaces of a user, the oldest first.
+// Memberships returns the workspaces that a user belongs to, oldest first.
 func (s Members) Memberships(ctx context.Context, id postern.UserID, p Page) (list []postern.Member, err error) {
 	err = s.db.Rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
@@ -29,7 +30,8 @@ func (s Members) Memberships(ctx context.Context, id postern.UserID, p Page) (li
 	return list, err
 }
 
-// Get finds a user in a workspace.
+// Get returns a user's membership of a workspace; to a user who is no member the workspace
+// does not exist.
 func (s Members) Get(ctx context.Context, ws postern.WorkspaceID, id postern.UserID) (postern.Member, error) {
 	m, err := scanMember(s.db.One(ctx, `SELECT `+memberColumns+` WHERE m.user_id = $1 AND m.workspace_id = $2`, id, ws))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -38,28 +40,28 @@ func (s Members) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Use
 	return m, err
 }
 
-// List lists the members of a workspace, at most limit, those who joined first
-// before the others.
+// List returns up to limit members of a workspace in the order in which they joined.
 func (s Members) List(ctx context.Context, ws postern.WorkspaceID, limit int) (list []postern.Member, err error) {
-	err = s.db.Rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`, []any{ws, limit}, func(r *sql.Rows) error {
-		m, err := scanMember(r)
-		list = append(list, m)
-		return err
-	})
+	err = s.db.Rows(ctx, `SELECT `+memberColumns+` WHERE m.workspace_id = $1 ORDER BY m.joined_at, m.user_id LIMIT $2 + 0`,
+		[]any{ws, limit}, func(r *sql.Rows) error {
+			m, err := scanMember(r)
+			list = append(list, m)
+			return err
+		})
 	return list, err
 }
 
-// Standing is what counts for a change of who belongs to a workspace, as it is in
-// the transaction of the change.
+// Standing is what a [Rule] decides by: the roles of the people involved in a change of a
+// workspace's members, as they are in the transaction of the change.
 type Standing struct {
-	By     postern.Role // of who makes it; "" for those who are no members
-	Of     postern.Role // of whom it is about; "" for those who are no members
-	Owners int          // of the workspace
+	By     postern.Role // of the user who makes the change; "" for a user who is no member
+	Of     postern.Role // of the user whom it concerns; "" for a user who is no member
+	Owners int          // number of owners of the workspace
 
-	Operator bool // who makes it is one
+	Operator bool // the user who makes the change is an operator
 }
 
-// Rule says why a change is refused, or nothing.
+// Rule returns an error when a change is not allowed, nil otherwise.
 type Rule func(Standing) error
 
 func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s Standing, err error) {
@@ -84,9 +86,10 @@ func readRole(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) (role postern
 	return role, err
 }
 
-// SetRole changes what a user may do in a workspace, and revokes the open
-// invitations that the user may not give any longer.
-func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule, act Act) error {
+// SetRole changes the role of a member, and revokes the open invitations by that member
+// which the new role may no longer make.
+func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule,
+	act Act) error {
 	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
 			t.Exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
@@ -94,18 +97,20 @@ func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern
 	})
 }
 
-// Remove takes a user out of a workspace, and revokes the open invitations
-// that the user has made or been given.
+// Remove takes a user out of a workspace, and revokes the open invitations that the user
+// made or received.
 func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act) error {
 	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
 			t.Exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
-			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users WHERE id = $1) AND used_at = 0 AND revoked_at = 0`, id, ws, act.At),
+			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users
+				WHERE id = $1) AND used_at = 0 AND revoked_at = 0`, id, ws, act.At),
 			revokeInvitationsBy(t, ws, id, "", act.At))
 	})
 }
 
-func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act, change func(*db.Tx) error) error {
+func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act,
+	change func(*db.Tx) error) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		s, err := memberStanding(t, ws, act.UserID, id)
 		if err != nil {
@@ -121,45 +126,53 @@ func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.
 	}))
 }
 
-// revokeBy revokes the open invitations of a user that a role cannot give.
-func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, role postern.Role, at postern.Time) (err error) {
+// revokeInvitationsBy revokes the open invitations of a user that a role may not make.
+func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
+	at postern.Time) (err error) {
 	for _, r := range postern.Roles() {
 		if !role.Invites(r) {
-			err = errors.Join(err, t.Exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1 AND role = $3 AND used_at = 0 AND revoked_at = 0`, id, ws, r, at))
+			err = errors.Join(err, t.Exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1
+				AND role = $3 AND used_at = 0 AND revoked_at = 0`, id, ws, r, at))
 		}
 	}
 	return err
 }
 
-// addMember adds a user to a workspace, and revokes what else would let the same
-// address in: who is removed later must not come back by it.
+// insertMember adds a user to a workspace, and revokes the other open invitations to the
+// same address: a member who is removed later must not come back by one of them.
 func insertMember(t *db.Tx, ws postern.WorkspaceID, u postern.User, role postern.Role, at postern.Time) error {
 	return errors.Join(
 		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, u.ID, ws, role, at),
-		t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, ws, u.Email, at))
+		t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0
+			AND revoked_at = 0`, ws, u.Email, at))
 }
 
 func insertUser(t *db.Tx, u postern.User, passwordHash string) error {
-	return t.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, u.ID, u.Email, passwordHash, u.CreatedAt)
+	return t.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $2, $3, $4)`, u.ID, u.Email,
+		passwordHash, u.CreatedAt)
 }
 
-// userByEmail finds a user; ok is false when there is none.
+// userByEmail returns a user and the hash of the password; ok is false when there is no
+// such user.
 func userByEmail(t *db.Tx, email string) (u postern.User, passwordHash string, ok bool, err error) {
 	err = t.Row(userWhere+`email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
 	return found(u, passwordHash, err)
 }
 
-const invitationColumns = `i.id, i.workspace_id, w.name, i.email, i.role, i.invited_by, coalesce(u.email, ''), i.created_at, i.expires_at
+const invitationColumns = `i.id, i.workspace_id, w.name, i.email, i.role, i.invited_by, coalesce(u.email, ''),
+	i.created_at, i.expires_at
 	FROM invitation i JOIN workspace w ON w.id = i.workspace_id LEFT JOIN users u ON u.id = i.invited_by`
 
 func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
-	err = s.Scan(&i.ID, &i.WorkspaceID, &i.Workspace, &i.Email, &i.Role, &i.InvitedBy, &i.Inviter, &i.CreatedAt, &i.ExpiresAt)
+	err = s.Scan(&i.ID, &i.WorkspaceID, &i.Workspace, &i.Email, &i.Role, &i.InvitedBy, &i.Inviter, &i.CreatedAt,
+		&i.ExpiresAt)
 	return i, err
 }
 
-// Create adds an invitation in place of an open one for the same address. At most
-// limit may be open in a workspace.
-func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule, act Act) error {
+// Create adds an invitation, replacing an open one for the same address. At most limit may
+// be open in a workspace.
+func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule,
+	act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		u, _, _, err := userByEmail(t, i.Email)
 		if err != nil {
@@ -176,24 +189,29 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 			return err
 		}
 		open := 0
-		if err := t.Row(`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0 AND revoked_at = 0 AND expires_at > $3`, []any{i.WorkspaceID, i.Email, i.CreatedAt}, &open); err != nil {
+		if err := t.Row(`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0
+			AND revoked_at = 0 AND expires_at > $3`, []any{i.WorkspaceID, i.Email, i.CreatedAt}, &open); err != nil {
 			return err
 		}
 		if open >= limit {
 			return postern.Invalid("/email", "%d invitations are open; revoke one, or wait until one expires", open)
 		}
 		return errors.Join(
-			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0 AND revoked_at = 0`, i.WorkspaceID, i.Email, i.CreatedAt),
-			t.Exec(`INSERT INTO invitation (id, workspace_id, email, role, token_hash, invited_by, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0
+				AND revoked_at = 0`, i.WorkspaceID, i.Email, i.CreatedAt),
+			t.Exec(`INSERT INTO invitation (id, workspace_id, email, role, token_hash, invited_by, created_at, expires_at)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 				i.ID, i.WorkspaceID, i.Email, i.Role, tokenHash, i.InvitedBy, i.CreatedAt, i.ExpiresAt),
 			act.record(t),
 		)
 	}))
 }
 
-// List lists the open invitations to a workspace, the newest first.
-func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now postern.Time, limit int) (list []postern.Invitation, err error) {
-	err = s.db.Rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
+// List returns up to limit open invitations to a workspace, newest first.
+func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now postern.Time,
+	limit int) (list []postern.Invitation, err error) {
+	err = s.db.Rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0
+		AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
 		i, err := scanInvitation(r)
 		list = append(list, i)
 		return err
@@ -201,14 +219,16 @@ func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now poste
 	return list, err
 }
 
-// Revoke ends an open invitation. The rule sees it as a member with its role.
-func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule, act Act) error {
+// Revoke ends an open invitation. The rule sees the invitation as a member with its role.
+func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule,
+	act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		s, err := memberStanding(t, ws, act.UserID, "")
 		if err != nil {
 			return err
 		}
-		err = t.Row(`SELECT role FROM invitation WHERE workspace_id = $1 AND id = $2 AND used_at = 0 AND revoked_at = 0`, []any{ws, id}, &s.Of)
+		err = t.Row(`SELECT role FROM invitation WHERE workspace_id = $1 AND id = $2 AND used_at = 0 AND revoked_at = 0`,
+			[]any{ws, id}, &s.Of)
 		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.NotFound, "this invitation was used already, or revoked")
 		}
@@ -218,14 +238,17 @@ func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id post
 		if err := rule(s); err != nil {
 			return err
 		}
-		return errors.Join(t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At), act.record(t))
+		return errors.Join(t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1
+			AND id = $2`, ws, id, act.At), act.record(t))
 	}))
 }
 
-const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1 AND i.used_at = 0 AND i.revoked_at = 0 AND i.expires_at > $2`
+const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1 AND i.used_at = 0 AND i.revoked_at = 0
+	AND i.expires_at > $2`
 
-// Get finds an open invitation by its token; ok is false when there is none.
-func (s Invitations) Get(ctx context.Context, tokenHash string, now postern.Time) (i postern.Invitation, ok bool, err error) {
+// Get returns an open invitation by the hash of its token; ok is false when there is none.
+func (s Invitations) Get(ctx context.Context, tokenHash string,
+	now postern.Time) (i postern.Invitation, ok bool, err error) {
 	i, err = scanInvitation(s.db.One(ctx, openInvitation, tokenHash, now))
 	if errors.Is(err, sql.ErrNoRows) {
 		return i, false, nil
@@ -233,16 +256,16 @@ func (s Invitations) Get(ctx context.Context, tokenHash string, now postern.Time
 	return i, err == nil, err
 }
 
-// Join is the use of an invitation: by a user who is there, or by a new one.
+// Join is the acceptance of an invitation by an existing user or by a new one.
 type Join struct {
 	TokenHash    string
 	User         postern.User
-	PasswordHash string   // of a new user; "" for one who is there, or has an identity
-	Identity     Identity // of a new user without a password; zero for others
-	Act          Act      // whose workspace is that of the invitation
+	PasswordHash string   // of a new user; "" for an existing user or one with an identity
+	Identity     Identity // of a new user without a password; zero otherwise
+	Act          Act      // its workspace is set to that of the invitation
 }
 
-// fresh tells whether the user is a new one.
+// fresh reports whether the user is new.
 func (o Join) fresh() bool { return o.PasswordHash != "" || o.Identity.Subject != "" }
 
 func (o Join) apply(t *db.Tx) error {
@@ -260,7 +283,7 @@ func (o Join) apply(t *db.Tx) error {
 	case o.User.Email != i.Email || !o.fresh() && u.ID != o.User.ID:
 		return postern.Errorf(postern.ResourceNotAllowed, "this invitation is for another e-mail address")
 	case o.fresh() && known:
-		return postern.Errorf(postern.ResourceNotAllowed, "this address has an account by now; sign in with it")
+		return postern.Errorf(postern.ResourceNotAllowed, "there is already an account for this address; sign in with it")
 	case !known:
 		err = insertUser(t, o.User, o.PasswordHash)
 	}
@@ -275,10 +298,10 @@ func (o Join) apply(t *db.Tx) error {
 	)
 }
 
-// Join uses an invitation up: a token makes at most one member.
+// Join accepts an invitation and uses it up, so that a token makes at most one member.
 func (s Invitations) Join(ctx context.Context, o Join) error { return s.db.Do(ctx, db.Func(o.apply)) }
 
-// LinkOver is the refusal of a link that opens nothing. It does not say why.
+// LinkOver returns the error for a link that can no longer be used. It does not say why.
 func LinkOver() error {
 	return postern.Errorf(postern.NotFound, "this link was used already, has expired, or was revoked; ask for a new one")
 }

@@ -11,8 +11,8 @@ import (
 	"postern/internal/postern"
 )
 
-// contentColumns hold a message's content. Nothing else knows how content is stored than
-// this constant, contentValues, contentInto and setContent.
+// contentColumns hold a message's content. Only this constant, contentValues, contentInto
+// and setContent know how content is stored.
 const contentColumns = `type, body, extra`
 
 func contentValues(c postern.Content) []any {
@@ -44,8 +44,10 @@ const (
 	newContentSet = `new_type, new_body, new_extra`
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, to_number, ` +
-	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name,
+	to_number, ` +
+	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at,
+		read_at, ` +
 	`expires_at, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
@@ -66,7 +68,7 @@ const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
 	`expires_at, sender, undecryptable, ` + contentColumns
 
-// newMessage is the row of a message that is not in the table yet.
+// newMessage returns the row of a new message.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	return append([]any{
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
@@ -81,8 +83,8 @@ var addMessages = db.NewStatement(newMessageColumns,
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
 	ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`)
 
-// insertMessages adds rows and returns which were new: a device has one message of a
-// network id and sender.
+// insertMessages adds rows and reports which of them were new: a device has at most one
+// message with the same network id and sender.
 func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, err error) {
 	fresh = make(map[postern.MessageID]bool, len(rows))
 	err = t.EachRow(addMessages, rows, func(r *sql.Rows) error {
@@ -94,45 +96,51 @@ func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, e
 	return fresh, err
 }
 
-// MessageMoved is the change of a message from one status to the one it has now; From is
-// "" for a new message. The ledgers of hours and chats follow it.
+// MessageMoved is the change of a message to its current status from an earlier one; From
+// is "" for a new message. The ledgers of hours and chats are updated from it.
 type MessageMoved struct {
 	Message *postern.Message
 	From    postern.MessageStatus
 }
 
-// Get finds a message of the workspace.
+// Get returns a message of the workspace.
 func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
-	m, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
+	m, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
+		AND id = $2`, ws, id))
+	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM message
+		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
-// MessageFilter narrows a list of messages; zero members ask for nothing.
+// MessageFilter narrows a list of messages. A zero field does not restrict the list.
 type MessageFilter struct {
-	Devices   []postern.DeviceID // nil: all
+	Devices   []postern.DeviceID // nil for all
 	ChatID    string
 	Direction string
 	Status    string
 	Since     postern.Time // inclusive
 	Until     postern.Time // exclusive
-	Archived  bool         // those of numbers that a device had before, instead of the others
+	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
 }
 
-// current is true of a message, under its name in the statement, that belongs
-// to the number which the device has now. A message's n tells: nothing is in the
-// queue of a device while its number changes.
+// current returns the condition that a message, under its name in the statement, belongs to
+// the present number of its device. It compares the message's n, which is sufficient
+// because the queue of a device is empty while its number changes.
 func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
-// List lists a workspace's messages, newest first. The page's After is the
-// id of the last message seen.
-func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter, p Page) (list []postern.Message, err error) {
+// List returns a workspace's messages, newest first. p.After is the id of the last message
+// of the previous page.
+func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter,
+	p Page) (list []postern.Message, err error) {
 	err = s.db.Rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
-		AND ($3 = 'null' OR device_id IN `+s.db.InList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5) AND ($6 = '' OR status = $6)
-		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8) AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived}, func(r *sql.Rows) error {
+		AND ($3 = 'null' OR device_id IN `+s.db.InList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5)
+			AND ($6 = '' OR status = $6)
+		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8)
+		AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
+		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived},
+		func(r *sql.Rows) error {
 			m, err := scanMessage(r)
 			list = append(list, m)
 			return err
@@ -140,29 +148,28 @@ func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 	return list, err
 }
 
-// RecordInbound keeps a message that arrived, once: when the network delivers it again,
-// nothing changes and there is no second event.
+// RecordInbound stores a message that arrived. When the network delivers the message again,
+// nothing changes and no second event is recorded.
 type RecordInbound struct {
 	Message       postern.Message
-	Sender        string // with the network id, what identifies the message
+	Sender        string // together with the network id, identifies the message
 	Type          postern.EventType
 	Undecryptable bool
 	Now           postern.Time
 }
 
-// RecordInbound keeps a message that arrived, with its event and one delivery for each
-// endpoint that wants it.
+// RecordInbound stores a message that arrived, with its event and one delivery for each
+// endpoint that wants the event.
 func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
 	return write(ctx, s.core, o)
 }
 
-// About lets workspaces take turns; the network does not slow down by itself.
+// About lets workspaces take turns, because the network does not slow down by itself.
 func (o RecordInbound) About() db.About {
 	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}
 }
 
-// WriteAll keeps the messages that are new, and fills in those that could not be decrypted
-// before.
+// WriteAll stores the new messages, and fills in those that could not be decrypted before.
 func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
 	rows := make([][]any, len(list))
 	for i, p := range list {
@@ -202,10 +209,11 @@ type arrival struct {
 
 var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
 	`UPDATE message SET `+setContent+`, undecryptable = 0 [FROM @rows]
-	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1 RETURNING `+messageColumns+`, sender`)
+	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1
+	RETURNING `+messageColumns+`, sender`)
 
 // fillDecrypted fills in messages that could not be decrypted before, and returns their
-// events. The others are plain repetitions.
+// events. Other messages are repetitions and change nothing.
 func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err error) {
 	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
 	for _, o := range repeated {
@@ -231,36 +239,39 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 	return events, err
 }
 
-// MessageSearch narrows what is looked for; zero members ask for nothing.
+// MessageSearch narrows a search. A zero field does not restrict it.
 type MessageSearch struct {
-	Devices   []postern.DeviceID // nil: all that the workspace has
+	Devices   []postern.DeviceID // nil for all devices of the workspace
 	DeviceID  postern.DeviceID
 	ChatID    string
 	Direction string
 	Status    string
 }
 
-// MessagePage is a part of what was looked for, newest first.
+// MessagePage is a part of the results of a search, newest first.
 type MessagePage struct {
 	Messages []postern.Message
-	Last     int64 // everything was looked at down to this place
-	More     bool  // there may be more below Last
+	Last     int64 // the messages were read down to this place
+	More     bool  // there may be results below Last
 }
 
-// Search looks through the messages of a workspace's present numbers, from
-// below a place back; 0 is the newest. A page may have fewer messages than the
-// limit, and still more behind it: the narrowest index leads the way, and of what
-// lies there a page looks at a bounded part for what no index tells.
-func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64, limit int) (p MessagePage, err error) {
+// Search searches the messages of a workspace's present numbers, newest first, from below a
+// place; 0 starts at the newest. A page may have fewer messages than limit even though
+// there are more: the search follows the narrowest index, and one page reads a bounded
+// number of its entries to check the conditions that the index does not cover.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64,
+	limit int) (p MessagePage, err error) {
 	way, first, second := q.way(ws)
 	look := q.look(limit)
 	var newest, n int
-	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest, &n); err != nil || n == 0 {
+	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest,
+		&n); err != nil || n == 0 {
 		return p, err
 	}
 	p.More = n == look
 	var places []int64
-	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status, asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status,
+		asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
 		var place int64
 		m, err := scanMessage(withTail{r, []any{&place}})
 		p.Messages, places = append(p.Messages, m), append(places, place)
@@ -272,9 +283,10 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	return p, err
 }
 
-// way is the condition of the narrowest index, and its two parameters, $3 and $4.
-// A state has an index when it is rare and may lie far back: what failed. What
-// waits is among the newest, and all other states are those of nearly everything.
+// way returns the condition of the narrowest index, and its two parameters, $3 and $4. Of
+// the statuses only failed and expired have an index, because such messages are rare and
+// may be far back. Messages that wait are among the newest, and the other statuses match
+// nearly every message.
 func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second any) {
 	switch {
 	case s.ChatID != "" && s.DeviceID != "":
@@ -289,8 +301,8 @@ func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second 
 	return `workspace_id = $3 AND $4 = ''`, ws, ""
 }
 
-// look is how many messages one page looks at: few when the way leads to nothing but
-// what is wanted, and messages of earlier numbers.
+// look returns how many messages one page reads: fewer when the index covers all conditions
+// except that of the present number.
 func (s MessageSearch) look(limit int) int {
 	if s.Devices == nil && s.Direction == "" && s.Status == "" {
 		return max(plainScan, limit+1)
@@ -298,20 +310,22 @@ func (s MessageSearch) look(limit int) int {
 	return max(messageScan, limit+1)
 }
 
-// part are the places that one page looks at.
+// part returns the condition for the places that one page reads.
 func part(way string) string {
 	return `SELECT n FROM message WHERE ` + way + ` AND n < $1 ORDER BY n DESC LIMIT $2 + 0`
 }
 
-// lookBack says from where to where one page reaches, and how many messages lie there.
+// lookBack returns the query for the bounds of the places that one page reads, and for the
+// number of messages between them.
 func lookBack(way string) string {
 	return `SELECT coalesce(min(n), 0), coalesce(max(n), 0), count(*) FROM (` + part(way) + `) looked`
 }
 
-// searched reads what is wanted of such a part.
+// searched returns the query for the results within such a part.
 func (s Messages) searched(way string) string {
 	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
-		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8) AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
+		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8)
+		AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
 		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
 }
 
@@ -326,20 +340,20 @@ var summarizeChats = db.NewStatement("device, chat",
 	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
 	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
 
-// chatSummaries keep the newest message of each chat, once for all new messages of a chat
-// in a group. With PostgreSQL a trigger for each statement does this.
+// chatSummaries maintain the newest message of each chat, with one write for all new
+// messages of a chat in a group. With PostgreSQL a statement trigger does this.
 type chatSummaries map[chatKey]struct{}
 
 func newChatSummaries() chatSummaries { return chatSummaries{} }
 
-// Note takes a new message.
+// Note adds a new message.
 func (s chatSummaries) Note(change any) {
 	if c, is := change.(MessageMoved); is && c.From == "" {
 		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
 	}
 }
 
-// Write writes the newest message of each chat that got one.
+// Write writes the newest message of each chat with a new message.
 func (s chatSummaries) Write(t *db.Tx) error {
 	rows := make([][]any, 0, len(s))
 	for k := range s {
@@ -356,24 +370,27 @@ func (s chatSummaries) Write(t *db.Tx) error {
 // Discard forgets the messages.
 func (s chatSummaries) Discard() { clear(s) }
 
-// Chat is what a device and somebody write to each other.
+// Chat is the conversation of a device with a person or a group.
 type Chat struct {
-	Name   string // that who wrote last has on the network; "" while nobody wrote
+	Name   string // of the last sender, on the network; "" before the first inbound message
 	Newest postern.Message
 	Place  int64 // in the list
 }
 
-// chatsOf lists the chats of a device through their newest messages. Those of a
-// number that the device had before are behind all others.
+// chatsOf selects the chats of a device through their newest messages. Chats whose newest
+// message belongs to an earlier number of the device are not among them.
 const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name FROM message i
-		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC LIMIT 1), '')
+		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC
+		LIMIT 1), '')
 	FROM message m WHERE n IN (SELECT c.newest FROM chat c WHERE c.device_id = $2 AND c.newest < $3
-		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC LIMIT $4 + 0)
+		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC
+		LIMIT $4 + 0)
 	ORDER BY n DESC`
 
-// List lists the chats of a device from below a place; 0 is the first. The one
-// with the newest message comes first.
-func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64, limit int) (list []Chat, err error) {
+// List returns up to limit chats of a device from below a place, ordered by their newest
+// messages, newest first; 0 starts at the beginning.
+func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64,
+	limit int) (list []Chat, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}

@@ -14,7 +14,8 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 		m := queue(t, db, d)
 		receipt := func(s postern.MessageStatus) {
 			t.Helper()
-			if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: s, At: testNow, Now: testNow}}); err != nil {
+			if err := db.Messages.RecordReceipts(t.Context(),
+				[]Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: s, At: testNow, Now: testNow}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -22,7 +23,8 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 			t.Fatalf("MarkSending = %v, %v", ok, err)
 		}
 		receipt(postern.Read) // before the network's answer to the send
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		receipt(postern.Delivered) // late
@@ -50,7 +52,8 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		if n != 3 || err != nil {
 			t.Fatalf("ExpireOutbound = %d, %v, want 3", n, err)
 		}
-		for m, want := range map[postern.MessageID]postern.MessageStatus{never.ID: postern.Expired, took.ID: postern.Expired, maybe.ID: postern.Failed} {
+		for m, want := range map[postern.MessageID]postern.MessageStatus{never.ID: postern.Expired, took.ID: postern.Expired,
+			maybe.ID: postern.Failed} {
 			got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m)
 			if err != nil || got.Status != want {
 				t.Errorf("message is %s (%v), want %s", got.Status, err, want)
@@ -60,10 +63,13 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 			t.Errorf("used %d (%v), want 1: only what may have arrived costs", used, err)
 		}
 		// The one exception: a receipt moves an unconfirmed message on.
-		if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}, {DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
+		if err := db.Messages.RecordReceipts(t.Context(),
+			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow},
+				{DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered || got.Error != nil {
+		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered ||
+			got.Error != nil {
 			t.Errorf("unconfirmed message after its receipt: %s, error %v (%v), want delivered", got.Status, got.Error, err)
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, never.ID); got.Status != postern.Expired {
@@ -94,8 +100,10 @@ func TestMessagesLeaveInTheOrderTheyWereAccepted(t *testing.T) {
 
 func inboundOf(d postern.Device, networkID, sender, body string) RecordInbound {
 	return RecordInbound{Sender: sender, Type: postern.MessageReceived, Now: testNow, Message: postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, ChatID: "+15551234567", From: "+15551234567",
-		Content: postern.Text(body), Status: postern.Received, NetworkID: networkID, Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: testNow, SentAt: testNow,
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound,
+		ChatID: "+15551234567", From: "+15551234567",
+		Content: postern.Text(body), Status: postern.Received, NetworkID: networkID, Source: postern.FromContact,
+		Metadata: map[string]string{}, CreatedAt: testNow, SentAt: testNow,
 	}}
 }
 
@@ -168,7 +176,9 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = db.Devices.RequestUnlink(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink, FailQueued: true, At: testNow, Event: &e})
+		err = db.Devices.RequestUnlink(t.Context(),
+			SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink,
+				FailQueued: true, At: testNow, Event: &e})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +194,8 @@ func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		for range 3 {
-			if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, postern.NewNetworkID(), "lid:1", "secret words")); err != nil {
+			if err := db.Messages.RecordInbound(t.Context(),
+				inboundOf(d, postern.NewNetworkID(), "lid:1", "secret words")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -203,7 +214,8 @@ func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 				break
 			}
 		}
-		if n := count(t, db, `SELECT count(*) FROM message`) + count(t, db, `SELECT count(*) FROM device`) + count(t, db, `SELECT count(*) FROM event WHERE length(body) > 0`); n != 0 {
+		if n := count(t, db, `SELECT count(*) FROM message`) + count(t, db, `SELECT count(*)
+			FROM device`) + count(t, db, `SELECT count(*) FROM event WHERE length(body) > 0`); n != 0 {
 			t.Errorf("%d rows with content are left", n)
 		}
 		if n := count(t, db, `SELECT count(*) FROM event`); n != 3 {
@@ -223,7 +235,9 @@ func TestPagesFollowEachOther(t *testing.T) {
 		var got []string
 		p := Page{Limit: 3}
 		for range 5 {
-			list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound, Since: testNow, Until: testNow.Add(time.Hour)}, p)
+			list, err := db.Messages.List(t.Context(), d.WorkspaceID,
+				MessageFilter{Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound, Since: testNow,
+					Until: testNow.Add(time.Hour)}, p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"postern/internal/postern"
 )
 
-// noticesOf are the deliveries of an endpoint that are no events.
+// noticesOf returns the deliveries of an endpoint that are notices.
 func noticesOf(t *testing.T, db *Store, id postern.EndpointID) (list []DueDelivery) {
 	t.Helper()
 	due, err := db.Deliveries.Due(t.Context(), id, testNow.Add(1e15), true, 100)
@@ -36,14 +36,18 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 		}
 		ws := d.WorkspaceID
 		change(t, db, dying, func(e *postern.Endpoint) { e.DeviceIDs, e.Description = []postern.DeviceID{d.ID}, "orders" })
-		asks := []postern.EndpointID{hook(ws, nil, "webhook.disabled"), hook(ws, []postern.DeviceID{d.ID, other.ID}, "message.*", "webhook.disabled")}
-		quiet := []postern.EndpointID{hook(ws, nil, "*"), hook(ws, nil, "message.*"), hook(ws, []postern.DeviceID{other.ID}, "webhook.disabled"), hook(newWorkspace(t, db), nil, "webhook.disabled"), dying.ID}
+		asks := []postern.EndpointID{hook(ws, nil, "webhook.disabled"),
+			hook(ws, []postern.DeviceID{d.ID, other.ID}, "message.*", "webhook.disabled")}
+		quiet := []postern.EndpointID{hook(ws, nil, "*"), hook(ws, nil, "message.*"),
+			hook(ws, []postern.DeviceID{other.ID}, "webhook.disabled"),
+			hook(newWorkspace(t, db), nil, "webhook.disabled"), dying.ID}
 		receiveN(t, db, d, 1)
 		due, err := db.Deliveries.Due(t.Context(), dying.ID, testNow, true, 1)
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}
-		a := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}
+		a := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow, Ended: testNow,
+			HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}
 		if err := db.Deliveries.FinishAttempt(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +66,9 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 			if err := json.Unmarshal(list[0].Body, &n); err != nil {
 				t.Fatal(err)
 			}
-			if n.EventID != string(list[0].EventID) || n.Type != "webhook.disabled" || n.DeviceID == nil || *n.DeviceID != "" || n.Webhook.ID != string(dying.ID) || n.Webhook.Status != "disabled" || n.Webhook.StatusReason != "gone" || n.Webhook.Description != "orders" {
+			if n.EventID != string(list[0].EventID) || n.Type != "webhook.disabled" || n.DeviceID == nil || *n.DeviceID != "" ||
+				n.Webhook.ID != string(dying.ID) || n.Webhook.Status != "disabled" || n.Webhook.StatusReason != "gone" ||
+				n.Webhook.Description != "orders" {
 				t.Errorf("notice = %s", list[0].Body)
 			}
 		}
@@ -74,7 +80,9 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 		if len(seen) != 1 || count(t, db, `SELECT count(*) FROM event WHERE type = 'webhook.disabled'`) != 0 {
 			t.Errorf("%d eventIds, want one, and none in the log", len(seen))
 		}
-		if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow, Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(),
+			Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow, Ended: testNow,
+				HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}); err != nil {
 			t.Fatal(err)
 		}
 		if list := noticesOf(t, db, asks[0]); len(list) != 1 {

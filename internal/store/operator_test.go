@@ -11,7 +11,7 @@ import (
 	"postern/internal/postern"
 )
 
-// newUser makes a user who belongs to workspaces as their owner.
+// addUser adds a user who owns the workspaces.
 func addUser(t *testing.T, db *Store, email string, workspaces ...postern.WorkspaceID) postern.User {
 	t.Helper()
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
@@ -20,7 +20,10 @@ func addUser(t *testing.T, db *Store, email string, workspaces ...postern.Worksp
 		t.Fatal(err)
 	}
 	for _, ws := range workspaces {
-		if err := db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertMember(t, ws, u, postern.Owner, testNow) })); err != nil {
+		if err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
+			return insertMember(t, ws, u, postern.Owner,
+				testNow)
+		})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +61,8 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 		if s.Waiting != 6 || s.Due != 4 || s.OldestDue != testNow {
 			t.Errorf("%d deliveries wait, %d are due, since %d", s.Waiting, s.Due, s.OldestDue)
 		}
-		if s.Size < 10_000 || !strings.Contains(s.Engine, map[bool]string{true: "PostgreSQL 1", false: "SQLite 3."}[on.postgres]) {
+		if s.Size < 10_000 || !strings.Contains(s.Engine,
+			map[bool]string{true: "PostgreSQL 1", false: "SQLite 3."}[on.postgres]) {
 			t.Errorf("%s has %d bytes", s.Engine, s.Size)
 		}
 		if s, err := db.System.Get(ctx, testNow-1); err != nil || s.Due != 0 || s.OldestDue != 0 {
@@ -71,7 +75,7 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 	})
 }
 
-// deliverable gives a device's workspace an endpoint in a state, to which deliveries
+// deliverable adds an endpoint in a status to a device's workspace, with n deliveries that
 // are due now.
 func deliverable(t *testing.T, db *Store, d postern.Device, status postern.EndpointStatus, n int) {
 	t.Helper()
@@ -79,14 +83,19 @@ func deliverable(t *testing.T, db *Store, d postern.Device, status postern.Endpo
 	for i := range n {
 		err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
 			id := postern.NewDeliveryID()
-			return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
-				VALUES ($1, $2, $3, 'e', $4, $5, 'message.sent', 'pending', 0, $6, $6, 0, 0, 0, '', 0)`, id, d.WorkspaceID, e.ID, 1000+i, d.ID, testNow.Add(time.Duration(i)*time.Minute))
+			return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,
+				attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
+				VALUES ($1, $2, $3, 'e', $4, $5, 'message.sent', 'pending', 0, $6, $6, 0, 0, 0, '', 0)`, id, d.WorkspaceID, e.ID,
+				1000+i, d.ID, testNow.Add(time.Duration(i)*time.Minute))
 		}))
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.db.Do(t.Context(), opFunc(func(t *tx) error { return t.Exec(`UPDATE endpoint SET status = $2 WHERE id = $1`, e.ID, status) })); err != nil {
+	if err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
+		return t.Exec(`UPDATE endpoint SET status = $2
+		WHERE id = $1`, e.ID, status)
+	})); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +105,8 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		db := on.open(t)
 		var ids []postern.WorkspaceID
 		for i, name := range []string{"Acme 100%", "ÄRZTE", "acme_two", `back\slash`} {
-			ws := postern.Workspace{ID: postern.WorkspaceID(fmt.Sprintf("ws_%d", i)), Name: name, Plan: "growth", CreatedAt: testNow}
+			ws := postern.Workspace{ID: postern.WorkspaceID(fmt.Sprintf("ws_%d", i)), Name: name, Plan: "growth",
+				CreatedAt: testNow}
 			if err := db.Workspaces.Create(t.Context(), ws); err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +115,8 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		queue(t, db, newDevice(t, db, ids[1], postern.Connected))
 		newDevice(t, db, ids[1], postern.Unlinked)
 		addUser(t, db, "ada@example.com", ids[1], ids[2])
-		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3", "ÄRZTE": "1", "ws_2": "2", "none": ""} {
+		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3", "ÄRZTE": "1",
+			"ws_2": "2", "none": ""} {
 			list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
 			var got []string
 			for _, u := range list {
@@ -116,7 +127,8 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 			}
 		}
 		list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), "", Page{After: "ws_0", Limit: 1})
-		if err != nil || len(list) != 1 || list[0].ID != "ws_1" || list[0].Messages != 1 || list[0].Devices != 1 || list[0].Members != 1 {
+		if err != nil || len(list) != 1 || list[0].ID != "ws_1" || list[0].Messages != 1 || list[0].Devices != 1 ||
+			list[0].Members != 1 {
 			t.Errorf("after the first come %+v, %v", list, err)
 		}
 		if one, err := db.Workspaces.GetWithUsage(t.Context(), "ws_1", MonthOf(testNow)); err != nil || one != list[0] {
@@ -136,7 +148,9 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 		addUser(t, db, "bob_b@example.com")
 		for i := range 3 {
 			at := testNow.Add(time.Duration(i) * time.Minute)
-			if err := db.Audit.Record(t.Context(), Act{At: at, UserID: ada.ID, Act: []string{"user.signed-in", "user.signed-in", "user.password-changed"}[i], Subject: string(ada.ID)}); err != nil {
+			if err := db.Audit.Record(t.Context(),
+				Act{At: at, UserID: ada.ID, Act: []string{"user.signed-in", "user.signed-in", "user.password-changed"}[i],
+					Subject: string(ada.ID)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -144,7 +158,8 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 		if err != nil || len(list) != 2 {
 			t.Fatalf("there are %+v, %v", list, err)
 		}
-		if p := list[0]; p.ID != ada.ID || p.Workspaces != 2 || !slices.Equal(p.Names, []string{"acme"}) || p.SignedIn != testNow.Add(time.Minute) || p.Second || !p.Chosen || p.Operator {
+		if p := list[0]; p.ID != ada.ID || p.Workspaces != 2 || !slices.Equal(p.Names, []string{"acme"}) ||
+			p.SignedIn != testNow.Add(time.Minute) || p.Second || !p.Chosen || p.Operator {
 			t.Errorf("the first is %+v", p)
 		}
 		if p := list[1]; p.Workspaces != 0 || p.Names != nil || p.SignedIn != 0 {
@@ -155,14 +170,15 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 				t.Errorf("%q finds %+v, %v", text, list, err)
 			}
 		}
-		if list, err := db.Users.List(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil || len(list) != 1 || list[0].Email != "bob_b@example.com" {
+		if list, err := db.Users.List(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil ||
+			len(list) != 1 || list[0].Email != "bob_b@example.com" {
 			t.Errorf("after the first come %+v, %v", list, err)
 		}
 	})
 }
 
-// What an operator asks for is refused in the transaction in which somebody takes
-// the right away.
+// An operator's change is refused when the right is withdrawn before the transaction of the
+// change.
 func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)

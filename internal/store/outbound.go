@@ -9,8 +9,8 @@ import (
 	"postern/internal/postern"
 )
 
-// QueueMessage accepts an outbound message: it spends a unit of the month's quota, writes
-// the row and wakes the device's sender, all or nothing.
+// QueueMessage accepts an outbound message: it uses a unit of the month's quota, writes the
+// row and wakes the device's sender, all or nothing.
 type QueueMessage struct {
 	Message          postern.Message
 	Month            string // such as 2026-11
@@ -20,7 +20,8 @@ type QueueMessage struct {
 	Acts             []Act
 }
 
-// Queue accepts an outbound message.
+// Queue accepts an outbound message. It returns an error when the device's state or the
+// quota does not allow it, and [ErrAlreadyDone] when its idempotency key was used before.
 func (s Messages) Queue(ctx context.Context, o QueueMessage) error { return write(ctx, s.core, o) }
 
 // About lets workspaces take turns.
@@ -28,7 +29,8 @@ func (o QueueMessage) About() db.About {
 	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Fair}
 }
 
-// WriteAll first reads what may refuse a message, then writes the others.
+// WriteAll reads everything that may refuse a message, and then writes the messages that
+// are accepted.
 func (QueueMessage) WriteAll(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	list, err := refuseRepeated(t, list)
 	if err != nil {
@@ -69,7 +71,7 @@ func oncesOf(list []db.Pending[QueueMessage]) (keys []*Once) {
 	return keys
 }
 
-// account is what a month's quota is counted in.
+// account identifies the month's quota of a workspace.
 type account struct {
 	ws    postern.WorkspaceID
 	month string
@@ -77,14 +79,14 @@ type account struct {
 
 func (o QueueMessage) account() account { return account{o.Message.WorkspaceID, o.Month} }
 
-// room is what a message needs to be accepted.
+// room is the state that decides whether a message is accepted.
 type room struct {
 	status postern.Status // of its device
 	used   int            // of the month's quota
 }
 
-// refuseUnacceptable refuses messages that the device's state or the quota does not allow.
-// Nobody else writes in the meantime; see the end of store.go.
+// refuseUnacceptable refuses the messages that the device's state or the quota does not
+// allow. No other writer can change either before the commit; see the end of store.go.
 func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
 	rooms, err := readRooms(t, list)
 	if err != nil {
@@ -130,7 +132,7 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[postern.DeviceID]
 	return rooms, err
 }
 
-// check tells why a message is refused; nil when it is not.
+// check returns the error that refuses a message, or nil.
 func (o QueueMessage) check(device room, known bool) error {
 	waits := device.status.HoldsSlot() && device.status != postern.Linking && o.WhenDisconnected == "queue"
 	switch {
@@ -146,7 +148,7 @@ func (o QueueMessage) check(device room, known bool) error {
 	return nil
 }
 
-// accept writes messages that nothing refuses.
+// accept writes the messages that are accepted.
 func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	units, rows := make(map[counter]int, 1), make([][]any, len(list))
 	for i, p := range list {
@@ -175,22 +177,23 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	return err
 }
 
-// QueuedMessage is a message to send and whether an earlier attempt may have
+// QueuedMessage is a message to send; it includes whether an earlier attempt may have
 // reached the network.
 type QueuedMessage struct {
 	postern.Message
 	FrameLeft bool
 }
 
-// Next gives the oldest messages that a device still has to send.
+// Next returns up to limit messages that a device still has to send, oldest first.
 func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([]QueuedMessage, error) {
 	return s.queued(ctx, ``, device, limit)
 }
 
-// queued reads those for which more holds; the parameters are the
-// device, the limit, and what more says.
+// queued returns the queued messages for which the condition more holds. The parameters are
+// the device, the limit, and those of more.
 func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
-	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1 AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1
+		AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m
@@ -200,12 +203,12 @@ func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []Qu
 	return list, err
 }
 
-// ChatKind is what is known of a queued message and the chat that it goes to.
+// ChatKind classifies a queued message by the history of the message and of its chat.
 type ChatKind string
 
-// The kinds: the message itself may have left before; of the others, those to a
-// chat from which an inbound message came lately, in which there is some message,
-// and in which there is none that reached or may have reached the network.
+// The kinds of queued messages. Repeating: an earlier attempt may have sent the message. The
+// other kinds depend on its chat. Answering: a message from the chat arrived lately. Known: the
+// chat has a message that reached or may have reached the network. Fresh: it has none.
 const (
 	Repeating ChatKind = "repeating"
 	Answering ChatKind = "answering"
@@ -214,16 +217,19 @@ const (
 )
 
 func wroteLately() string {
-	return `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' AND i.created_at > $3 AND ` + current("i") + `)`
+	return `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id
+		AND i.direction = 'inbound' AND i.created_at > $3 AND ` + current("i") + `)`
 }
 
 func hasMessages() string {
-	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
+	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id
+		AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
 }
 
-// NextOf gives the oldest messages of a kind that a device still has to
-// send; since says what is lately.
-func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time, limit int) ([]QueuedMessage, error) {
+// NextOf returns up to limit messages of a kind that a device still has to send, oldest
+// first. An inbound message counts as lately arrived from since on.
+func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time,
+	limit int) ([]QueuedMessage, error) {
 	if kind == Repeating {
 		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
 	}
@@ -235,8 +241,8 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
 }
 
-// MarkSending notes, before the first frame leaves, that a message may from now on have
-// reached the network. ok is false when it is no longer queued.
+// MarkSending records, before the first frame leaves, that a message may have reached the
+// network from now on. ok is false when the message is no longer queued.
 func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
 	o := &markSending{id: id}
 	err = write(ctx, s.core, o)
@@ -248,11 +254,12 @@ type markSending struct {
 	ok bool
 }
 
-// About keeps the mark in its place.
+// About keeps the order of the mark among other writes.
 func (*markSending) About() db.About { return db.About{} }
 
 var markMessages = db.NewStatement("message",
-	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows] WHERE id = @message AND status IN ('queued', 'sending')`)
+	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows]
+		WHERE id = @message AND status IN ('queued', 'sending')`)
 
 // WriteAll marks messages.
 func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
@@ -270,15 +277,16 @@ func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 	return err
 }
 
-// NoFrameLeft takes MarkSending's note back when the first attempt provably sent nothing.
+// NoFrameLeft withdraws the mark of MarkSending when the first attempt provably sent
+// nothing.
 func (s Outbox) NoFrameLeft(id postern.MessageID) {
 	s.db.Later(db.Func(func(t *db.Tx) error {
 		return t.Exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
 	}))
 }
 
-// Once makes an operation happen at most once: its row is written in the transaction of
-// the effect. A nil *Once asks for nothing.
+// Once makes an operation happen at most once: its row is written in the same transaction
+// as the effect. A nil *Once has no effect.
 type Once struct {
 	WorkspaceID postern.WorkspaceID
 	Method      string
@@ -307,8 +315,8 @@ var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, 
 	SET request_hash = excluded.request_hash, answer = excluded.answer, created_at = excluded.created_at
 	WHERE idempotency.created_at <= excluded.created_at - CAST($8 AS BIGINT)`)
 
-// claim writes the rows of keys that were not used before. If one of them was, the error is
-// [ErrAlreadyDone], and nothing of the list may be committed.
+// claim writes the rows of keys that were not used before. If one of them was used, claim
+// returns [ErrAlreadyDone], and the transaction must not commit anything of the list.
 func claim(t *db.Tx, list []*Once) error {
 	rows := make([][]any, len(list))
 	for i, o := range list {
@@ -321,16 +329,17 @@ func claim(t *db.Tx, list []*Once) error {
 	return err
 }
 
-// place is what identifies a key in the database.
+// place returns the columns that identify a key in the database.
 func (o *Once) place() [4]string {
 	return [4]string{db.Clean(string(o.WorkspaceID)), db.Clean(o.Method), db.Clean(o.Path), db.Clean(o.Key)}
 }
 
 var readUsedKeys = db.NewStatement("of_workspace, with_method, on_path, named, since",
 	`SELECT workspace_id, method, path, key FROM idempotency [, @rows]
-	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named AND created_at > @since`)
+	WHERE workspace_id = @of_workspace AND method = @with_method AND path = @on_path AND key = @named
+	AND created_at > @since`)
 
-// usedKeys finds those keys that were used before and have not expired.
+// usedKeys returns the keys of a list that were used before and have not expired.
 func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
 	rows := make([][]any, len(list))
 	for i, o := range list {
@@ -346,10 +355,12 @@ func usedKeys(t *db.Tx, list []*Once) (used map[[4]string]bool, err error) {
 	return used, err
 }
 
-// Answered finds the answer given to an idempotency key in the last 24 hours.
+// Answered returns the hash of the request and the sealed response that are stored under an
+// idempotency key, if it was used within [IdempotencyKept]; ok is false otherwise.
 func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answer []byte, ok bool, err error) {
 	var h []byte
-	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3 AND key = $4 AND created_at > $5`,
+	err = s.db.Row(ctx, `SELECT request_hash, answer FROM idempotency WHERE workspace_id = $1 AND method = $2 AND path = $3
+		AND key = $4 AND created_at > $5`,
 		[]any{o.WorkspaceID, o.Method, o.Path, o.Key, o.At.Add(-IdempotencyKept)}, &h, &answer)
 	if errors.Is(err, sql.ErrNoRows) {
 		return hash, nil, false, nil
@@ -358,9 +369,10 @@ func (s Idempotency) Answered(ctx context.Context, o Once) (hash [32]byte, answe
 	return hash, answer, err == nil, err
 }
 
-// Remove deletes up to a chunk of expired answers and says how many.
+// Remove deletes a chunk of expired responses and returns how many it deleted.
 func (s Idempotency) Remove(ctx context.Context, before postern.Time) (n int64, err error) {
-	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1 LIMIT 1) AS old`, before)()
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM idempotency WHERE created_at <= $1
+		LIMIT 1) AS old`, before)()
 	if err != nil || !old {
 		return 0, err // the common case costs no write
 	}

@@ -16,16 +16,16 @@ type FinishOutbound struct {
 	MessageID postern.MessageID
 	Status    postern.MessageStatus // Sent, Failed or Expired
 	Failure   postern.Failure
-	Refund    bool // no frame ever left
+	Refund    bool // return the unit to the quota: no frame ever left
 	At        postern.Time
 	SentAt    postern.Time // the network's time, for Sent
 }
 
-// Finish ends the sending of a message. It does nothing when the message has another
-// status by now.
+// Finish ends the sending of a message. It does nothing when the message is no longer
+// queued.
 func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return write(ctx, s.core, o) }
 
-// About keeps the outcome in its place.
+// About keeps the order of the outcome among other writes.
 func (o FinishOutbound) About() db.About { return db.About{} }
 
 var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund",
@@ -33,8 +33,8 @@ var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund
 	frame_left = CASE WHEN @refund = 1 THEN 0 ELSE frame_left END [FROM @rows]
 	WHERE id = @message AND status IN ('queued', 'sending') RETURNING `+messageColumns)
 
-// WriteAll ends messages. What is no longer queued, because a receipt came first or it
-// was ended before, stays as it is.
+// WriteAll ends messages. A message that is no longer queued, because a receipt came first
+// or it has already ended, stays as it is.
 func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) error {
 	outcomes := make(map[postern.MessageID]FinishOutbound, len(list))
 	rows := make([][]any, 0, len(list))
@@ -53,7 +53,8 @@ func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) erro
 	return recordEnded(t, ended, outcomes)
 }
 
-// recordEnded records what follows from the end of messages: counters, refunds, events.
+// recordEnded records the consequences of the end of messages: counters, refunds and
+// events.
 func recordEnded(t *db.Tx, ended []postern.Message, outcomes map[postern.MessageID]FinishOutbound) error {
 	var refunds []postern.Message
 	events := make([]eventAt, 0, len(ended))
@@ -86,16 +87,18 @@ func scanMessages(t *db.Tx, s *db.Statement, rows [][]any) (list []postern.Messa
 	return list, err
 }
 
-// statusEvent is the event that belongs to a message's status.
+// statusEvent returns the event that reports a message's status.
 func statusEvent(m postern.Message, at postern.Time) (eventAt, error) {
 	e, err := m.Event(postern.EventType("message." + string(m.Status)))
 	return eventAt{e, at}, err
 }
 
-// Expire ends up to limit messages whose time is over: expired, with their unit refunded,
-// when no frame ever left; failed and unconfirmed otherwise. It returns how many.
+// Expire ends up to limit messages whose lifetime is over and returns how many it ended. A
+// message of which no frame ever left becomes expired and its unit is refunded; any other
+// becomes failed with the code Unconfirmed.
 func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
-	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1`, now)()
+	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending')
+		AND expires_at <= $1`, now)()
 	if err != nil || !due {
 		return 0, err // the common case costs no write
 	}
@@ -115,7 +118,8 @@ func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int,
 }
 
 func overdue(t *db.Tx, now postern.Time, limit int) (list []QueuedMessage, err error) {
-	err = t.Rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1 LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
+	err = t.Rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1
+		LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
 		var q QueuedMessage
 		err := r.Scan(&q.ID, &q.FrameLeft)
 		list = append(list, q)
@@ -133,10 +137,11 @@ func expire(q QueuedMessage, now postern.Time) FinishOutbound {
 	}}
 }
 
-// failQueued fails what a device still had to send when its link is gone.
+// failQueued fails the messages that a device still had to send when its link ends.
 func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at postern.Time) error {
 	var list []QueuedMessage
-	err := t.Rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2 AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
+	err := t.Rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2
+		AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
 		var q QueuedMessage
 		err := r.Scan(&q.ID, &q.FrameLeft)
 		list = append(list, q)
@@ -147,14 +152,15 @@ func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at po
 	}
 	outcomes := make([]FinishOutbound, len(list))
 	for i, q := range list {
-		outcomes[i] = FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at, Failure: postern.Failure{
-			Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
-		}}
+		outcomes[i] = FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at,
+			Failure: postern.Failure{
+				Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
+			}}
 	}
 	return db.WriteNow(t, outcomes...)
 }
 
-// Receipt is the network's word on how far an outbound message got.
+// Receipt is the network's report of how far an outbound message got.
 type Receipt struct {
 	DeviceID  postern.DeviceID
 	NetworkID string
@@ -163,18 +169,19 @@ type Receipt struct {
 	Now       postern.Time
 }
 
-// RecordReceipts moves outbound messages forward.
+// RecordReceipts advances outbound messages to the statuses that receipts report. Receipts
+// for unknown messages are ignored.
 func (s Messages) RecordReceipts(ctx context.Context, list []Receipt) error {
 	return write(ctx, s.core, receipts(list))
 }
 
-// receipts are those of one report of the network.
+// receipts are the receipts of one report of the network.
 type receipts []Receipt
 
-// About keeps receipts in their place.
+// About keeps the order of receipts among other writes.
 func (receipts) About() db.About { return db.About{} }
 
-// WriteAll moves messages forward, in the order of the receipts.
+// WriteAll advances messages in the order of the receipts.
 func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	var all receipts
 	for _, p := range list {
@@ -189,7 +196,7 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	for _, o := range all {
 		m := messages[sentAs{o.DeviceID, db.Clean(o.NetworkID)}]
 		if m == nil {
-			continue // not one of ours
+			continue // not sent by Postern
 		}
 		was := m.Status
 		steps, err := o.move(m)
@@ -208,10 +215,11 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 }
 
 var saveReceipts = db.NewStatement("message, reached, sent, delivered, read",
-	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered, read_at = @read
+	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered,
+		read_at = @read
 	[FROM @rows] WHERE id = @message`)
 
-// saveMoved writes messages that have moved on from a status.
+// saveMoved writes messages whose status changed; the map holds the previous status.
 func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error {
 	rows := make([][]any, 0, len(moved))
 	for m, from := range moved {
@@ -222,14 +230,15 @@ func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error
 	return err
 }
 
-// sentAs is the network's name for a message of a device.
+// sentAs identifies a message of a device by its network id.
 type sentAs struct {
 	device    postern.DeviceID
 	networkID string
 }
 
 var readSent = db.NewStatement("device, network",
-	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network AND sender = '' AND `+current("message"))
+	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network AND sender = ''
+		AND `+current("message"))
 
 func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
 	rows := make([][]any, len(list))
@@ -247,8 +256,8 @@ func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
 	return messages, err
 }
 
-// move takes the message forward step by step, so that each state it passes has its event
-// even when the network skipped one.
+// move advances the message one status at a time, so that each status has its event even
+// when the network skipped one.
 func (o Receipt) move(m *postern.Message) (events []eventAt, err error) {
 	if !movable(*m) {
 		return nil, nil
@@ -268,8 +277,8 @@ func (o Receipt) move(m *postern.Message) (events []eventAt, err error) {
 	return events, nil
 }
 
-// movable tells whether a receipt may still change the message. One that
-// failed for want of a confirmation is the one ended message that can.
+// movable reports whether a receipt may still change the message. Of the messages that have
+// ended, only one that failed as unconfirmed can change.
 func movable(m postern.Message) bool {
 	if m.Source != postern.FromAPI {
 		return false
@@ -277,8 +286,8 @@ func movable(m postern.Message) bool {
 	return m.Status.Rank() > 0 || m.Status == postern.Failed && m.Error != nil && m.Error.Code == postern.Unconfirmed
 }
 
-// step gives the message its next state, and the times that the network passed
-// over.
+// step returns the message with its next status, and with the times of statuses that the
+// network skipped.
 func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Message {
 	m.Status, m.Error = s, nil
 	m.SentAt = cmp.Or(m.SentAt, o.At)
@@ -291,10 +300,12 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 	return m
 }
 
-// ByNetworkID finds a message that the device sent under its present
-// number; ok is false when there is none.
-func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID, networkID string) (m postern.Message, ok bool, err error) {
-	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2 AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
+// ByNetworkID returns the message that a device sent under its present number with a
+// network id; ok is false when there is none.
+func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,
+	networkID string) (m postern.Message, ok bool, err error) {
+	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
+		AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

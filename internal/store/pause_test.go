@@ -33,7 +33,8 @@ func TestDecisionSeesTheDeviceAsItIs(t *testing.T) {
 		if _, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow, refuse); postern.ReasonOf(err) != postern.NotLinked {
 			t.Errorf("a refused decision = %v", err)
 		}
-		if _, err := db.Devices.Decide(t.Context(), newWorkspace(t, db), d.ID, testNow, pause); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.Devices.Decide(t.Context(), newWorkspace(t, db), d.ID, testNow,
+			pause); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the device of another workspace = %v", err)
 		}
 	})

@@ -10,12 +10,14 @@ import (
 	"postern/internal/postern"
 )
 
-// Decide lets the owner change a device's state by what it is in the
-// transaction. The decision gets the device and how many slots of the plan, as
-// that is by then, are free of others that are not paused; it changes status,
-// reason and what is desired, and names the event that this makes, "" for none.
-// It may be asked twice; its error leaves the device as it was.
-func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time, decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
+// Decide lets decision change the state of a device and returns the result. decision
+// receives the current device within the transaction, and the number of slots of the
+// current plan that are not taken by other devices, where paused devices take none. It may
+// change the status, its reason and the desired state, and returns the type of the event
+// that reports the change, "" for no event. It may be called more than once; when it
+// returns an error, the device stays as it was.
+func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time,
+	decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
@@ -41,10 +43,11 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 	return d, err
 }
 
-// setState writes what was decided about a device, and its event.
+// setDeviceState writes a device's new state and its event.
 func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at postern.Time) error {
 	t.Wake(DeviceChanged, string(d.ID))
-	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1 WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
+	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1
+		WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
 	if err != nil || event == "" {
 		return err
 	}
@@ -55,7 +58,7 @@ func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at post
 	return recordEvent(t, e, at)
 }
 
-// slots is how many devices the workspace's plan allows now.
+// countSlots returns how many devices the workspace's current plan allows.
 func countSlots(t *db.Tx, ws postern.WorkspaceID) (int, error) {
 	w, err := readWorkspace(t, ws)
 	if err != nil {
@@ -65,13 +68,14 @@ func countSlots(t *db.Tx, ws postern.WorkspaceID) (int, error) {
 	return plan.Devices, nil
 }
 
-// PlanLimit is why a device is paused that is beyond the plan's number.
+// PlanLimit is the status reason of a device that is paused because it is beyond the plan's
+// number of devices.
 const PlanLimit = "plan-limit"
 
-// fitDevices pauses the devices that were linked last and are beyond the
-// workspace's number, and resumes those that such a pause holds and the number
-// covers again. An attempt to link is younger than any link. What its owner has
-// paused stays so and is not counted, as when a device is resumed.
+// enforceDeviceLimit pauses the devices that were linked last and are beyond the
+// workspace's limit, and resumes those that are paused for that reason and within the limit
+// again. A link attempt counts as younger than any link. Devices that their owner has
+// paused stay paused and are not counted, as when a device is resumed.
 func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
 	plan, _ := ws.Entitlement()
 	var list []postern.Device
@@ -83,18 +87,23 @@ func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
 	if err != nil {
 		return err
 	}
-	return eachPlace(list, plan.Devices, func(d postern.Device, within bool) error { return enforceOnDevice(t, d, within, at) })
+	return eachPlace(list, plan.Devices, func(d postern.Device,
+		within bool) error {
+		return enforceOnDevice(t, d, within, at)
+	})
 }
 
-// slotHolders are the devices that hold a slot, linked ones first.
-const slotHolders = `SELECT ` + engineColumns + ` FROM device WHERE workspace_id = $1 AND deleted_at = 0 AND status IN ` + slotStates + `
+// slotHolders selects the devices that hold a slot, linked ones first.
+const slotHolders = `SELECT ` + engineColumns + ` FROM device WHERE workspace_id = $1 AND deleted_at = 0
+	AND status IN ` + slotStates + `
 	ORDER BY CASE status WHEN 'linking' THEN 1 ELSE 0 END, linked_at, id`
 
-// eachPlace tells of each device that takes a place whether a number covers it.
+// eachPlace calls do for each device that takes a slot, with whether the slot is within the
+// limit room.
 func eachPlace(list []postern.Device, room int, do func(d postern.Device, within bool) error) error {
 	for _, d := range list {
 		if held := d.Status == postern.Paused && d.StatusReason != PlanLimit; held {
-			continue // by its owner: it takes no place until it is resumed
+			continue // paused by its owner: it takes no slot until it is resumed
 		}
 		if err := do(d, room > 0); err != nil {
 			return err
@@ -104,9 +113,10 @@ func eachPlace(list []postern.Device, room int, do func(d postern.Device, within
 	return nil
 }
 
-// BeyondLimit lists the devices that would be paused, or whose attempt to link would end,
-// if a workspace had another number of devices.
-func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID, devices int) (beyond []postern.Device, err error) {
+// BeyondLimit returns the devices that would be paused, or whose link attempt would end, if
+// the workspace had another limit of devices.
+func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID,
+	devices int) (beyond []postern.Device, err error) {
 	var list []postern.Device
 	err = s.db.Rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
@@ -194,7 +204,7 @@ func countUnits(t *db.Tx, change *db.Statement, units map[counter]int, sign int)
 	return err
 }
 
-// Messages says how many units of a month's quota are spent.
+// Messages returns how many units of a month's quota are used.
 func (s Usage) Messages(ctx context.Context, ws postern.WorkspaceID, month string) (n int, err error) {
 	err = s.db.Row(ctx, `SELECT messages FROM usage WHERE workspace_id = $1 AND month = $2`, []any{ws, month}, &n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -203,34 +213,37 @@ func (s Usage) Messages(ctx context.Context, ws postern.WorkspaceID, month strin
 	return n, err
 }
 
-// EverSent tells whether a unit of any month is spent.
+// EverSent reports whether a unit of any month's quota was used.
 func (s Usage) EverSent(ctx context.Context, ws postern.WorkspaceID) (bool, error) {
-	return s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM usage WHERE workspace_id = $1 AND messages > 0 LIMIT 1) AS months`, ws)()
+	return s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM usage WHERE workspace_id = $1 AND messages > 0
+		LIMIT 1) AS months`, ws)()
 }
 
-// MessagesBy is the part of MessagesUsed that some devices have.
-func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month string, devices []postern.DeviceID) (n int, err error) {
-	err = s.db.Row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2 AND device_id IN `+s.db.InList(3), []any{ws, month, asJSON(devices)}, &n)
+// MessagesBy returns the part of Messages that some devices have used.
+func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month string,
+	devices []postern.DeviceID) (n int, err error) {
+	err = s.db.Row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2
+		AND device_id IN `+s.db.InList(3), []any{ws, month, asJSON(devices)}, &n)
 	return n, err
 }
 
-// Slots says how many devices hold a slot of the plan; only counts just
-// some when it is not nil.
+// Slots returns how many devices hold a slot of the plan. When only is not nil, it counts
+// only those devices.
 func (s Usage) Slots(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID) (n int, err error) {
 	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, asJSON(only)}, &n)
 	return n, err
 }
 
-// Endpoints says how many webhook endpoints there are.
+// Endpoints returns the number of webhook endpoints.
 func (s Usage) Endpoints(ctx context.Context, ws postern.WorkspaceID) (n int, err error) {
 	err = s.db.Row(ctx, `SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{ws}, &n)
 	return n, err
 }
 
-// MonthOf names the UTC calendar month of an instant, such as 2026-11.
+// MonthOf returns the UTC calendar month of an instant, such as 2026-11.
 func MonthOf(t postern.Time) string { return t.Std().Format("2006-01") }
 
-// MonthEnd is when a month named by MonthOf ends.
+// MonthEnd returns the end of a month named by MonthOf.
 func MonthEnd(month string) postern.Time {
 	t, err := time.Parse("2006-01", month)
 	if err != nil {

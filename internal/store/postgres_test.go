@@ -28,7 +28,8 @@ func TestSecondServerIsToldWhoHoldsTheDatabase(t *testing.T) {
 	second := Options{Dir: t.TempDir(), URL: first.URL}
 	_, err := Open(t.Context(), second)
 	inUse, ok := errors.AsType[*InUseError](err)
-	if !ok || !strings.Contains(inUse.Holder, fmt.Sprintf("process %d", os.Getpid())) || strings.Count(inUse.Holder, ",") != 1 {
+	if !ok || !strings.Contains(inUse.Holder, fmt.Sprintf("process %d", os.Getpid())) ||
+		strings.Count(inUse.Holder, ",") != 1 {
 		t.Fatalf("second Open = %v, want an InUseError that names this process", err)
 	}
 	if err := db.Close(); err != nil {
@@ -85,11 +86,14 @@ func TestTextThatNoDatabaseHoldsIsStoredWithAMark(t *testing.T) {
 			t.Errorf("message = %+q (%v)", m.Content.Text, err)
 		}
 		for _, id := range []string{"\x00", "msg_\x00", "\xff"} {
-			if _, err := db.Messages.Get(t.Context(), d.WorkspaceID, postern.MessageID(id)); postern.ReasonOf(err) != postern.NotFound {
+			if _, err := db.Messages.Get(t.Context(), d.WorkspaceID,
+				postern.MessageID(id)); postern.ReasonOf(err) != postern.NotFound {
 				t.Errorf("Message(%q) = %v, want not-found", id, err)
 			}
 		}
-		if list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"}, Page{After: "\x00", Limit: 1}); err != nil || len(list) != 0 {
+		if list, err := db.Messages.List(t.Context(), d.WorkspaceID,
+			MessageFilter{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"},
+			Page{After: "\x00", Limit: 1}); err != nil || len(list) != 0 {
 			t.Errorf("Messages = %v, %v", list, err)
 		}
 	})
@@ -109,7 +113,7 @@ func grouped(db *Store, ops ...op) (errs []error) {
 		}
 		waits = append(waits, wait)
 	}
-	// The first group is the one that holds; what waits is the next.
+	// The first group holds the writer; the waiting operations form the next group.
 	close(hold)
 	for _, wait := range waits {
 		errs = append(errs, wait())
@@ -147,7 +151,8 @@ func TestRefusalBeforeAnyChangeDoesNotRepeatTheGroup(t *testing.T) {
 		ws := newWorkspace(t, db)
 		var ran int
 		counted := opFunc(func(tx *tx) error { ran++; return putSetting(fmt.Sprint(ran))(tx) })
-		refused := QueueMessage{Message: outbound(postern.Device{ID: "dev_none", WorkspaceID: ws}), Month: MonthOf(testNow), Quota: 1}
+		refused := QueueMessage{Message: outbound(postern.Device{ID: "dev_none", WorkspaceID: ws}),
+			Month: MonthOf(testNow), Quota: 1}
 		errs := grouped(db, counted, hot(refused), counted)
 		if errs[0] != nil || postern.ReasonOf(errs[1]) != postern.NotFound || errs[2] != nil || ran != 2 {
 			t.Errorf("outcomes = %v, ops ran %d times, want 2", errs, ran)
@@ -171,7 +176,8 @@ type load struct {
 
 func startLoad(t *testing.T, db *Store, callers int) *load {
 	t.Helper()
-	l := &load{t: t, db: db, d: newDevice(t, db, newWorkspace(t, db), postern.Connected), stop: make(chan struct{}), accepted: map[string]postern.MessageID{}}
+	l := &load{t: t, db: db, d: newDevice(t, db, newWorkspace(t, db), postern.Connected), stop: make(chan struct{}),
+		accepted: map[string]postern.MessageID{}}
 	for i := range callers {
 		l.wg.Go(func() {
 			for n := 0; ; n++ {
@@ -191,7 +197,8 @@ func (l *load) send(key string) {
 	for {
 		m := outbound(l.d)
 		once := &Once{WorkspaceID: l.d.WorkspaceID, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID), At: testNow}
-		err := l.db.Messages.Queue(l.t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
+		err := l.db.Messages.Queue(l.t.Context(),
+			QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
 		switch {
 		case err == nil:
 			l.mu.Lock()
@@ -205,21 +212,23 @@ func (l *load) send(key string) {
 			return
 		}
 		l.unavailable.Add(1)
-		if _, err := l.db.Devices.Get(l.t.Context(), l.d.WorkspaceID, l.d.ID); err != nil && postern.ReasonOf(err) != postern.Unavailable {
+		if _, err := l.db.Devices.Get(l.t.Context(), l.d.WorkspaceID, l.d.ID); err != nil &&
+			postern.ReasonOf(err) != postern.Unavailable {
 			l.t.Errorf("Device = %v, want unavailable", err)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// finish stops the callers and checks that what was accepted is there, and
-// that no key had two effects.
+// finish stops the callers and checks that all accepted messages are stored, and that no
+// key had two effects.
 func (l *load) finish() {
 	l.t.Helper()
 	close(l.stop)
 	l.wg.Wait()
 	stored := map[string]postern.MessageID{}
-	err := l.db.db.Rows(l.t.Context(), `SELECT i.key, i.answer FROM idempotency i JOIN message m ON m.id = convert_from(i.answer, 'UTF8')`, nil, func(r *sql.Rows) error {
+	err := l.db.db.Rows(l.t.Context(), `SELECT i.key, i.answer FROM idempotency i JOIN message m
+		ON m.id = convert_from(i.answer, 'UTF8')`, nil, func(r *sql.Rows) error {
 		var key string
 		var id []byte
 		err := r.Scan(&key, &id)
@@ -238,7 +247,8 @@ func (l *load) finish() {
 	if n := count(l.t, l.db, `SELECT count(*) FROM message`); n != len(stored) || used != n || err != nil {
 		l.t.Errorf("%d messages, %d keys, %d units used (%v): they must be the same", n, len(stored), used, err)
 	}
-	l.t.Logf("%d keys, %d answered with success, %d answers were unavailable", len(stored), len(l.accepted), l.unavailable.Load())
+	l.t.Logf("%d keys, %d answered with success, %d answers were unavailable", len(stored), len(l.accepted),
+		l.unavailable.Load())
 }
 
 // soon waits until a write succeeds.
@@ -263,7 +273,8 @@ func TestNothingIsLostOrDoubledWhenConnectionsAreCut(t *testing.T) {
 	l := startLoad(t, db, 16)
 	for range 40 {
 		time.Sleep(30 * time.Millisecond)
-		if _, err := admin.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		if _, err := admin.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -298,13 +309,13 @@ func TestNothingIsLostOrDoubledWhenTheServerCrashes(t *testing.T) {
 	l.finish()
 }
 
-// cutter stands between a store and its server.
+// cutter is a proxy between a store and its server.
 type cutter struct {
 	net.Listener
 
 	server string
-	armed  atomic.Bool // the next answer is swallowed, and the connection cut
-	frozen atomic.Bool // nothing passes, and nobody waits long
+	armed  atomic.Bool // drops the next response and cuts the connection
+	frozen atomic.Bool // data is read and discarded
 }
 
 func (c *cutter) patience() time.Duration {
@@ -314,7 +325,7 @@ func (c *cutter) patience() time.Duration {
 	return 30 * time.Second
 }
 
-// newCutter gives the URL of a way to a database that can be cut.
+// newCutter returns a URL of a database through a proxy that can cut the connection.
 func newCutter(t *testing.T, target string) (*cutter, string) {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -375,8 +386,8 @@ func (c *cutter) pipe(to, from net.Conn, cut func() bool) {
 	}
 }
 
-// TestCommitWithoutAnAnswerIsNeverSaidToBeDone cuts the connection after the
-// server has committed and before it could say so.
+// TestCommitWithoutAnAnswerIsNeverSaidToBeDone cuts the connection after the server has
+// committed and before it responds.
 func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	t.Parallel()
 	opts := engine{postgres: true}.options(t)
@@ -395,7 +406,7 @@ func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 		err := putSetting("committed")(tx)
 		tx.Wake(OutboundQueued, string(d.ID))
-		c.armed.Store(true) // nothing but the commit is left
+		c.armed.Store(true) // only the commit is left
 		return err
 	}))
 	if postern.ReasonOf(err) != postern.Unavailable || !errors.Is(err, storage.ErrUnknown) {
@@ -420,7 +431,8 @@ func TestWhatNobodyWaitsForSurvivesALostConnection(t *testing.T) {
 	db := reopen(t, opts)
 	admin := openAdmin(t, opts.URL)
 	kill := func() {
-		if _, err := admin.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		if _, err := admin.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 			t.Error(err)
 		}
 	}
@@ -428,9 +440,10 @@ func TestWhatNobodyWaitsForSurvivesALostConnection(t *testing.T) {
 	for i := range 3 {
 		db.db.Later(opFunc(func(tx *tx) error {
 			if cuts++; i == 1 && cuts < 5 {
-				kill() // also while it is tried again
+				kill() // again while the store retries
 			}
-			return tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting)) ON CONFLICT (name) DO NOTHING`, fmt.Sprint("later", i))
+			return tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, (SELECT count(*) FROM setting)) ON CONFLICT (name)
+				DO NOTHING`, fmt.Sprint("later", i))
 		}))
 	}
 	soon(t, db)
@@ -463,7 +476,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	soon(t, db)
 }
 
-// TestErrorsSayNothingOfTheURL fails in every way that can be told apart.
+// TestErrorsSayNothingOfTheURL fails to open a database in every distinguishable way.
 func TestErrorsSayNothingOfTheURL(t *testing.T) {
 	t.Parallel()
 	good, err := url.Parse(storetest.URL(t))
@@ -486,15 +499,16 @@ func TestErrorsSayNothingOfTheURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Open(t.Context(), Options{Dir: t.TempDir(), URL: tt.url})
-			if err == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err.Error()), "canary") || !strings.Contains(err.Error(), tt.says) {
+			if err == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err.Error()), "canary") ||
+				!strings.Contains(err.Error(), tt.says) {
 				t.Errorf("Open = %v, want an error with %q and without the URL", err, tt.says)
 			}
 		})
 	}
 }
 
-// TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase also shows
-// that the first goes on once the other has left.
+// TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase also checks that the
+// first server continues once the other has left.
 func TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase(t *testing.T) {
 	t.Parallel()
 	opts := engine{postgres: true}.options(t)

@@ -9,15 +9,17 @@ import (
 	"postern/internal/postern"
 )
 
-const replayColumns = `id, workspace_id, endpoint_id, status, since, until, types, only_failed, position, last, matched, delivered, failed, created_at, ended_at`
+const replayColumns = `id, workspace_id, endpoint_id, status, since, until, types, only_failed, position, last, matched,
+	delivered, failed, created_at, ended_at`
 
 func scanReplay(s db.Scanner) (r postern.Replay, err error) {
-	err = s.Scan(&r.ID, &r.WorkspaceID, &r.EndpointID, &r.Status, &r.Since, &r.Until, jsonColumn{&r.Types}, &r.OnlyFailed, &r.Position, &r.Last, &r.Matched, &r.Delivered, &r.Failed, &r.CreatedAt, &r.EndedAt)
+	err = s.Scan(&r.ID, &r.WorkspaceID, &r.EndpointID, &r.Status, &r.Since, &r.Until, jsonColumn{&r.Types}, &r.OnlyFailed,
+		&r.Position, &r.Last, &r.Matched, &r.Delivered, &r.Failed, &r.CreatedAt, &r.EndedAt)
 	return r, err
 }
 
-// Create starts a replay for an endpoint of the workspace, which must be
-// active.
+// Create starts a replay for an endpoint of the workspace, which must be active. At most
+// maxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
 func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := once.claim(t); err != nil {
@@ -27,31 +29,39 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 			return err
 		}
 		var running int
-		if err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID}, &running); err != nil {
+		if err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID},
+			&running); err != nil {
 			return err
 		}
 		if running >= maxReplays {
-			return postern.Errorf(postern.ReplayLimit, "%d replays run for this endpoint already; wait for one or stop it", maxReplays)
+			return postern.Errorf(postern.ReplayLimit,
+				"%d replays already run for this endpoint; wait for one to end or stop one",
+				maxReplays)
 		}
 		t.Wake(ReplayChanged, string(r.ID))
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
-		return t.Exec(`INSERT INTO replay (`+replayColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position, r.Last, r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
+		return t.Exec(`INSERT INTO replay (`+replayColumns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position, r.Last,
+			r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
 	}))
 }
 
-// Get finds a replay of the workspace.
+// Get returns a replay of the workspace.
 func (s Replays) Get(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID) (postern.Replay, error) {
 	r, err := scanReplay(s.db.One(ctx, `SELECT `+replayColumns+` FROM replay WHERE workspace_id = $1 AND id = $2`, ws, id))
-	return r, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM replay WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
+	return r, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM replay
+		WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
 }
 
-const replaysOf = `SELECT ` + replayColumns + ` FROM replay WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4 + 0`
+const replaysOf = `SELECT ` + replayColumns + ` FROM replay WHERE endpoint_id = (SELECT id FROM endpoint
+	WHERE workspace_id = $1 AND id = $2) AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4 + 0`
 
-// List lists the replays to an endpoint, newest first.
-func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, p Page) (list []postern.Replay, err error) {
+// List returns the replays of an endpoint, newest first.
+func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID,
+	p Page) (list []postern.Replay, err error) {
 	err = s.db.Rows(ctx, replaysOf, []any{ws, endpoint, p.After, p.Limit}, func(r *sql.Rows) error {
 		one, err := scanReplay(r)
 		list = append(list, one)
@@ -60,10 +70,13 @@ func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint post
 	return list, err
 }
 
-// Stop ends a replay that runs: it queues nothing more.
-func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time, acts ...Act) error {
+// Stop ends a running replay, which then queues nothing more. It does nothing when the
+// replay has ended.
+func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time,
+	acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'running'`, ws, id, at)
+		n, err := t.Changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2
+			AND status = 'running'`, ws, id, at)
 		if err == nil && n > 0 {
 			err = recordActs(t, acts)
 		}
@@ -71,10 +84,11 @@ func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.Re
 	}))
 }
 
-// Running lists, over all workspaces, the replays that run for an
-// endpoint; "" is every endpoint.
+// Running lists, over all workspaces, the running replays of an endpoint, or of all
+// endpoints when endpoint is "".
 func (s Replays) Running(ctx context.Context, endpoint postern.EndpointID) (list []postern.ReplayID, err error) {
-	err = s.db.Rows(ctx, `SELECT id FROM replay WHERE status = 'running' AND ($1 = '' OR endpoint_id = $1) ORDER BY id`, []any{endpoint}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT id FROM replay WHERE status = 'running' AND ($1 = '' OR endpoint_id = $1)
+		ORDER BY id`, []any{endpoint}, func(r *sql.Rows) error {
 		var id postern.ReplayID
 		err := r.Scan(&id)
 		list = append(list, id)
@@ -83,20 +97,22 @@ func (s Replays) Running(ctx context.Context, endpoint postern.EndpointID) (list
 	return list, err
 }
 
-// Step queues the next chunk of a replay, unless enough of it waits or
-// its endpoint is not active. more is false when there is nothing to do before
-// the replay or the endpoint changes.
+// Step queues the next chunk of a replay, unless enough of its deliveries are pending or
+// its endpoint is not active. more is false when there is nothing to do until the replay or
+// the endpoint changes.
 func (s Replays) Step(ctx context.Context, id postern.ReplayID, now postern.Time) (more bool, err error) {
 	r, err := scanReplay(s.db.One(ctx, `SELECT `+replayColumns+` FROM replay WHERE id = $1 AND status = 'running'`, id))
 	if err != nil {
 		return false, ignoreNone(err)
 	}
-	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint WHERE id = $1 AND status = 'active'`, r.EndpointID))
+	e, err := scanEndpoint(s.db.One(ctx, `SELECT `+endpointColumns+` FROM endpoint
+		WHERE id = $1 AND status = 'active'`, r.EndpointID))
 	if err != nil {
 		return false, ignoreNone(err)
 	}
 	var waiting int
-	if err := s.db.Row(ctx, `SELECT count(*) FROM delivery WHERE replay_id = $1 AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
+	if err := s.db.Row(ctx, `SELECT count(*) FROM delivery WHERE replay_id = $1
+		AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
 		return false, err
 	}
 	if r.Position >= r.Last {
@@ -116,7 +132,7 @@ func ignoreNone(err error) error {
 	return err
 }
 
-// end completes a replay of which nothing waits.
+// end completes a replay that has no pending delivery.
 func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return t.Exec(`UPDATE replay SET status = 'completed', ended_at = $2 WHERE id = $1 AND status = 'running'
@@ -124,18 +140,21 @@ func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time)
 	}))
 }
 
-// replayed finds the next events of a replay, and how far the log was read for
-// them: a bounded part of it at a time.
-func (s Replays) replayed(ctx context.Context, r postern.Replay, e postern.Endpoint) (list []loggedEvent, upTo int64, err error) {
+// replayed returns the next events of a replay and the position up to which the log was
+// read for them. One call reads a bounded part of the log.
+func (s Replays) replayed(ctx context.Context, r postern.Replay,
+	e postern.Endpoint) (list []loggedEvent, upTo int64, err error) {
 	upTo, n, err := Events{s.core}.scan(ctx, r.WorkspaceID, r.Position)
 	if err != nil {
 		return nil, 0, err
 	}
-	if n < logScan || upTo > r.Last { // this is the rest
+	if n < logScan || upTo > r.Last { // the end of the log or of the replay was reached
 		upTo = r.Last
 	}
-	err = s.db.Rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2 AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
-		AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = $7 AND d.position = e.position AND d.status = 'exhausted')) ORDER BY position`,
+	err = s.db.Rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2
+		AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
+		AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = $7 AND d.position = e.position
+		AND d.status = 'exhausted')) ORDER BY position`,
 		[]any{r.WorkspaceID, r.Position, upTo, r.Since, r.Until, r.OnlyFailed, e.ID}, func(rows *sql.Rows) error {
 			l := loggedEvent{Event: postern.Event{WorkspaceID: r.WorkspaceID}}
 			if err := rows.Scan(&l.position, &l.ID, &l.DeviceID, &l.Type); err != nil {
@@ -163,16 +182,17 @@ type queueReplay struct {
 	now    postern.Time
 }
 
-// apply does nothing when the replay was stopped meanwhile.
+// apply does nothing when the replay was stopped or has moved on.
 func (o queueReplay) apply(t *db.Tx) error {
 	r := o.replay
-	n, err := t.Changed(`UPDATE replay SET position = $3 WHERE id = $1 AND status = 'running' AND position = $2`, r.ID, r.Position, o.upTo)
+	n, err := t.Changed(`UPDATE replay SET position = $3 WHERE id = $1 AND status = 'running'
+		AND position = $2`, r.ID, r.Position, o.upTo)
 	if err != nil || n == 0 {
 		return err
 	}
 	var matched int64
 	for i, e := range o.list {
-		n, err := o.queue(t, e, o.now-postern.Time(len(o.list)-i)) // due now, in the order of the log
+		n, err := o.queue(t, e, o.now-postern.Time(len(o.list)-i)) // due by now, in the order of the log
 		if err != nil {
 			return err
 		}
@@ -185,25 +205,31 @@ func (o queueReplay) apply(t *db.Tx) error {
 	return t.Exec(`UPDATE replay SET matched = matched + $2 WHERE id = $1`, r.ID, matched)
 }
 
-// queue opens a new round of a delivery that has ended, for which nothing new in
-// its chat waits, or makes the one that never was. One that is on its way stays as it is.
+// queue starts a new round of a delivery that has ended, without making later deliveries of
+// its chat wait, or creates the delivery when there was none. It leaves a pending delivery
+// as it is.
 func (o queueReplay) queue(t *db.Tx, e loggedEvent, due postern.Time) (n int64, err error) {
 	r := o.replay
-	n, err = t.Changed(`UPDATE delivery SET status = 'pending', due_at = $3, earlier = attempts, first_attempt_at = 0, completed_at = 0, replay_id = $4, chat = ''
-		WHERE endpoint_id = $1 AND position = $2 AND (status = 'exhausted' OR status = 'succeeded' AND CAST($5 AS BIGINT) = 0)`, r.EndpointID, e.position, due, r.ID, r.OnlyFailed)
+	n, err = t.Changed(`UPDATE delivery SET status = 'pending', due_at = $3, earlier = attempts, first_attempt_at = 0,
+		completed_at = 0, replay_id = $4, chat = ''
+		WHERE endpoint_id = $1 AND position = $2 AND (status = 'exhausted' OR status = 'succeeded'
+		AND CAST($5 AS BIGINT) = 0)`, r.EndpointID, e.position, due, r.ID, r.OnlyFailed)
 	if err != nil || n > 0 || r.OnlyFailed {
 		return n, err
 	}
-	return t.Changed(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status, attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, replay_id)
-		SELECT $1, workspace_id, $2, id, position, device_id, type, 'pending', 0, $6, $3, 0, 0, 0, '', 0, $4 FROM event WHERE position = $5 AND length(body) > 0
+	return t.Changed(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,
+		attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, replay_id)
+		SELECT $1, workspace_id, $2, id, position, device_id, type, 'pending', 0, $6, $3, 0, 0, 0, '', 0, $4 FROM event
+		WHERE position = $5 AND length(body) > 0
 		ON CONFLICT (endpoint_id, position) DO NOTHING`, postern.NewDeliveryID(), r.EndpointID, o.now, r.ID, e.position, due)
 }
 
-// countReplay counts a delivery of a replay that has ended.
+// countReplay counts an ended delivery of a replay.
 func (o Attempt) countReplay(t *db.Tx) error {
 	if o.Replay == "" || o.Status == postern.DeliveryPending {
 		return nil
 	}
 	t.Wake(ReplayChanged, string(o.Replay))
-	return t.Exec(`UPDATE replay SET delivered = delivered + $2, failed = failed + 1 - $2 WHERE id = $1`, o.Replay, o.Status == postern.DeliverySucceeded)
+	return t.Exec(`UPDATE replay SET delivered = delivered + $2, failed = failed + 1 - $2 WHERE id = $1`, o.Replay,
+		o.Status == postern.DeliverySucceeded)
 }

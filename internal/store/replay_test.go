@@ -7,14 +7,15 @@ import (
 	"postern/internal/postern"
 )
 
-// replayOf makes a replay of all that the endpoint wants, changed by edit.
+// replayOf creates a replay of all events that the endpoint wants, changed by edit.
 func replayOf(t *testing.T, db *Store, e postern.Endpoint, edit func(*postern.Replay)) postern.Replay {
 	t.Helper()
 	end, err := db.Events.End(t.Context(), e.WorkspaceID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: testNow}
+	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+		Status: postern.ReplayRunning, Last: end, CreatedAt: testNow}
 	if edit != nil {
 		edit(&r)
 	}
@@ -24,7 +25,7 @@ func replayOf(t *testing.T, db *Store, e postern.Endpoint, edit func(*postern.Re
 	return r
 }
 
-// step runs a replay for as long as it has something to do.
+// step runs a replay until it has nothing to do.
 func step(t *testing.T, db *Store, r postern.Replay) postern.Replay {
 	t.Helper()
 	for more := true; more; {
@@ -40,7 +41,7 @@ func step(t *testing.T, db *Store, r postern.Replay) postern.Replay {
 	return got
 }
 
-// finish ends the deliveries that are due, as told for each of their events.
+// finish ends the deliveries that are due, with the outcome for each of their events.
 func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) postern.DeliveryStatus) []DueDelivery {
 	t.Helper()
 	due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10_000)
@@ -48,7 +49,8 @@ func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) pos
 		t.Fatal(err)
 	}
 	for n, d := range due {
-		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: outcome(n)}
+		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1, At: testNow,
+			Ended: testNow, HTTPStatus: 200, Status: outcome(n)}
 		if o.Status != postern.DeliverySucceeded {
 			o.HTTPStatus, o.Reason = 500, "status"
 		}
@@ -88,7 +90,8 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("due = %+v", again)
 		}
 		for _, l := range again {
-			if l.Replay == r.ID && (l.EventID != first[1].EventID || string(l.Body) != string(first[1].Body) || l.Attempts != 1 || l.Earlier != 1 || l.FirstAttemptAt != 0) {
+			if l.Replay == r.ID && (l.EventID != first[1].EventID || string(l.Body) != string(first[1].Body) ||
+				l.Attempts != 1 || l.Earlier != 1 || l.FirstAttemptAt != 0) {
 				t.Errorf("the replayed delivery is %+v, want a new round of %+v", l, first[1])
 			}
 		}
@@ -96,7 +99,7 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("the replay ended as %+v", r)
 		}
 		r = step(t, db, replayOf(t, db, e, nil))
-		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one is on its way without it
+		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one delivery was already pending
 			t.Errorf("replay = %+v, want 4 matched and running", r)
 		}
 		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)
@@ -118,7 +121,8 @@ func TestReplayIsNarrowedByTimeAndKind(t *testing.T) {
 		other := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		logMany(t, db, other, 2, postern.MessageReceived, testNow)
 		for n := range 5 {
-			logMany(t, db, d, 1, []postern.EventType{postern.MessageReceived, postern.DeviceLinked}[n%2], testNow.Add(1e9*10)+postern.Time(n))
+			logMany(t, db, d, 1, []postern.EventType{postern.MessageReceived, postern.DeviceLinked}[n%2],
+				testNow.Add(1e9*10)+postern.Time(n))
 		}
 		finish(t, db, e, succeed)
 		at := testNow.Add(1e9 * 10)
@@ -181,7 +185,8 @@ func TestReplayIsBoundedSurvivesARestartAndStops(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish(t, db, e, succeed)
-		if r = step(t, db, r); r.Status != postern.ReplayStopped || r.Matched != 2*replayChunk || r.Delivered != 2*replayChunk {
+		if r = step(t, db, r); r.Status != postern.ReplayStopped || r.Matched != 2*replayChunk ||
+			r.Delivered != 2*replayChunk {
 			t.Errorf("a stopped replay: %+v", r)
 		}
 		r = step(t, db, replayOf(t, db, e, nil))
@@ -206,7 +211,8 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 		for range maxReplays {
 			replayOf(t, db, e, nil)
 		}
-		r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, CreatedAt: testNow}
+		r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+			Status: postern.ReplayRunning, CreatedAt: testNow}
 		if err := db.Replays.Create(t.Context(), r, nil); postern.ReasonOf(err) != postern.ReplayLimit {
 			t.Errorf("one too many = %v", err)
 		}

@@ -12,15 +12,16 @@ import (
 // oldRow is a row that may be old enough to be removed.
 type oldRow struct {
 	id    string
-	place int64 // grows along the order of recording
+	place int64 // grows in the order of recording
 	at    postern.Time
 	held  bool // something still needs it
 }
 
-// oldest gives the first rows behind a place that were made before a time.
-// Rows are recorded in the order of time, but for steps of the clock: it stops
-// at the first young one, so that a pass costs what it removes.
-func (s Events) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time, from int64) (list []oldRow, err error) {
+// oldest returns the first rows after a place that were made before a time. Rows are
+// recorded in the order of time, apart from steps of the clock, so it stops at the first
+// row that is too young, and the cost of a pass is proportional to what it removes.
+func (s Events) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time,
+	from int64) (list []oldRow, err error) {
 	err = s.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
 		var row oldRow
 		err := r.Scan(&row.id, &row.place, &row.at, &row.held)
@@ -35,7 +36,7 @@ func (s Events) oldest(ctx context.Context, query string, ws postern.WorkspaceID
 	return list, err
 }
 
-// free are the rows that nothing needs.
+// free returns the rows that nothing needs.
 func free(list []oldRow) []oldRow {
 	return slices.DeleteFunc(slices.Clone(list), func(row oldRow) bool { return row.held })
 }
@@ -47,19 +48,22 @@ func idsOf(list []oldRow) (ids []string) {
 	return ids
 }
 
-// awaited tells that an active endpoint still waits for a delivery. One that is
-// not active, perhaps for ever, holds nothing back: after the retention it gets
-// no event any more.
-const awaited = `(d.status = 'pending' AND EXISTS (SELECT 1 FROM endpoint p WHERE p.id = d.endpoint_id AND p.status = 'active'))`
+// awaited is the condition that an active endpoint still waits for a delivery. An endpoint
+// that is not active, possibly for ever, holds nothing back: it no longer receives events
+// older than the retention.
+const awaited = `(d.status = 'pending' AND EXISTS (SELECT 1 FROM endpoint p WHERE p.id = d.endpoint_id
+	AND p.status = 'active'))`
 
-const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND ` + awaited + `)
+const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id
+	AND ` + awaited + `)
 	FROM event e WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0`
 
-// Remove takes a chunk of the events recorded before a time out of the
-// log, from behind a place on, with their deliveries. An event that an active
-// endpoint waits for stays for it, though it may be below the floor
-// of the log. It gives the place to go on from; more is false at the end of what is old.
-func (s Events) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
+// Remove deletes a chunk of the events recorded before a time, from after a place on, with
+// their deliveries. An event that an active endpoint waits for is kept, even below the
+// floor of the log. next is the place to continue from; more is false when no old events
+// are left.
+func (s Events) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
+	from int64) (next int64, more bool, err error) {
 	list, err := s.oldest(ctx, oldEvents, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err
@@ -84,7 +88,7 @@ type removeEvents struct {
 	ids    []string
 	floor  int64
 	newest postern.Time
-	left   bool // deliveries are left: nothing was removed yet
+	left   bool // deliveries are left, so no event was removed yet
 }
 
 func (o *removeEvents) apply(t *db.Tx) error {
@@ -92,25 +96,28 @@ func (o *removeEvents) apply(t *db.Tx) error {
 	if o.left, err = dropEnded(t, o.ws, o.ids); err != nil || o.left {
 		return err
 	}
-	// A delivery may have been made since the rows were read.
+	// A delivery may have been queued since the rows were read.
 	err = t.Exec(`DELETE FROM event WHERE workspace_id = $1 AND id IN `+t.InList(2)+`
 		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = event.id AND `+awaited+`)`, o.ws, asJSON(o.ids))
 	if err != nil {
 		return err
 	}
-	return t.Exec(`INSERT INTO event_floor (workspace_id, position, made_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id) DO UPDATE SET
+	return t.Exec(`INSERT INTO event_floor (workspace_id, position, made_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id)
+		DO UPDATE SET
 		position = CASE WHEN excluded.position > event_floor.position THEN excluded.position ELSE event_floor.position END,
-		made_at = CASE WHEN excluded.made_at > event_floor.made_at THEN excluded.made_at ELSE event_floor.made_at END`, o.ws, o.floor, o.newest)
+		made_at = CASE WHEN excluded.made_at > event_floor.made_at THEN excluded.made_at ELSE event_floor.made_at END`, o.ws,
+		o.floor, o.newest)
 }
 
-// dropEnded deletes a chunk of the deliveries of some events that no active
+// dropEnded deletes a chunk of the deliveries of some events, except those that an active
 // endpoint waits for.
 func dropEnded(t *db.Tx, ws postern.WorkspaceID, events []string) (left bool, err error) {
-	return dropSome(t, `SELECT id FROM delivery d WHERE workspace_id = $1 AND event_id IN `+t.InList(2)+` AND NOT `+awaited+` LIMIT $3 + 0`, ws, asJSON(events), purgeChunk)
+	return dropSome(t, `SELECT id FROM delivery d WHERE workspace_id = $1
+		AND event_id IN `+t.InList(2)+` AND NOT `+awaited+` LIMIT $3 + 0`, ws, asJSON(events), purgeChunk)
 }
 
-// dropSome deletes the deliveries that a query of a chunk gives, with their
-// attempts; left tells that there may be more.
+// dropSome deletes the deliveries that a query returns, with their attempts. The query
+// returns at most purgeChunk ids; left reports that there may be more.
 func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 	var ids []string
 	err = t.Rows(query, args, func(r *sql.Rows) error {
@@ -128,12 +135,15 @@ func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 	return len(ids) == purgeChunk, t.Exec(`DELETE FROM delivery WHERE id IN `+t.InList(1), asJSON(ids))
 }
 
-// RemoveNotices deletes a chunk of the notices and of the ended replays made
-// before a time, which no event takes along; more is false at the end of them.
-func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
-	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2 AND NOT ` + awaited + ` LIMIT $3 + 0`
+// RemoveNotices deletes a chunk of the notices and ended replays made before a time, which
+// are not removed with an event; more is false when none are left.
+func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID,
+	before postern.Time) (more bool, err error) {
+	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2
+		AND NOT ` + awaited + ` LIMIT $3 + 0`
 	const replays = `SELECT id FROM replay WHERE workspace_id = $1 AND ended_at > 0 AND ended_at < $2 LIMIT $3 + 0`
-	old, err := s.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*) FROM (`+replays+`) AS r)`, ws, before, 1)()
+	old, err := s.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*)
+		FROM (`+replays+`) AS r)`, ws, before, 1)()
 	if err != nil || !old {
 		return false, err // the common case costs no write
 	}
@@ -152,10 +162,11 @@ func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID, b
 const oldMessages = `SELECT id, n, created_at, status IN ('queued', 'sending', 'scheduled')
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 
-// Remove deletes a chunk of the messages made before a time, from
-// behind a place on; what is still to be sent stays. It gives the place to go
-// on from; more is false at the end of what is old.
-func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time, from int64) (next int64, more bool, err error) {
+// Remove deletes a chunk of the messages made before a time, from after a place on;
+// messages still to be sent are kept. next is the place to continue from; more is false
+// when no old messages are left.
+func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
+	from int64) (next int64, more bool, err error) {
 	list, err := Events{s.core}.oldest(ctx, oldMessages, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err
@@ -166,6 +177,7 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 		return next, more, nil
 	}
 	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`DELETE FROM message WHERE workspace_id = $1 AND id IN `+t.InList(2)+` AND status NOT IN ('queued', 'sending', 'scheduled')`, ws, asJSON(ids))
+		return t.Exec(`DELETE FROM message WHERE workspace_id = $1
+			AND id IN `+t.InList(2)+` AND status NOT IN ('queued', 'sending', 'scheduled')`, ws, asJSON(ids))
 	}))
 }

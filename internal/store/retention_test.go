@@ -10,18 +10,20 @@ import (
 	"postern/internal/postern"
 )
 
-// logMany records n events of a device, made at a time, in one operation. Few
-// are recorded as they are, with their deliveries; many by one statement.
+// logMany records n events of a device with a time, in one operation. A small number is
+// recorded with deliveries; a large one by a single statement.
 func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.EventType, at postern.Time) {
 	t.Helper()
 	err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 		if n > 2*purgeChunk {
 			return tx.Exec(`INSERT INTO event (id, workspace_id, device_id, type, sequence, body, created_at)
-				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < $6) SELECT $5 || i, $1, $2, $3, i, $7, $4 FROM c`,
+				WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c
+				WHERE i < $6) SELECT $5 || i, $1, $2, $3, i, $7, $4 FROM c`,
 				d.WorkspaceID, d.ID, kind, at, string(postern.NewEventID()), n, []byte("x"))
 		}
 		for range n {
-			e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind, Subject: "message", Object: []byte(`{"body":"x"}`)}
+			e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind,
+				Subject: "message", Object: []byte(`{"body":"x"}`)}
 			if err := recordEvent(tx, e, at); err != nil {
 				return err
 			}
@@ -33,7 +35,7 @@ func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.Even
 	}
 }
 
-// clearLog removes all events made before a time and says in how many chunks.
+// clearLog removes all events made before a time and returns the number of chunks.
 func clearLog(t *testing.T, db *Store, ws postern.WorkspaceID, before postern.Time) (chunks int) {
 	t.Helper()
 	for from, more := int64(0), true; more; chunks++ {
@@ -48,7 +50,8 @@ func clearLog(t *testing.T, db *Store, ws postern.WorkspaceID, before postern.Ti
 func TestRetentionRemovesWhatIsOldInChunks(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
-		d, other := newDevice(t, db, newWorkspace(t, db), postern.Connected), newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		d, other := newDevice(t, db, newWorkspace(t, db), postern.Connected),
+			newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		logMany(t, db, d, 2*purgeChunk+10, postern.MessageReceived, testNow)
 		logMany(t, db, other, 3, postern.MessageReceived, testNow)
 		logMany(t, db, d, 5, postern.MessageSent, testNow.Add(time.Second))
@@ -74,7 +77,8 @@ func TestRetentionRemovesWhatIsOldInChunks(t *testing.T) {
 			t.Errorf("the end of an emptied log is %d (%v), want %d: what comes next is behind it", end, err, first+4)
 		}
 		logMany(t, db, d, 1, postern.MessageSent, testNow)
-		if p, err := db.Events.List(t.Context(), d.WorkspaceID, EventFilter{}, first+4, 10); err != nil || len(p.Entries) != 1 || p.Entries[0].Position <= first+4 {
+		if p, err := db.Events.List(t.Context(), d.WorkspaceID, EventFilter{}, first+4, 10); err != nil ||
+			len(p.Entries) != 1 || p.Entries[0].Position <= first+4 {
 			t.Errorf("after all was removed: %+v (%v)", p, err)
 		}
 	})
@@ -84,7 +88,8 @@ func TestNewestEventIsThatOfTheDevicesNamed(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws := newWorkspace(t, db)
-		a, b, silent := newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected)
+		a, b, silent := newDevice(t, db, ws, postern.Connected), newDevice(t, db, ws, postern.Connected),
+			newDevice(t, db, ws, postern.Connected)
 		other := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		for _, d := range []postern.Device{a, b, a, b, other} {
 			logMany(t, db, d, 1, postern.MessageSent, testNow)
@@ -141,21 +146,29 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			if i == 1 { // waits for its retry
 				continue
 			}
-			if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+			if err := db.Deliveries.FinishAttempt(t.Context(),
+				Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow,
+					HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
-		if n := count(t, db, `SELECT count(*) FROM event WHERE id = $1`, due[1].EventID); n != 1 || count(t, db, `SELECT count(*) FROM event`) != 1 {
-			t.Errorf("%d events are left and %d of them wait for a delivery, want 1 and 1", count(t, db, `SELECT count(*) FROM event`), n)
+		if n := count(t, db, `SELECT count(*) FROM event
+			WHERE id = $1`, due[1].EventID); n != 1 || count(t, db, `SELECT count(*) FROM event`) != 1 {
+			t.Errorf("%d events are left and %d of them wait for a delivery, want 1 and 1", count(t, db, `SELECT count(*)
+				FROM event`), n)
 		}
-		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt_log`); n != 2 || m != 1 {
+		if n, m := count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*)
+			FROM attempt_log`); n != 2 || m != 1 {
 			t.Errorf("%d deliveries and %d attempts are left, want those of the event that is left: 2 and 1", n, m)
 		}
-		if again, err := db.Deliveries.Due(t.Context(), ids[0], testNow, true, 10); err != nil || len(again) != 1 || len(again[0].Body) == 0 {
+		if again, err := db.Deliveries.Due(t.Context(), ids[0], testNow, true, 10); err != nil || len(again) != 1 ||
+			len(again[0].Body) == 0 {
 			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
 		}
-		if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(),
+			Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow,
+				HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 			t.Fatal(err)
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
@@ -185,8 +198,8 @@ func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
 	})
 }
 
-// TestOthersWriteBetweenChunks shows that removing is many small operations,
-// and not one that holds the writer.
+// TestOthersWriteBetweenChunks checks that removal consists of many small operations
+// instead of one that blocks the writer.
 func TestOthersWriteBetweenChunks(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -238,7 +251,8 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		const n, size = 10, logBytes / 4
 		err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 			for range n {
-				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: postern.MessageReceived, Subject: "message", Object: []byte(`"` + strings.Repeat("x", size) + `"`)}
+				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
+					Type: postern.MessageReceived, Subject: "message", Object: []byte(`"` + strings.Repeat("x", size) + `"`)}
 				if err := recordEvent(tx, e, testNow); err != nil {
 					return err
 				}
@@ -275,7 +289,7 @@ func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
 		}
 		logMany(t, db, d, purgeChunk+5, postern.MessageReceived, testNow)
 		logMany(t, db, d, 2, postern.DeviceLinked, testNow)
-		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending }) // each was tried twice
+		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending }) // each was attempted twice
 		finish(t, db, dead, func(int) postern.DeliveryStatus { return postern.DeliveryPending })
 		clearLog(t, db, d.WorkspaceID, testNow.Add(1e12))
 		if n := count(t, db, `SELECT count(*) FROM event`); n != purgeChunk+7 {
@@ -283,8 +297,11 @@ func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
 		}
 		change(t, db, dead, func(e *postern.Endpoint) { e.Status = postern.EndpointDisabled })
 		clearLog(t, db, d.WorkspaceID, testNow.Add(1e12))
-		if n, m, a := count(t, db, `SELECT count(*) FROM event`), count(t, db, `SELECT count(*) FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 4 || a != 2 {
-			t.Errorf("%d events, %d deliveries and %d attempts are left, want the events that the active endpoint waits for, with all about them: 2, 4 and 2", n, m, a)
+		if n, m, a := count(t, db, `SELECT count(*) FROM event`), count(t, db, `SELECT count(*)
+			FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 4 || a != 2 {
+			t.Errorf("%d events, %d deliveries and %d attempts are left, want the events that the active endpoint waits "+
+				"for, with "+
+				"all about them: 2, 4 and 2", n, m, a)
 		}
 		if due, err := db.Deliveries.Due(t.Context(), alive.ID, testNow, true, 10); err != nil || len(due) != 2 {
 			t.Errorf("the active endpoint has %d deliveries to come (%v), want 2", len(due), err)
@@ -300,7 +317,8 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		test := func(e postern.Endpoint, at postern.Time) {
-			d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: at}
+			d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
+				Type: postern.WebhookTest, CreatedAt: at}
 			if err := db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -333,13 +351,14 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, foreign.ID); n != 1 {
 			t.Errorf("%d notices of another workspace are left, want 1", n)
 		}
-		if ids, err := db.Replays.Running(t.Context(), ""); err != nil || len(ids) != 1 || ids[0] != running.ID || count(t, db, `SELECT count(*) FROM replay`) != 1 {
+		if ids, err := db.Replays.Running(t.Context(), ""); err != nil || len(ids) != 1 || ids[0] != running.ID ||
+			count(t, db, `SELECT count(*) FROM replay`) != 1 {
 			t.Errorf("replays left: %v (%v), want the running one", ids, err)
 		}
 	})
 }
 
-// Bytes that are gone must not be posted as nothing under the event's id.
+// A delivery whose content was removed must not post an empty body under the event's id.
 func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
@@ -367,7 +386,8 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 		ws := newWorkspace(t, db)
 		err := db.db.Do(t.Context(), opFunc(func(tx *tx) (err error) {
 			for i := range purgeChunk + 3 {
-				err = errors.Join(err, Act{At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws, Act: "key.created"}.record(tx))
+				err = errors.Join(err, Act{At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws,
+					Act: "key.created"}.record(tx))
 			}
 			return err
 		}))

@@ -9,7 +9,7 @@ import (
 	"postern/internal/postern"
 )
 
-// finds gives the ids of all that a search comes to, page by page.
+// finds returns the ids of all results of a search, page by page.
 func finds(t *testing.T, db *Store, ws postern.WorkspaceID, s MessageSearch, limit int) (ids []string) {
 	t.Helper()
 	for before := int64(0); ; {
@@ -43,7 +43,8 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 		if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow, Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow,
+			Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
 			t.Fatal(err)
 		}
 		a, b, c, x := string(one.ID), string(two.ID), string(three.ID), string(in.Message.ID)
@@ -70,7 +71,7 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 	})
 }
 
-// fillMessages adds n messages, of which the oldest is failed.
+// fillMessages adds n messages, of which the oldest has failed.
 func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
 	err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
@@ -91,8 +92,8 @@ func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	}
 }
 
-// What no index tells is looked for in a bounded part, and goes on behind it; what
-// failed is found at once, however far back it lies.
+// A condition without an index is checked on a bounded part per page, and the next page
+// continues behind it; failed messages are found at once, however old they are.
 func TestSearchLooksAtABoundedPart(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
@@ -170,7 +171,8 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		linkTo(t, db, d, "+15550001111")
 		old := queue(t, db, d)
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow, At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550009999")
@@ -179,7 +181,7 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 	})
 }
 
-// A page of messages is found by an index that has nothing else in it.
+// A page of messages is found by an index that contains only candidates.
 func TestSearchGoesThroughItsIndexes(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
@@ -205,7 +207,7 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 
 func goesBy(t *testing.T, db *Store, query, index string) {
 	t.Helper()
-	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // a plan takes no parameters
+	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // EXPLAIN takes no parameters
 	if got := plan(t, db, query); !strings.Contains(got, index) {
 		t.Errorf("the plan is %s\nwant %s", got, index)
 	}

@@ -9,32 +9,33 @@ import (
 	"postern/internal/postern"
 )
 
-// SessionKey is one thing that the network driver keeps of an account. What it
-// means is the driver's business; the value is sealed.
+// SessionKey is one key that the network driver stores for an account. Only the driver
+// knows its meaning; the value is sealed.
 type SessionKey struct {
 	Kind  string
 	Name  string       // printable ASCII
-	At    postern.Time // to count and sweep by; 0 for none
-	Value []byte       // nil for a key that is not there
+	At    postern.Time // for Count and Before; 0 when the key has no time
+	Value []byte       // nil for a key that does not exist
 }
 
-// WriteSessionKeys writes keys of an account, all or none. A key without a
-// value is deleted. With many nodes the epoch of the device's lease will be
-// compared here, in the same transaction, so that a node that lost the device
-// writes nothing.
+// WriteSessionKeys writes keys of an account, all or none. A key without a value is
+// deleted. Once several nodes can share a database, the epoch of the device's lease will be
+// compared here, in the same transaction, so that a node that lost the device writes
+// nothing.
 type WriteSessionKeys struct {
 	Account string
 	Keys    []SessionKey
 }
 
-// About keeps keys in their place: what is handed over after them is written after them.
+// About keeps the order of writes: what is handed over after the keys is written after
+// them.
 func (o WriteSessionKeys) About() db.About { return db.About{} }
 
 // keyPlace identifies a key.
 type keyPlace struct{ account, kind, name string }
 
-// WriteAll writes the keys of many writes. Of a key that occurs several times, the last
-// value counts.
+// WriteAll writes the keys of many writes. When a key occurs several times, its last value
+// is written.
 func (WriteSessionKeys) WriteAll(t *db.Tx, list []db.Pending[WriteSessionKeys]) error {
 	last := make(map[keyPlace]SessionKey, len(list))
 	var order []keyPlace
@@ -74,36 +75,38 @@ func saveSessionKeys(t *db.Tx, gone, put [][]any) error {
 	return err
 }
 
-// Write writes keys and waits until they are on disk. Without keys
-// it waits for all that was handed over before.
+// Write writes keys and waits until they are on disk. With no keys it waits for everything
+// that was handed over before.
 func (s SessionKeys) Write(ctx context.Context, o WriteSessionKeys) error {
 	return write(ctx, s.core, o)
 }
 
-// StartWrite hands keys over to be written before whatever is handed over
-// after them, as a rule in one commit with it; a message that cuts a flood of
-// others short may be a commit ahead of its keys. The function it returns waits,
-// once, until they are on disk.
+// StartWrite hands keys over to be written before everything that is handed over after
+// them, usually in the same commit. Under load, a message may be committed one commit
+// before its keys. The returned function waits until the keys are on disk; it may be called
+// once.
 func (s SessionKeys) StartWrite(ctx context.Context, o WriteSessionKeys) (wait func() error, err error) {
 	return s.db.Start(ctx, db.Item(o))
 }
 
-// Get reads one key; without a value when it is not there.
+// Get returns one key. Its value is nil when the key does not exist.
 func (s SessionKeys) Get(ctx context.Context, account, kind, name string) (SessionKey, error) {
 	k := SessionKey{Kind: kind, Name: name}
-	err := s.db.Row(ctx, `SELECT at, value FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`, []any{account, kind, name}, &k.At, &k.Value)
+	err := s.db.Row(ctx, `SELECT at, value FROM session_key WHERE account = $1 AND kind = $2 AND name = $3`,
+		[]any{account, kind, name}, &k.At, &k.Value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, nil
 	}
 	return k, err
 }
 
-// List reads the keys of a kind whose names begin with a prefix, in the
-// order of their names, byte by byte (on PostgreSQL the column needs COLLATE "C").
+// List returns the keys of a kind whose names begin with a prefix, ordered by the bytes of
+// their names (on PostgreSQL the column needs COLLATE "C").
 func (s SessionKeys) List(ctx context.Context, account, kind, prefix string) ([]SessionKey, error) {
 	var list []SessionKey
-	const afterASCII = "\x7f" // no name holds it
-	err := s.db.Rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2 AND name >= $3 AND name < $4 ORDER BY name`,
+	const afterASCII = "\x7f" // occurs in no name
+	err := s.db.Rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2 AND name >= $3
+		AND name < $4 ORDER BY name`,
 		[]any{account, kind, prefix, prefix + afterASCII}, func(r *sql.Rows) error {
 			k := SessionKey{Kind: kind}
 			err := r.Scan(&k.Name, &k.At, &k.Value)
@@ -113,29 +116,33 @@ func (s SessionKeys) List(ctx context.Context, account, kind, prefix string) ([]
 	return list, err
 }
 
-// Before names the keys of a kind that have a time, before a given one.
-func (s SessionKeys) Before(ctx context.Context, account, kind string, before postern.Time) (names []string, err error) {
-	err = s.db.Rows(ctx, `SELECT name FROM session_key WHERE account = $1 AND kind = $2 AND at > 0 AND at < $3`, []any{account, kind, before}, func(r *sql.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		names = append(names, name)
-		return err
-	})
+// Before returns the names of the keys of a kind whose time is set and before a given time.
+func (s SessionKeys) Before(ctx context.Context, account, kind string,
+	before postern.Time) (names []string, err error) {
+	err = s.db.Rows(ctx, `SELECT name FROM session_key WHERE account = $1 AND kind = $2 AND at > 0 AND at < $3`,
+		[]any{account, kind, before}, func(r *sql.Rows) error {
+			var name string
+			err := r.Scan(&name)
+			names = append(names, name)
+			return err
+		})
 	return names, err
 }
 
-// Count counts the keys of a kind that have a time.
+// Count returns the number of keys of a kind whose time is set.
 func (s SessionKeys) Count(ctx context.Context, account, kind string) (n int, err error) {
-	err = s.db.Row(ctx, `SELECT count(*) FROM session_key WHERE account = $1 AND kind = $2 AND at > 0`, []any{account, kind}, &n)
+	err = s.db.Row(ctx, `SELECT count(*) FROM session_key WHERE account = $1 AND kind = $2 AND at > 0`,
+		[]any{account, kind}, &n)
 	return n, err
 }
 
-// Accounts lists the accounts that have keys. It seeks from one account
-// to the next and does not read what is between.
+// Accounts returns the accounts that have keys. It seeks from one account to the next
+// without reading the keys in between.
 func (s SessionKeys) Accounts(ctx context.Context) (accounts []string, err error) {
 	err = s.db.Rows(ctx, `WITH RECURSIVE list (account) AS (
 			SELECT min(account) FROM session_key
-			UNION ALL SELECT (SELECT min(k.account) FROM session_key k WHERE k.account > list.account) FROM list WHERE list.account IS NOT NULL)
+			UNION ALL SELECT (SELECT min(k.account) FROM session_key k WHERE k.account > list.account) FROM list
+			WHERE list.account IS NOT NULL)
 		SELECT account FROM list WHERE account IS NOT NULL`, nil, func(r *sql.Rows) error {
 		var account string
 		err := r.Scan(&account)
@@ -150,7 +157,8 @@ func (s SessionKeys) Remove(ctx context.Context, account string) error {
 	for {
 		var n int64
 		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
-			n, err = t.Changed(`DELETE FROM session_key WHERE account = $1 AND (kind, name) IN (SELECT kind, name FROM session_key WHERE account = $1 LIMIT $2 + 0)`, account, purgeChunk)
+			n, err = t.Changed(`DELETE FROM session_key WHERE account = $1 AND (kind, name) IN (SELECT kind, name
+				FROM session_key WHERE account = $1 LIMIT $2 + 0)`, account, purgeChunk)
 			return err
 		}))
 		if err != nil || n == 0 {

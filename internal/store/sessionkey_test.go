@@ -52,7 +52,8 @@ func TestSessionKeysBelongToTheirAccount(t *testing.T) {
 func TestSessionKeysAreWrittenAllOrNone(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
-		writeKeys(t, db, "a", SessionKey{Kind: "k", Name: "1", Value: []byte("old")}, SessionKey{Kind: "k", Name: "2", Value: []byte("old")})
+		writeKeys(t, db, "a", SessionKey{Kind: "k", Name: "1", Value: []byte("old")},
+			SessionKey{Kind: "k", Name: "2", Value: []byte("old")})
 		writeKeys(t, db, "b", SessionKey{Kind: "k", Name: "in the way", Value: []byte("new")})
 		if err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 			return tx.Exec(`CREATE UNIQUE INDEX broken ON session_key (value) WHERE name IN ('3', 'in the way')`)
@@ -74,7 +75,8 @@ func TestStartedSessionKeysComeFirst(t *testing.T) {
 		db := on.open(t)
 		var waits []func() error
 		for i := range 100 {
-			wait, err := db.SessionKeys.StartWrite(t.Context(), WriteSessionKeys{Account: "a", Keys: []SessionKey{{Kind: "k", Name: "n", Value: fmt.Append(nil, i)}}})
+			wait, err := db.SessionKeys.StartWrite(t.Context(),
+				WriteSessionKeys{Account: "a", Keys: []SessionKey{{Kind: "k", Name: "n", Value: fmt.Append(nil, i)}}})
 			if err != nil {
 				t.Fatal(err)
 			}

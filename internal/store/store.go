@@ -1,19 +1,18 @@
-// Package store keeps all that outlives the process in one SQL database.
+// Package store keeps all persistent data in one SQL database.
 //
-// Writes go through one writer, as operations: values with their rows. The
-// writer commits many operations with one fsync and answers each when its
-// commit is on disk. [DB.Do] waits for that; what is handed over by Later keeps
-// its place in the order and does not wait. Reads have connections of their own
-// and never wait for a write.
+// Writes go through one writer, as operations: values with their rows. The writer commits
+// many operations with one fsync and answers each when its commit is on disk. Most methods
+// wait for that. A few are documented not to wait; their operations keep their place in the
+// order of all writes. Reads have connections of their own and never wait for a write.
 //
-// The engine is SQLite in the data directory, or PostgreSQL behind a URL. With
-// PostgreSQL the writer's connection holds a lock, so that one server works on
-// a database, and is made again when it is lost. A commit that was cut off is
-// never answered as done.
+// The engine is SQLite in the data directory, or PostgreSQL at a URL. With PostgreSQL the
+// writer's connection holds a lock, so that only one server works on a database; the
+// connection is reopened when it is lost. A commit whose outcome is unknown is never
+// reported as done.
 //
-// Statements stand next to the one operation that uses them, with $1
-// placeholders and only such SQL as both engines take; what differs is in
-// dialect. Every statement about a tenant's row names its workspace.
+// Statements stand next to the operation that uses them, with $1 placeholders and only the
+// SQL that both engines accept; package db contains what differs. Every statement about a
+// tenant's row names its workspace.
 package store
 
 import (
@@ -31,8 +30,8 @@ import (
 	"postern/internal/postern"
 )
 
-// Store is what Postern keeps, one member for each noun. Its methods may be
-// called from many goroutines.
+// Store is the data of Postern, with one field for each noun. Its methods may be called
+// concurrently.
 type Store struct {
 	*core
 
@@ -71,12 +70,12 @@ type core struct {
 	log   *slog.Logger
 }
 
-// exists prepares the question whether a query that counts finds anything.
+// exists returns a function that reports whether a counting query finds any row.
 func (c *core) exists(ctx context.Context, query string, args ...any) func() (bool, error) {
 	return func() (bool, error) { return c.db.Exists(ctx, query, args...) }
 }
 
-// The nouns. Each has the statements of its own tables.
+// The nouns. Each one has the operations and statements of its own tables.
 type (
 	Audit         struct{ *core } // what people did
 	Chats         struct{ *core } // the chats of a device
@@ -112,13 +111,13 @@ var migrations embed.FS
 // Options configure [Open].
 type Options struct {
 	Dir string       // data directory; created when missing
-	URL string       // of a PostgreSQL database; "": SQLite in the data directory
+	URL string       // of a PostgreSQL database; "" for SQLite in the data directory
 	Log *slog.Logger // nil discards
 
 	patience func() time.Duration // how long PostgreSQL may take to respond; nil is the engine's default
 }
 
-// Errors of [Open].
+// LockedError and InUseError are errors of [Open].
 type (
 	LockedError = db.LockedError // another process holds the data directory
 	InUseError  = db.InUseError  // another server uses the PostgreSQL database
@@ -147,12 +146,12 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}, nil
 }
 
-// engineOptions tell the engine what it does not know by itself: the tables, what follows
-// changes, and our errors.
+// engineOptions returns what the engine needs from this package: the tables, the reactions
+// to changes, and the errors.
 func engineOptions(opts Options) db.Options {
 	tables, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: the directory is embedded
 	}
 	return db.Options{
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
@@ -164,7 +163,7 @@ func engineOptions(opts Options) db.Options {
 // retryHint is how long callers are told to wait when the storage fails.
 const retryHint = time.Second
 
-// unavailable is what callers are told when the engine cannot do its work.
+// unavailable returns the error for callers when the engine cannot do its work.
 func unavailable(e *db.UnavailableError) error {
 	p := &postern.Error{Reason: postern.Unavailable, Detail: e.Detail}
 	if e.Wait {
@@ -173,30 +172,30 @@ func unavailable(e *db.UnavailableError) error {
 	return p
 }
 
-// Close writes what waits, closes the database and releases the directory. Closing twice
-// is not an error.
+// Close writes the pending operations, closes the database and releases the directory.
+// Closing twice is not an error.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Listen subscribes to a topic, for one id or, with "", for all of them.
+// Listen subscribes to a topic, for one id or, with "", for all ids.
 func (s *Store) Listen(topic Topic, only string) *Listener { return s.db.Listen(topic, only) }
 
-// Now is the time by the database's clock.
+// Now returns the time by the database's clock.
 func (s *Store) Now() postern.Time { return postern.TimeOf(s.db.Now()) }
 
-// Version is the number of the newest migration that was applied.
+// Version returns the number of the newest migration that was applied.
 func (s *Store) Version(ctx context.Context) (int64, error) { return s.db.Version(ctx) }
 
-// Taken is closed when another server has taken the database while this one was cut off
-// from it: this one can no longer write and should end.
+// Taken returns a channel that is closed when another server has taken the database over
+// while this one had no connection to it. This server can no longer write and should end.
 func (s *Store) Taken() <-chan struct{} { return s.db.Taken() }
 
-// Topic is a kind of change that others wait for.
+// Topic is a kind of change that listeners wait for.
 type Topic = db.Topic
 
-// Listener gathers the ids that changed until they are taken.
+// Listener collects the ids that changed until they are taken.
 type Listener = db.Listener
 
-// The topics. The id is that of the noun in brackets.
+// The topics. The noun in brackets tells whose id is reported.
 const (
 	DeviceChanged   Topic = "device"   // desired or status [device]
 	LinkChanged     Topic = "link"     // code or outcome [device]
@@ -208,7 +207,7 @@ const (
 	EventLogged     Topic = "event"    // recorded [workspace]
 	KeyChanged      Topic = "key"      // revoked, or the workspace's plan changed [workspace]
 
-	deviceRow Topic = "device-row" // anything that a read of devices shows; for the cache
+	deviceRow Topic = "device-row" // any column that reads of devices show; for the cache
 )
 
 // withTail scans further columns after those of a noun.
@@ -220,7 +219,7 @@ type withTail struct {
 
 func (s withTail) Scan(dst ...any) error { return s.Scanner.Scan(append(dst, s.tail...)...) }
 
-// jsonColumn reads and writes a column that holds JSON.
+// jsonColumn scans a column that holds JSON.
 type jsonColumn struct{ v any }
 
 func (c jsonColumn) Scan(src any) error {
@@ -237,8 +236,8 @@ func (c jsonColumn) Scan(src any) error {
 	return fmt.Errorf("a JSON column holds %T", src)
 }
 
-// asJSON is the text of a JSON column. The values are our own lists and maps of strings,
-// which can always be encoded.
+// asJSON returns the text of a JSON column. The values are lists and maps of strings, which
+// can always be encoded.
 func asJSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -247,8 +246,8 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// notFoundOr returns the contract's error for an id that the workspace does not have:
-// resource-not-allowed when it exists elsewhere, not-found when it does not.
+// notFoundOr returns the API error for an id that the workspace does not have:
+// ResourceNotAllowed when the id exists in another workspace, NotFound otherwise.
 func notFoundOr(err error, exists func() (bool, error), what string) error {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
@@ -263,8 +262,8 @@ func notFoundOr(err error, exists func() (bool, error), what string) error {
 	return postern.Errorf(postern.NotFound, "there is no such %s", what)
 }
 
-// One process writes a database: the engine's lock makes sure of that. These are the places
-// in this package that rely on it, so that support for several nodes changes them alone.
+// One process writes a database: the engine's lock guarantees that. These are the places in
+// this package that rely on it, and the only ones that support for several nodes must change.
 //
 //   - Positions in the event log grow in the order of commit, because addEvents numbers
 //     events within the only writer's transactions. A reader that follows a position never
@@ -278,4 +277,4 @@ func notFoundOr(err error, exists func() (bool, error), what string) error {
 //   - The ledgers (messageHours, attemptHours, chatSummaries) are written once per group of
 //     the only writer. See hours.go and message.go.
 //
-// Wake-ups are handed over in memory; that place is wake.go of the engine.
+// In package db, wake.go relies on it as well: wake-ups are passed in memory.

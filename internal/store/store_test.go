@@ -28,7 +28,8 @@ func newWorkspace(t *testing.T, db *Store) postern.WorkspaceID {
 
 func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status) postern.Device {
 	t.Helper()
-	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: "d", Mode: "sandbox", Status: status, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: testNow}
+	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: "d", Mode: "sandbox", Status: status,
+		Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: testNow}
 	if err := db.Devices.Create(t.Context(), d, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +38,10 @@ func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.S
 
 func outbound(d postern.Device) postern.Message {
 	return postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, ChatID: "+15551234567", To: "+15551234567",
-		Content: postern.Text("hello"), Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: testNow, ExpiresAt: testNow.Add(3_600_000_000_000),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
+		ChatID: "+15551234567", To: "+15551234567",
+		Content: postern.Text("hello"), Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
+		Metadata: map[string]string{}, CreatedAt: testNow, ExpiresAt: testNow.Add(3_600_000_000_000),
 	}
 }
 
@@ -51,12 +54,13 @@ func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 	return m
 }
 
-// eventTypes lists a device's events in the order of their sequence.
+// eventTypes returns the types of a device's events, and checks their sequence.
 func eventTypes(t *testing.T, db *Store, d postern.DeviceID) []string {
 	t.Helper()
 	var list []string
 	want := int64(1)
-	err := db.db.Rows(t.Context(), `SELECT type, sequence, body FROM event WHERE device_id = $1 ORDER BY position`, []any{d}, func(r *sql.Rows) error {
+	err := db.db.Rows(t.Context(), `SELECT type, sequence, body FROM event WHERE device_id = $1
+		ORDER BY position`, []any{d}, func(r *sql.Rows) error {
 		var kind string
 		var sequence int64
 		var body []byte
@@ -216,7 +220,8 @@ func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
 		var accepted atomic.Int32
 		for range 64 {
 			wg.Go(func() {
-				err := db.Messages.Queue(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
+				err := db.Messages.Queue(context.WithoutCancel(t.Context()),
+					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
 				switch postern.ReasonOf(err) {
 				case postern.QuotaExhausted:
 				default:
@@ -252,12 +257,14 @@ func TestSendIsRefusedByTheStateOfTheDevice(t *testing.T) {
 		db := on.open(t)
 		ws := newWorkspace(t, db)
 		for status, queueable := range map[postern.Status]bool{
-			postern.Unlinked: false, postern.Linking: false, postern.Connecting: true, postern.Disconnected: true, postern.Paused: true,
+			postern.Unlinked: false, postern.Linking: false, postern.Connecting: true, postern.Disconnected: true,
+			postern.Paused:     true,
 			postern.Restricted: true, postern.Conflict: true, postern.LoggedOut: false, postern.Banned: false,
 		} {
 			d := newDevice(t, db, ws, status)
 			try := func(when string) postern.Reason {
-				return postern.ReasonOf(db.Messages.Queue(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
+				return postern.ReasonOf(db.Messages.Queue(t.Context(),
+					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
 			}
 			if got := try("fail"); got != postern.DeviceNotConnected {
 				t.Errorf("%s, fail: %s, want device-not-connected", status, got)
@@ -280,8 +287,10 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		var done, repeated atomic.Int32
 		for range 100 {
 			wg.Go(func() {
-				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("a"), At: testNow}
-				err := db.Messages.Queue(context.WithoutCancel(t.Context()), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
+				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("a"),
+					At: testNow}
+				err := db.Messages.Queue(context.WithoutCancel(t.Context()),
+					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
 				switch {
 				case err == nil:
 					done.Add(1)
@@ -296,18 +305,20 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		if done.Load() != 1 || repeated.Load() != 99 || count(t, db, `SELECT count(*) FROM message`) != 1 {
 			t.Errorf("%d done, %d repeated, want 1 and 99", done.Load(), repeated.Load())
 		}
-		late := Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"), At: testNow.Add(IdempotencyKept)}
+		late := Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"),
+			At: testNow.Add(IdempotencyKept)}
 		if _, _, ok, err := db.Idempotency.Answered(t.Context(), late); ok || err != nil {
 			t.Errorf("an answer is still given after %s (%v)", IdempotencyKept, err)
 		}
-		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: &late}); err != nil {
+		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000,
+			Once: &late}); err != nil {
 			t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
 		}
 	})
 }
 
-// limitDisk leaves room for a few pages. SQLite finds out by itself; for
-// PostgreSQL a statement says what a full disk says.
+// limitDisk leaves room for a few pages. SQLite detects the limit by itself; with
+// PostgreSQL a statement returns the error of a full disk.
 func (e engine) limitDisk(t *testing.T, db *Store) (room func(tx *tx, size int) error) {
 	t.Helper()
 	if e.postgres {
@@ -337,13 +348,14 @@ func TestFullDiskCommitsNothingThatWasRefused(t *testing.T) {
 		room := on.limitDisk(t, db)
 		put := func(name string, size int) opFunc {
 			return opFunc(func(tx *tx) error {
-				if err := tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name, strings.Repeat("x", size)); err != nil {
+				if err := tx.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2)`, name,
+					strings.Repeat("x", size)); err != nil {
 					return err
 				}
 				return room(tx, size)
 			})
 		}
-		// One group: a small row, one that does not fit, a small row.
+		// One group: a small row, a row that does not fit, a small row.
 		if err := db.db.Do(t.Context(), opFunc(func(*tx) error { return nil })); err != nil {
 			t.Fatal(err)
 		}

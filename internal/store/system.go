@@ -10,36 +10,43 @@ import (
 	"postern/internal/postern"
 )
 
-// SystemStatus counts what the store holds and what waits, over all workspaces.
+// SystemStatus is what the store holds and the length of its queues, over all workspaces.
 type SystemStatus struct {
 	Engine  string // "SQLite 3.50.4"
 	Size    int64  // of the database, in bytes
 	Devices map[postern.Status]int
 
-	Queued  int64 // messages that wait to be sent, at most MessagesCounted,
-	Sending int64 // and those of them that may have left, likewise
+	Queued  int64 // messages that wait to be sent, at most MessagesCounted
+	Sending int64 // those of them that may have reached the network, likewise
 
-	Waiting   int64        // deliveries, at most DeliveriesCounted,
-	Due       int64        // those of them that an active endpoint should have been sent, likewise,
-	OldestDue postern.Time // and since when the oldest should have been; 0: none is due
+	Waiting   int64        // pending deliveries, at most DeliveriesCounted
+	Due       int64        // those of them that are due to an active endpoint, likewise
+	OldestDue postern.Time // when the oldest of these became due; 0 when none is due
 }
 
-// The device is named where nothing is asked of it so that SQLite takes the index of
-// what has left, and does not go through the whole queue.
+// messagesLeft names the device, although it asks for all of them, so that SQLite uses the
+// index of the messages that have left instead of scanning the whole queue.
 const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
-	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending') LIMIT $1 + 0) counted`
-	messagesLeft   = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > '' AND status IN ('queued', 'sending') LIMIT $1 + 0) counted`
-	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id WHERE d.status = 'pending' LIMIT $1 + 0) counted`
-	// SQLite takes the tables of a CROSS JOIN in their order: what is not due is not gone through.
-	deliveriesDue = `SELECT count(*) FROM (SELECT d.n FROM endpoint e CROSS JOIN delivery d WHERE e.status = 'active' AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2 LIMIT $1 + 0) counted`
-	// Of each endpoint the first is looked up: the queue of one that is down may be long.
-	oldestDue = `SELECT coalesce(min(due_at), 0) FROM (SELECT (SELECT min(d.due_at) FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending') AS due_at
+	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending')
+		LIMIT $1 + 0) counted`
+	messagesLeft = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > ''
+		AND status IN ('queued', 'sending') LIMIT $1 + 0) counted`
+	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id
+		WHERE d.status = 'pending' LIMIT $1 + 0) counted`
+	// With CROSS JOIN, SQLite keeps the order of the tables, so that it does not scan
+	// deliveries that are not due.
+	deliveriesDue = `SELECT count(*) FROM (SELECT d.n FROM endpoint e CROSS JOIN delivery d WHERE e.status = 'active'
+		AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2 LIMIT $1 + 0) counted`
+	// The subquery looks up the first delivery of each endpoint, because the queue of an
+	// endpoint that is down may be long.
+	oldestDue = `SELECT coalesce(min(due_at), 0)
+		FROM (SELECT (SELECT min(d.due_at) FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending') AS due_at
 		FROM endpoint e WHERE e.status = 'active') firsts WHERE due_at <= $1`
 )
 
-// Get reads the figures of the whole server. Queues are counted through
-// indexes that hold nothing else.
+// Get returns the figures of the whole server. Queues are counted through indexes that hold
+// only their rows.
 func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err error) {
 	st.Devices = map[postern.Status]int{}
 	err = errors.Join(
@@ -61,13 +68,15 @@ func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err
 }
 
 const (
-	allMessageHours = `SELECT hour, CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
+	allMessageHours = `SELECT hour, CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT),
+		CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
 		FROM message_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
-	allAttemptHours = `SELECT hour, CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
+	allAttemptHours = `SELECT hour, CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT),
+		CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
 		FROM endpoint_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
 )
 
-// AllMessages is MessageSpans by the hour, over all workspaces.
+// AllMessages returns the hourly counts of the messages of all workspaces from since on.
 func (s Hours) AllMessages(ctx context.Context, since postern.Time) (list []postern.MessageSpan, err error) {
 	err = s.db.Rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
 		var s postern.MessageSpan
@@ -78,7 +87,7 @@ func (s Hours) AllMessages(ctx context.Context, since postern.Time) (list []post
 	return list, err
 }
 
-// AllAttempts is AttemptSpans by the hour, over all workspaces.
+// AllAttempts returns the hourly counts of the attempts of all workspaces from since on.
 func (s Hours) AllAttempts(ctx context.Context, since postern.Time) (list []postern.EndpointHour, err error) {
 	err = s.db.Rows(ctx, allAttemptHours, []any{since}, func(r *sql.Rows) error {
 		h, err := scanEndpointHour(r)
@@ -93,17 +102,17 @@ func (s System) readSize(ctx context.Context, st *SystemStatus) (err error) {
 	return err
 }
 
-// WorkspaceUse is a workspace with what it uses.
+// WorkspaceUse is a workspace with its usage.
 type WorkspaceUse struct {
 	postern.Workspace
 
-	Messages int // of the month's quota
+	Messages int // used of the month's quota
 	Devices  int // that hold a slot
 	Members  int
 }
 
-// within is the pattern of what holds a text, whatever that is. ASCII alone is made
-// lower: both engines' lower does no more, for columns with the collation C.
+// within returns the LIKE pattern that matches values containing text. Only ASCII letters
+// are folded to lower case, as lower does in both engines for columns with the collation C.
 func within(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.Map(lowerASCII, text)) + "%"
 }
@@ -119,8 +128,9 @@ const (
 	useColumns = workspaceColumns + `, coalesce((SELECT messages FROM usage WHERE workspace_id = w.id AND month = $1), 0),
 		(SELECT count(*) FROM device WHERE workspace_id = w.id AND deleted_at = 0 AND status IN ` + slotStates + `),
 		(SELECT count(*) FROM member WHERE workspace_id = w.id)`
-	workspacesUsed = `SELECT ` + useColumns + ` FROM workspace w WHERE w.id > $2 AND ($3 = '' OR w.id = $3 OR lower(w.name) LIKE $4 ESCAPE '\') ORDER BY w.id LIMIT $5 + 0`
-	workspaceUsed  = `SELECT ` + useColumns + ` FROM workspace w WHERE w.id = $2`
+	workspacesUsed = `SELECT ` + useColumns + ` FROM workspace w
+		WHERE w.id > $2 AND ($3 = '' OR w.id = $3 OR lower(w.name) LIKE $4 ESCAPE '\') ORDER BY w.id LIMIT $5 + 0`
+	workspaceUsed = `SELECT ` + useColumns + ` FROM workspace w WHERE w.id = $2`
 )
 
 func scanUse(s db.Scanner) (u WorkspaceUse, err error) {
@@ -128,8 +138,8 @@ func scanUse(s db.Scanner) (u WorkspaceUse, err error) {
 	return u, err
 }
 
-// WithUsage lists the workspaces that have a text in their name, or as their
-// id, "" for all, oldest first, with what they use in a month.
+// WithUsage returns the workspaces with text in their name or as their id, all for "",
+// oldest first, with their usage in a month.
 func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (list []WorkspaceUse, err error) {
 	err = s.db.Rows(ctx, workspacesUsed, []any{month, p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		u, err := scanUse(r)
@@ -139,36 +149,40 @@ func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (
 	return list, err
 }
 
-// GetWithUsage is one of WorkspacesUsed.
+// GetWithUsage returns one workspace with its usage in a month.
 func (s Workspaces) GetWithUsage(ctx context.Context, id postern.WorkspaceID, month string) (WorkspaceUse, error) {
 	u, err := scanUse(s.db.One(ctx, workspaceUsed, month, id))
 	return u, notFoundOr(err, func() (bool, error) { return false, nil }, "workspace")
 }
 
-// Person is a user with what an operator sees of one.
+// Person is a user with what an operator sees of the account.
 type Person struct {
 	postern.User
 
-	Chosen     bool // a password
+	Chosen     bool // has chosen a password
 	Second     bool // has a second step
 	SignedIn   postern.Time
 	Workspaces int
-	Names      []string // of the first of them
+	Names      []string // of the first workspaces
 }
 
 const (
 	persons = `SELECT u.id, u.email, u.epoch, u.created_at, u.operator, u.password_hash <> '',
-		EXISTS (SELECT 1 FROM totp WHERE user_id = u.id AND confirmed_at > 0) OR EXISTS (SELECT 1 FROM passkey WHERE user_id = u.id),
-		coalesce((SELECT a.at FROM audit a WHERE a.workspace_id = '' AND a.user_id = u.id AND a.act = 'user.signed-in' ORDER BY a.n DESC LIMIT 1), 0),
+		EXISTS (SELECT 1 FROM totp WHERE user_id = u.id AND confirmed_at > 0) OR EXISTS (SELECT 1 FROM passkey
+		WHERE user_id = u.id),
+		coalesce((SELECT a.at FROM audit a WHERE a.workspace_id = '' AND a.user_id = u.id AND a.act = 'user.signed-in'
+		ORDER BY a.n DESC LIMIT 1), 0),
 		(SELECT count(*) FROM member WHERE user_id = u.id)
 		FROM users u WHERE u.email > $1 AND ($2 = '' OR u.email LIKE $3 ESCAPE '\') ORDER BY u.email LIMIT $4 + 0`
-	// namesOf are the first workspaces of each of some users, and of no more.
-	namesOf = `SELECT user_id, name FROM (SELECT m.user_id, w.name, row_number() OVER (PARTITION BY m.user_id ORDER BY m.workspace_id) AS place
-		FROM member m JOIN workspace w ON w.id = m.workspace_id WHERE m.user_id IN %s) named WHERE place <= $2 ORDER BY user_id, place`
+	// namesOf selects the names of the first workspaces of each of some users.
+	namesOf = `SELECT user_id, name FROM (SELECT m.user_id, w.name, row_number() OVER (PARTITION BY m.user_id
+		ORDER BY m.workspace_id) AS place
+		FROM member m JOIN workspace w ON w.id = m.workspace_id WHERE m.user_id IN %s) named WHERE place <= $2
+		ORDER BY user_id, place`
 )
 
-// List lists the users that have a text in their address, "" for all, by their
-// addresses, with the names of their first workspaces.
+// List returns the users with text in their address, all for "", ordered by address, with
+// the names of up to names of their workspaces, oldest first.
 func (s Users) List(ctx context.Context, text string, names int, p Page) (list []Person, err error) {
 	err = s.db.Rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		var u Person
@@ -188,18 +202,20 @@ func (s Users) nameWorkspaces(ctx context.Context, list []Person, names int) err
 	for i, u := range list {
 		at[u.ID], ids[i] = i, u.ID
 	}
-	return s.db.Rows(ctx, strings.Replace(namesOf, "%s", s.db.InList(1), 1), []any{asJSON(ids), names}, func(r *sql.Rows) error {
-		var id postern.UserID
-		var name string
-		err := r.Scan(&id, &name)
-		list[at[id]].Names = append(list[at[id]].Names, name)
-		return err
-	})
+	return s.db.Rows(ctx, strings.Replace(namesOf, "%s", s.db.InList(1), 1), []any{asJSON(ids), names},
+		func(r *sql.Rows) error {
+			var id postern.UserID
+			var name string
+			err := r.Scan(&id, &name)
+			list[at[id]].Names = append(list[at[id]].Names, name)
+			return err
+		})
 }
 
-// SetOperator makes the user with an address an operator, or takes that back. What
-// is so already is left alone, and not recorded. What only an operator could make goes
-// with the right: invitations, and links for the passwords of others.
+// SetOperator makes the user with an address an operator, or withdraws that right. A user
+// who already is in that state is left as is, and no act is recorded. Withdrawing the right
+// also revokes what only an operator could make: invitations to workspaces of others, and
+// links for the passwords of others.
 func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) (u postern.User, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var ok bool
@@ -207,7 +223,7 @@ func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) 
 			return err
 		}
 		if !ok {
-			return postern.Errorf(postern.NotFound, "nobody has this e-mail address")
+			return postern.Errorf(postern.NotFound, "no user has this e-mail address")
 		}
 		if u.Operator == on {
 			return nil
@@ -222,8 +238,8 @@ func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) 
 	return u, err
 }
 
-// revokeForeign revokes the open invitations of a user who has ceased to be an
-// operator, but for those to workspaces that the user owns.
+// revokeForeign revokes the open invitations by a user who is no longer an operator, except
+// those to workspaces that the user owns.
 func revokeForeign(t *db.Tx, id postern.UserID, at postern.Time) error {
 	return t.Exec(`UPDATE invitation SET revoked_at = $2 WHERE invited_by = $1 AND used_at = 0 AND revoked_at = 0
 		AND workspace_id NOT IN (SELECT workspace_id FROM member WHERE user_id = $1 AND role = $3)`, id, at, postern.Owner)
@@ -234,9 +250,9 @@ func isOperator(t *db.Tx, id postern.UserID) (is bool, err error) {
 	return is, err
 }
 
-// operatorActs records what an operator does. It is asked in the transaction of the
-// change: whoever has just ceased to be one is refused. Who reaches the server's
-// socket has no user id, and is one always.
+// recordOperatorActs records the acts of an operator, in the transaction of the change. It
+// returns an error when the user is no longer an operator. A caller on the server's socket
+// has no user id and always is an operator.
 func recordOperatorActs(t *db.Tx, acts []Act) error {
 	for _, a := range acts {
 		if a.UserID == "" {

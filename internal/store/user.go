@@ -10,10 +10,10 @@ import (
 	"postern/internal/postern"
 )
 
-const setUpToken = "set_up_token" // the setting: the hash of the token, in hexadecimal
+const setUpToken = "set_up_token" // the name of the setting that holds the hash of the token, in hexadecimal
 
-// SetUp makes the first user and a workspace, and uses the set-up token up. The
-// user owns that workspace and all that there are already, and is an operator.
+// SetUp creates the first user and a workspace, and uses the set-up token up. The user
+// becomes an operator and owns the new workspace and all existing ones.
 type SetUp struct {
 	TokenHash    string
 	User         postern.User
@@ -23,27 +23,33 @@ type SetUp struct {
 }
 
 func (o SetUp) apply(t *db.Tx) error {
-	n, err := t.Changed(`DELETE FROM setting WHERE name = $1 AND value = $2 AND NOT EXISTS (SELECT 1 FROM users)`, setUpToken, o.TokenHash)
+	n, err := t.Changed(`DELETE FROM setting WHERE name = $1 AND value = $2 AND NOT EXISTS (SELECT 1
+		FROM users)`, setUpToken, o.TokenHash)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return postern.Errorf(postern.NotFound, "this set-up link was used already, or is an older one; the server prints the newest at its start")
+		return postern.Errorf(postern.NotFound,
+			"this set-up link was used already or replaced; the server prints the newest one when it starts")
 	}
 	return errors.Join(
-		t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name, o.Workspace.Plan, o.Workspace.CreatedAt),
+		t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name,
+			o.Workspace.Plan, o.Workspace.CreatedAt),
 		insertUser(t, o.User, o.PasswordHash),
 		t.Exec(`UPDATE users SET operator = 1 WHERE id = $1`, o.User.ID),
-		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) SELECT CAST($1 AS TEXT), id, CAST($2 AS TEXT), CAST($3 AS BIGINT) FROM workspace`, o.User.ID, postern.Owner, o.User.CreatedAt),
+		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at)
+			SELECT CAST($1 AS TEXT), id, CAST($2 AS TEXT), CAST($3 AS BIGINT) FROM workspace`, o.User.ID, postern.Owner,
+			o.User.CreatedAt),
 		o.Act.record(t),
 	)
 }
 
-// SetUp makes the first user.
+// SetUp creates the first user. It returns a NotFound error when the token is not the
+// current one or a user exists.
 func (s Users) SetUp(ctx context.Context, o SetUp) error { return s.db.Do(ctx, db.Func(o.apply)) }
 
-// SetSetUpToken replaces the token of the set-up link; ok is false when there is
-// a user already.
+// SetSetUpToken replaces the token of the set-up link by its hash; ok is false when a user
+// exists already.
 func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var users int
@@ -51,23 +57,25 @@ func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err err
 			return err
 		}
 		ok = true
-		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, setUpToken, hash)
+		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
+			SET value = excluded.value`, setUpToken, hash)
 	}))
 	return ok, err
 }
 
-// SetUpToken is the hash of the token of the set-up link; "" when none is open.
+// SetUpToken returns the hash of the token of the set-up link, or "" when there is no open
+// link.
 func (s Users) SetUpToken(ctx context.Context) (hash string, err error) {
 	return Settings{s.core}.Get(ctx, setUpToken)
 }
 
-// ByEmail finds a user and the hash of the password; ok is false when there
-// is none.
+// ByEmail returns the user with an e-mail address and the hash of the password; ok is false
+// when there is none.
 func (s Users) ByEmail(ctx context.Context, email string) (u postern.User, passwordHash string, ok bool, err error) {
 	return found(s.find(ctx, `email = $1`, email))
 }
 
-// Get finds a user and the hash of the password; ok is false when there is none.
+// Get returns a user and the hash of the password; ok is false when there is none.
 func (s Users) Get(ctx context.Context, id postern.UserID) (u postern.User, passwordHash string, ok bool, err error) {
 	return found(s.find(ctx, `id = $1`, id))
 }
@@ -86,16 +94,18 @@ func found(u postern.User, passwordHash string, err error) (postern.User, string
 	return u, passwordHash, err == nil, err
 }
 
-// SetPassword replaces the password of a user, if its hash is still the one of
-// before, and ends all sign-ins. It gives the user's new epoch.
-func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string, act Act) (epoch int64, err error) {
+// SetPassword replaces the password of a user, if its hash still is before, and ends all
+// login sessions. It returns the user's new epoch.
+func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string,
+	act Act) (epoch int64, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE users SET password_hash = $2 WHERE id = $1 AND password_hash = $3`, id, passwordHash, before)
+		n, err := t.Changed(`UPDATE users SET password_hash = $2
+			WHERE id = $1 AND password_hash = $3`, id, passwordHash, before)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return postern.Invalid("/current", "the password was changed in this moment")
+			return postern.Invalid("/current", "the password was just changed")
 		}
 		epoch, err = endAccess(t, id)
 		return errors.Join(err, act.record(t))
@@ -103,8 +113,8 @@ func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passw
 	return epoch, err
 }
 
-// endAccess ends what was opened with a user's password of before, and what is
-// being opened with it.
+// endAccess ends all login sessions of a user, the sign-ins in progress, and the user's
+// password link. It returns the user's new epoch.
 func endAccess(t *db.Tx, id postern.UserID) (epoch int64, err error) {
 	err = errors.Join(t.Exec(`DELETE FROM password_link WHERE user_id = $1`, id), endSignIns(t, id, ""))
 	if err == nil {
@@ -113,61 +123,66 @@ func endAccess(t *db.Tx, id postern.UserID) (epoch int64, err error) {
 	return epoch, err
 }
 
-// endSignIns ends the sessions of a user but for one, and those to which a
-// password that was checked before would lead.
+// endSignIns ends the login sessions of a user except one, and the sign-ins in progress:
+// those whose password was checked but that have no login session yet.
 func endSignIns(t *db.Tx, id postern.UserID, but string) error {
 	return errors.Join(
 		t.Exec(`DELETE FROM sign_in WHERE user_id = $1 AND token_hash <> $2`, id, but),
 		t.Exec(`UPDATE users SET epoch = epoch + 1 WHERE id = $1`, id))
 }
 
-// SignIn is a browser that has a session of the dashboard.
+// SignIn is a login session of a browser.
 type SignIn struct {
 	TokenHash string
-	UserID    postern.UserID // "" before somebody has signed in
-	Epoch     int64          // of the user, when the password was checked
+	UserID    postern.UserID // "" before a user has signed in
+	Epoch     int64          // of the user when the password was checked
 	Data      []byte
 	ExpiresAt postern.Time
 }
 
-var errOvertaken error = postern.Errorf(postern.Unauthorized, "the password was changed in this moment, or all browsers were signed out; sign in again")
+var errOvertaken error = postern.Errorf(postern.Unauthorized,
+	"the password was just changed, or all browsers were signed out; sign in again")
 
-// Create adds the session of a browser. It is refused when all sign-ins of
-// the user were ended since the password was checked.
+// Create adds a login session. It returns an Unauthorized error when the user's login
+// sessions were ended after the password was checked.
 func (s SignIns) Create(ctx context.Context, in SignIn) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if in.UserID != "" {
-			// It locks the row: another node may be changing the password.
-			if n, err := t.Changed(`UPDATE users SET epoch = epoch WHERE id = $1 AND epoch = $2`, in.UserID, in.Epoch); err != nil || n == 0 {
+			// This locks the row: another node may be changing the password.
+			if n, err := t.Changed(`UPDATE users SET epoch = epoch
+				WHERE id = $1 AND epoch = $2`, in.UserID, in.Epoch); err != nil || n == 0 {
 				return cmp.Or(err, errOvertaken)
 			}
 		}
-		return t.Exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, in.TokenHash, in.UserID, in.Data, in.ExpiresAt)
+		return t.Exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, in.TokenHash,
+			in.UserID, in.Data, in.ExpiresAt)
 	}))
 }
 
-// Update writes the session of a browser. One that was ended meanwhile stays
-// so.
+// Update writes a login session. It does nothing when the session has ended.
 func (s SignIns) Update(ctx context.Context, in SignIn) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE sign_in SET user_id = $2, data = $3, expires_at = $4 WHERE token_hash = $1`, in.TokenHash, in.UserID, in.Data, in.ExpiresAt)
+		return t.Exec(`UPDATE sign_in SET user_id = $2, data = $3, expires_at = $4 WHERE token_hash = $1`, in.TokenHash,
+			in.UserID, in.Data, in.ExpiresAt)
 	}))
 }
 
-// Get finds the session of a browser; ok is false when it has ended.
+// Get returns the login session with the hash of a token; ok is false when it has ended.
 func (s SignIns) Get(ctx context.Context, tokenHash string, now postern.Time) (in SignIn, ok bool, err error) {
 	in.TokenHash = tokenHash
-	err = s.db.Row(ctx, `SELECT user_id, data, expires_at FROM sign_in WHERE token_hash = $1 AND expires_at > $2`, []any{tokenHash, now}, &in.UserID, &in.Data, &in.ExpiresAt)
+	err = s.db.Row(ctx, `SELECT user_id, data, expires_at FROM sign_in WHERE token_hash = $1 AND expires_at > $2`,
+		[]any{tokenHash, now}, &in.UserID, &in.Data, &in.ExpiresAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return in, false, nil
 	}
 	return in, err == nil, err
 }
 
-// List lists the sessions of a user that have not ended, at most limit, those
-// that last longest first.
+// List returns up to limit login sessions of a user that have not ended, those that last
+// longest first.
 func (s SignIns) List(ctx context.Context, id postern.UserID, now postern.Time, limit int) (list []SignIn, err error) {
-	err = s.db.Rows(ctx, `SELECT token_hash, user_id, data, expires_at FROM sign_in WHERE user_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3 + 0`, []any{id, now, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT token_hash, user_id, data, expires_at FROM sign_in WHERE user_id = $1 AND expires_at > $2
+		ORDER BY expires_at DESC LIMIT $3 + 0`, []any{id, now, limit}, func(r *sql.Rows) error {
 		var s SignIn
 		err := r.Scan(&s.TokenHash, &s.UserID, &s.Data, &s.ExpiresAt)
 		list = append(list, s)
@@ -176,51 +191,53 @@ func (s SignIns) List(ctx context.Context, id postern.UserID, now postern.Time, 
 	return list, err
 }
 
-// End ends the session of a browser.
+// End ends a login session.
 func (s SignIns) End(ctx context.Context, tokenHash string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return t.Exec(`DELETE FROM sign_in WHERE token_hash = $1`, tokenHash)
 	}))
 }
 
-// EndAll ends all sessions of a user, but for one.
+// EndAll ends all login sessions of a user except the one with the token's hash in but.
 func (s SignIns) EndAll(ctx context.Context, id postern.UserID, but string, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return errors.Join(endSignIns(t, id, but), act.record(t))
 	}))
 }
 
-// Remove removes a chunk of the sessions that have ended; more says that
-// there may be others.
+// Remove deletes a chunk of the login sessions that have ended; more reports that there may
+// be others.
 func (s SignIns) Remove(ctx context.Context, now postern.Time) (more bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE expires_at <= $1 LIMIT $2 + 0)`, now, purgeChunk)
+		n, err := t.Changed(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE expires_at <= $1
+			LIMIT $2 + 0)`, now, purgeChunk)
 		more = n == purgeChunk
 		return err
 	}))
 	return more, err
 }
 
-// Identity is who a user is at a provider of OpenID Connect.
+// Identity is a user's account at an OpenID Connect provider.
 type Identity struct {
 	Issuer, Subject string
 	UserID          postern.UserID
 	CreatedAt       postern.Time
 }
 
-// User finds the user who is somebody at a provider; ok is false when
-// nobody is.
+// User returns the user whom an identity belongs to; ok is false when it belongs to nobody.
 func (s Identities) User(ctx context.Context, issuer, subject string) (u postern.User, ok bool, err error) {
-	err = s.db.Row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM identity i JOIN users u ON u.id = i.user_id WHERE i.issuer = $1 AND i.subject = $2`, []any{issuer, subject}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
+	err = s.db.Row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM identity i JOIN users u ON u.id = i.user_id
+		WHERE i.issuer = $1 AND i.subject = $2`, []any{issuer, subject}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
 	if errors.Is(err, sql.ErrNoRows) {
 		return u, false, nil
 	}
 	return u, err == nil, err
 }
 
-const identitiesOf = `SELECT issuer, subject, user_id, created_at FROM identity WHERE user_id = $1 ORDER BY created_at LIMIT $2 + 0`
+const identitiesOf = `SELECT issuer, subject, user_id, created_at FROM identity WHERE user_id = $1
+	ORDER BY created_at LIMIT $2 + 0`
 
-// List lists the identities of a user, at most limit, the oldest first.
+// List returns up to limit identities of a user, oldest first.
 func (s Identities) List(ctx context.Context, id postern.UserID, limit int) (list []Identity, err error) {
 	err = s.db.Rows(ctx, identitiesOf, []any{id, limit}, func(r *sql.Rows) error {
 		var i Identity
@@ -236,13 +253,15 @@ func countIdentities(t *db.Tx, id postern.UserID) (n int, err error) {
 	return n, err
 }
 
-// Add connects an identity with a user, who has at most limit, and whose
-// session with the token's hash goes on. One that is connected already stays whose
-// it is.
+// Add connects an identity to a user, who may have at most limit. session is the hash of
+// the token of the login session in which the user asked for it; that session must not have
+// ended. An identity that is already connected stays with its user, and Add returns an
+// error.
 func (s Identities) Add(ctx context.Context, i Identity, limit int, session string, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		// It locks the row. While the provider was asked the session may have ended.
-		if n, err := t.Changed(`UPDATE sign_in SET user_id = user_id WHERE token_hash = $1 AND user_id = $2`, session, i.UserID); err != nil || n == 0 {
+		// This locks the row. The session may have ended while the provider was asked.
+		if n, err := t.Changed(`UPDATE sign_in SET user_id = user_id WHERE token_hash = $1
+			AND user_id = $2`, session, i.UserID); err != nil || n == 0 {
 			return cmp.Or(err, errOvertaken)
 		}
 		n, err := countIdentities(t, i.UserID)
@@ -250,23 +269,24 @@ func (s Identities) Add(ctx context.Context, i Identity, limit int, session stri
 		case err != nil:
 			return err
 		case n >= limit:
-			return postern.Errorf(postern.ResourceNotAllowed, "%d are connected already; disconnect one first", n)
+			return postern.Errorf(postern.ResourceNotAllowed, "%d identities are already connected; disconnect one first", n)
 		}
 		return errors.Join(insertIdentity(t, i), act.record(t))
 	}))
 }
 
-// addIdentity adds an identity that is nobody's yet.
+// insertIdentity adds an identity that belongs to nobody yet.
 func insertIdentity(t *db.Tx, i Identity) error {
-	n, err := t.Changed(`INSERT INTO identity (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, i.UserID, i.CreatedAt)
+	n, err := t.Changed(`INSERT INTO identity (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (issuer, subject) DO NOTHING`, i.Issuer, i.Subject, i.UserID, i.CreatedAt)
 	if err == nil && n == 0 {
 		err = postern.Errorf(postern.ResourceNotAllowed, "this identity is connected with an account already")
 	}
 	return err
 }
 
-// Remove disconnects an identity from a user who has a password, and ends
-// what it may have opened: all sessions but the one with the token's hash.
+// Remove disconnects an identity from a user who has a password, and ends the login
+// sessions that it may have opened: all except the one with the token's hash in but.
 func (s Identities) Remove(ctx context.Context, i Identity, but string, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var hash string
@@ -274,14 +294,16 @@ func (s Identities) Remove(ctx context.Context, i Identity, but string, act Act)
 			return err
 		}
 		if hash == "" {
-			return postern.Errorf(postern.ResourceNotAllowed, "without it nothing would sign you in: choose a password first")
+			return postern.Errorf(postern.ResourceNotAllowed,
+				"you could no longer sign in without this identity; choose a password first")
 		}
-		n, err := t.Changed(`DELETE FROM identity WHERE issuer = $1 AND subject = $2 AND user_id = $3`, i.Issuer, i.Subject, i.UserID)
+		n, err := t.Changed(`DELETE FROM identity WHERE issuer = $1 AND subject = $2
+			AND user_id = $3`, i.Issuer, i.Subject, i.UserID)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return postern.Errorf(postern.NotFound, "it was disconnected already")
+			return postern.Errorf(postern.NotFound, "this identity was already disconnected")
 		}
 		return errors.Join(endSignIns(t, i.UserID, but), act.record(t))
 	}))

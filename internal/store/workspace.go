@@ -11,24 +11,27 @@ import (
 	"postern/internal/postern"
 )
 
-// Create adds a workspace. The acts are an operator's.
+// Create adds a workspace. acts are recorded as acts of an operator.
 func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := recordOperatorActs(t, acts); err != nil {
 			return err
 		}
-		return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan, ws.CreatedAt)
+		return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan,
+			ws.CreatedAt)
 	}))
 }
 
-const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w.device_limit, w.event_days, w.message_days`
+const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w.device_limit, w.event_days,
+	w.message_days`
 
 func scanWorkspace(s db.Scanner) (ws postern.Workspace, err error) {
-	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays, &ws.Limits.MessageDays)
+	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,
+		&ws.Limits.MessageDays)
 	return ws, err
 }
 
-// List lists all workspaces, oldest first. For the operator only.
+// List returns all workspaces, oldest first. It is for the operator only.
 func (s Workspaces) List(ctx context.Context) (list []postern.Workspace, err error) {
 	err = s.db.Rows(ctx, `SELECT `+workspaceColumns+` FROM workspace w ORDER BY id`, nil, func(r *sql.Rows) error {
 		ws, err := scanWorkspace(r)
@@ -38,7 +41,7 @@ func (s Workspaces) List(ctx context.Context) (list []postern.Workspace, err err
 	return list, err
 }
 
-// Get finds one workspace.
+// Get returns a workspace.
 func (s Workspaces) Get(ctx context.Context, id postern.WorkspaceID) (ws postern.Workspace, err error) {
 	ws, err = scanWorkspace(s.db.One(ctx, `SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -47,11 +50,12 @@ func (s Workspaces) Get(ctx context.Context, id postern.WorkspaceID) (ws postern
 	return ws, err
 }
 
-// SetPlan changes what a workspace is entitled to. Without webhooks its
-// endpoints are paused; with them those are asked again to prove that they want
-// events, and catch up from the pause. Devices beyond its number are paused, and
-// resumed when it covers them again. The acts are an operator's.
-func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time, acts ...Act) error {
+// SetPlan changes the plan of a workspace. A plan without the API pauses its endpoints; a
+// plan with the API starts the handshake of the endpoints paused that way, which then catch
+// up from the pause. Devices beyond the plan's number are paused, and resumed when the
+// number covers them again. acts are recorded as acts of an operator.
+func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time,
+	acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		ws, err := readWorkspace(t, id)
 		if err != nil {
@@ -72,10 +76,11 @@ func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan po
 	}))
 }
 
-// ChangeLimits changes some of what a workspace has in place of its plan's
-// figures: nil leaves a figure as it is, a negative one gives it back to the
-// plan. Devices follow, and acts are, as with SetPlan.
-func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time, acts ...Act) (ws postern.Workspace, err error) {
+// ChangeLimits changes the limits that a workspace has instead of those of its plan, and
+// returns the workspace. A nil limit stays as it is; a negative one returns to the plan's.
+// Devices are paused and resumed, and acts recorded, as by SetPlan.
+func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time,
+	acts ...Act) (ws postern.Workspace, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if ws, err = readWorkspace(t, id); err != nil {
 			return err
@@ -85,7 +90,8 @@ func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, ch
 		}
 		ws.Limits = ws.Limits.With(change)
 		t.Wake(KeyChanged, string(id))
-		err := t.Exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5 WHERE id = $1`,
+		err := t.Exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5
+			WHERE id = $1`,
 			id, ws.Limits.Messages, ws.Limits.Devices, ws.Limits.EventDays, ws.Limits.MessageDays)
 		if err != nil {
 			return err
@@ -104,10 +110,12 @@ func readWorkspace(t *db.Tx, id postern.WorkspaceID) (postern.Workspace, error) 
 }
 
 func switchEndpoints(t *db.Tx, id postern.WorkspaceID, on bool, at postern.Time) error {
-	query := `UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0, since = CASE WHEN status = 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END
+	query := `UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0,
+		since = CASE WHEN status = 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END
 		WHERE workspace_id = $1 AND status IN ('active', 'pending') AND CAST($2 AS BIGINT) >= 0 RETURNING id`
 	if on {
-		query = `UPDATE endpoint SET status = 'pending', status_reason = '', attempts = 0, due_at = $2 WHERE workspace_id = $1 AND status = 'paused' AND status_reason = 'plan' RETURNING id`
+		query = `UPDATE endpoint SET status = 'pending', status_reason = '', attempts = 0, due_at = $2 WHERE workspace_id = $1
+			AND status = 'paused' AND status_reason = 'plan' RETURNING id`
 	}
 	return t.Rows(query, []any{id, at}, func(r *sql.Rows) error {
 		var endpoint string
@@ -117,7 +125,7 @@ func switchEndpoints(t *db.Tx, id postern.WorkspaceID, on bool, at postern.Time)
 	})
 }
 
-// Get reads a value that the program remembers; "" when it was never set.
+// Get returns the value of a setting, or "" when it was never set.
 func (s Settings) Get(ctx context.Context, name string) (value string, err error) {
 	err = s.db.Row(ctx, `SELECT value FROM setting WHERE name = $1`, []any{name}, &value)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -126,18 +134,20 @@ func (s Settings) Get(ctx context.Context, name string) (value string, err error
 	return value, err
 }
 
-// Set remembers a value.
+// Set stores the value of a setting.
 func (s Settings) Set(ctx context.Context, name, value string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
+			SET value = excluded.value`, name, value)
 	}))
 }
 
-// ClaimNumber gives a sandbox number to the first workspace that scans with it;
-// ok is false when it belongs to another.
+// ClaimNumber assigns a sandbox number to the first workspace that scans with it; ok is
+// false when it belongs to another workspace.
 func (s Workspaces) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, number string) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := t.Exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`, number, ws); err != nil {
+		if err := t.Exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`,
+			number, ws); err != nil {
 			return err
 		}
 		var owner postern.WorkspaceID
@@ -148,27 +158,28 @@ func (s Workspaces) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, num
 	return ok, err
 }
 
-// Act is one privileged act.
+// Act is an entry of the audit log: one privileged act.
 type Act struct {
-	N           int64 // its place in the log, when it was read
+	N           int64 // its place in the log; set when it is read
 	At          postern.Time
-	WorkspaceID postern.WorkspaceID // "" for what belongs to none
+	WorkspaceID postern.WorkspaceID // "" when the act belongs to no workspace
 	UserID      postern.UserID      // "" for the operator
 	Act         string              // such as key.created
-	Subject     string              // the id of what it was done to
-	Name        string              // of the subject; "" leaves it to what has the id when the log is read
-	Address     string              // the browser's
+	Subject     string              // the id of the object that was changed
+	Name        string              // of the subject; "" to look the name up when the log is read
+	Address     string              // IP address of the browser
 
-	Email string // of the user, when it was read
+	Email string // of the user; set when it is read
 }
 
 func (a Act) record(t *db.Tx) error {
 	kind, _, _ := strings.Cut(a.Act, ".")
-	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, name, kind) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, name, kind)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		a.At, a.WorkspaceID, a.UserID, a.Act, a.Subject, a.Address, a.Name, kind)
 }
 
-// recordActs writes the acts that go with a change; a change by a key has none.
+// recordActs records the acts of a change. A change made with an API key has none.
 func recordActs(t *db.Tx, acts []Act) (err error) {
 	for _, a := range acts {
 		err = errors.Join(err, a.record(t))
@@ -176,19 +187,19 @@ func recordActs(t *db.Tx, acts []Act) (err error) {
 	return err
 }
 
-// Record writes an act into the audit log.
+// Record adds an act to the audit log.
 func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.record)) }
 
-// ActFilter narrows the audit log; empty members ask for nothing.
+// ActFilter narrows the audit log. An empty field does not restrict it.
 type ActFilter struct {
-	Email  string // of who did it
-	Kind   string // what comes before the point: device, key
-	Before int64  // a place in the log
+	Email  string // of the user who did it
+	Kind   string // the part before the dot, such as device or key
+	Before int64  // a place in the log; 0 starts at the end
 	Limit  int
 }
 
-// where is the condition of a filter, with its arguments. Each has an index, and
-// is left out when nothing is asked for, so that the index is used.
+// where returns the condition of a filter and its arguments. A field that is not set is
+// left out of the condition, so that the index of the others is used.
 func (f ActFilter) where(ws postern.WorkspaceID) (condition string, args []any) {
 	condition, args = `a.workspace_id = $1`, []any{ws}
 	and := func(text string, arg any) {
@@ -207,27 +218,32 @@ func (f ActFilter) where(ws postern.WorkspaceID) (condition string, args []any) 
 	return condition, append(args, f.Limit)
 }
 
-const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''), coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, '')
-	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject WHERE `
+const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''),
+	coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, '')
+	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i
+	ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject WHERE `
 
-// List lists the acts in a workspace, the newest first.
+// List returns the acts in a workspace, newest first.
 func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
 	condition, args := f.where(ws)
-	err = s.db.Rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args, func(r *sql.Rows) error {
-		var a Act
-		err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
-		list = append(list, a)
-		return err
-	})
+	err = s.db.Rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args,
+		func(r *sql.Rows) error {
+			var a Act
+			err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
+			list = append(list, a)
+			return err
+		})
 	return list, err
 }
 
-// Remove removes a chunk of the acts done before a time, of all workspaces;
-// more says that there may be others. The log is in the order of time, but for
-// steps of the clock: only its first acts are looked at.
+// Remove deletes a chunk of the acts done before a time, of all workspaces; more reports
+// that there may be others. The log is in the order of time, apart from steps of the clock,
+// so Remove looks at its first acts only.
 func (s Audit) Remove(ctx context.Context, before postern.Time) (more bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`DELETE FROM audit WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before, purgeChunk)
+		n, err := t.Changed(`DELETE FROM audit
+			WHERE n IN (SELECT n FROM (SELECT n, at FROM audit ORDER BY n LIMIT $2 + 0) AS first WHERE at < $1)`, before,
+			purgeChunk)
 		more = n == purgeChunk
 		return err
 	}))

@@ -1,7 +1,6 @@
-// Package storetest gives tests PostgreSQL servers of their own: private
-// clusters from the programs of Debian's package postgresql, reached over a
-// socket in a temporary directory. A cluster that the machine runs is never
-// touched.
+// Package storetest gives tests PostgreSQL servers of their own: private clusters run by
+// the programs of Debian's package postgresql, reached over a socket in a temporary
+// directory. It never touches a cluster that the machine runs.
 package storetest
 
 import (
@@ -23,7 +22,7 @@ import (
 
 const (
 	startLimit = 30 * time.Second
-	owner      = "postern" // of the databases; no superuser, as in production
+	owner      = "postern" // owns the databases; not a superuser, as in production
 )
 
 // Cluster is a PostgreSQL server.
@@ -34,20 +33,20 @@ type Cluster struct {
 	databases atomic.Int32
 
 	proc  *exec.Cmd
-	ended chan struct{} // closed when proc has
+	ended chan struct{} // closed when proc has ended
 }
 
 // shared is the cluster of a test binary.
 //
-//nolint:gochecknoglobals // starting one takes a second: all tests of a binary use it
+//nolint:gochecknoglobals // starting a cluster takes a second, so all tests of a binary share one
 var shared struct {
 	mu      sync.Mutex
 	cluster *Cluster
 	err     error
 }
 
-// URL makes an empty database in the cluster of this test binary, which starts
-// with the first call. The binary's TestMain runs a Binary.
+// URL creates an empty database in the cluster of this test binary and returns its URL. The
+// first call starts the cluster. The TestMain of the binary must run a [Binary].
 func URL(tb testing.TB) string {
 	tb.Helper()
 	shared.mu.Lock()
@@ -74,7 +73,7 @@ func Stop() {
 // Binary runs the tests of a binary that uses URL, and then Stop.
 type Binary struct{ M *testing.M }
 
-// Run gives the exit status.
+// Run returns the exit status.
 func (b Binary) Run() int {
 	defer Stop()
 	return b.M.Run()
@@ -86,8 +85,7 @@ func New(tb testing.TB) *Cluster {
 	return own(tb, "off")
 }
 
-// NewDurable starts a cluster that waits for the disk at every commit, for what
-// is measured.
+// NewDurable starts a cluster that waits for the disk at every commit, for measurements.
 func NewDurable(tb testing.TB) *Cluster {
 	tb.Helper()
 	return own(tb, "on")
@@ -108,7 +106,7 @@ func create(fsync string) (c *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "postern-pg") // short enough for a socket
+	dir, err := os.MkdirTemp("", "postern-pg") // a short path, because that of a socket is limited
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +123,7 @@ func create(fsync string) (c *Cluster, err error) {
 	return c, nil
 }
 
-// programs finds the newest PostgreSQL that is installed.
+// programs returns the directory of the newest installed PostgreSQL.
 func programs() (string, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is well formed
 	best, newest := "", -1
@@ -136,12 +134,14 @@ func programs() (string, error) {
 		}
 	}
 	if newest < 15 {
-		return "", errors.New("these tests need PostgreSQL 15 or later: install Debian's package postgresql, or run make deps as root, which does")
+		return "", errors.New("these tests need PostgreSQL 15 or later: install Debian's package postgresql, or run " +
+			"make deps " +
+			"as root, which does")
 	}
 	return best, nil
 }
 
-// leaveRoot makes the server run as another user, which PostgreSQL insists on.
+// leaveRoot makes the server run as another user, because PostgreSQL does not run as root.
 func (c *Cluster) leaveRoot() error {
 	c.as = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if os.Getuid() != 0 {
@@ -159,7 +159,7 @@ func (c *Cluster) leaveRoot() error {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// run runs one of PostgreSQL's programs to its end.
+// run runs one of PostgreSQL's programs and waits until it ends.
 func (c *Cluster) run(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...) //nolint:gosec,noctx // our own choice; it ends by itself
 	cmd.Dir, cmd.SysProcAttr = c.dir, &syscall.SysProcAttr{Credential: c.as.Credential}
@@ -169,16 +169,18 @@ func (c *Cluster) run(name string, args ...string) error {
 	return nil
 }
 
-// start starts the server. It dies with this process: the goroutine keeps its
-// thread, because the kernel looks at the thread that started the child.
+// start starts the server, which ends with this process: the goroutine locks its thread,
+// because the kernel sends the signal when the thread that started the child ends.
 func (c *Cluster) start() error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	c.proc = exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-k", c.dir, "-c", "listen_addresses=", //nolint:gosec,noctx // it lives as long as the tests
-		"-c", "fsync="+c.fsync, "-c", "full_page_writes="+c.fsync, "-c", "shared_buffers=64MB", "-c", "max_connections=200")
+	c.proc = exec.Command(filepath.Join(c.bin, "postgres"), //nolint:gosec,noctx // it lives as long as the tests
+		"-D", c.data(), "-k", c.dir, "-c", "listen_addresses=",
+		"-c", "fsync="+c.fsync, "-c", "full_page_writes="+c.fsync,
+		"-c", "shared_buffers=64MB", "-c", "max_connections=200")
 	c.proc.Dir, c.proc.SysProcAttr, c.proc.Stdout, c.proc.Stderr = c.dir, c.as, log, log
 	c.ended = make(chan struct{})
 	started := make(chan error)
@@ -187,7 +189,7 @@ func (c *Cluster) start() error {
 		err := proc.Start()
 		started <- err
 		if err == nil {
-			_ = proc.Wait() // how it ends is in its log
+			_ = proc.Wait() // the log says how it ended
 		}
 		close(ended)
 	}(c.proc, c.ended)
@@ -211,7 +213,7 @@ func (c *Cluster) await() error {
 				continue
 			}
 		}
-		log, _ := os.ReadFile(filepath.Join(c.dir, "log")) // shown if there is one
+		log, _ := os.ReadFile(filepath.Join(c.dir, "log")) // empty when there is no log
 		return fmt.Errorf("PostgreSQL did not start: %w: %s", err, log)
 	}
 }
@@ -224,10 +226,10 @@ func (c *Cluster) Start(tb testing.TB) {
 	}
 }
 
-// Crash stops the server at once, as pg_ctl stop -m immediate does: what was
-// not committed is lost, and what was is recovered at the next start.
+// Crash stops the server at once, as pg_ctl stop -m immediate does: uncommitted changes are
+// lost, and committed ones are recovered at the next start.
 func (c *Cluster) Crash() {
-	_ = c.proc.Process.Signal(syscall.SIGQUIT) // it may have ended
+	_ = c.proc.Process.Signal(syscall.SIGQUIT) // it may have ended already
 	<-c.ended
 }
 
@@ -238,7 +240,7 @@ func (c *Cluster) remove() {
 	_ = os.RemoveAll(c.dir)
 }
 
-// URL makes an empty database and says where it is.
+// URL creates an empty database and returns its URL.
 func (c *Cluster) URL(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("test%d", c.databases.Add(1))

@@ -14,12 +14,12 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// id is an id of ours in a row.
+// id matches an id of Postern in a row.
 var id = regexp.MustCompile(`\b[a-z]{2,3}_[0-9A-HJKMNP-TV-Z]{26}\b`)
 
-// RowsOf gives, sorted, every row of an embedded database that belongs to a
-// workspace: those that name it, and those that name a thing which only such
-// rows name. A row is its table and its values as text. The store may be open.
+// RowsOf returns, sorted, every row of an SQLite database that belongs to a workspace: the
+// rows that contain its id, and those without a workspace id that contain an id which
+// occurs in such a row. A row is its table and its values as text. The store may be open.
 func RowsOf(tb testing.TB, dir, workspace string) (list []string) {
 	tb.Helper()
 	rows, err := everyRow(tb.Context(), filepath.Join(dir, "postern.db"))
@@ -35,14 +35,17 @@ func RowsOf(tb testing.TB, dir, workspace string) (list []string) {
 	return list
 }
 
-// ofNoOther tells whether a row that names no workspace belongs to this one by
-// the things that it names.
+// ofNoOther reports whether a row without a workspace id belongs to the workspace by
+// another id that it contains.
 func ofNoOther(row, workspace string, rows []string) bool {
 	if strings.Contains(row, "ws_") {
 		return false
 	}
 	for _, thing := range id.FindAllString(row, -1) {
-		if slices.ContainsFunc(rows, func(r string) bool { return strings.Contains(r, workspace) && strings.Contains(r, thing) }) {
+		if slices.ContainsFunc(rows, func(r string) bool {
+			return strings.Contains(r, workspace) &&
+				strings.Contains(r, thing)
+		}) {
 			return true
 		}
 	}
@@ -66,7 +69,7 @@ func everyRow(ctx context.Context, file string) (list []string, err error) {
 	return list, err
 }
 
-// textRows gives each row of a query as one text.
+// textRows returns each row of a query as one text.
 func textRows(ctx context.Context, db *sql.DB, query string) (list []string, err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
