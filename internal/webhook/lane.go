@@ -39,7 +39,7 @@ type lane struct {
 	chats   []string                        // ordered endpoints: chats whose next delivery may be due
 	due     postern.Time                    // when to read retries again
 	early   bool                            // the last read found due retries, but all of them are still held
-	lineAt  postern.Time                    // ordered endpoints: when the next chat stops waiting for its first delivery
+	lineAt  postern.Time                    // ordered endpoints: when the next chat stops waiting for a failing delivery
 	notYet  postern.Time                    // fair use: the time of the next allowed first attempt
 
 	flying    int  // POSTs without an answer yet
