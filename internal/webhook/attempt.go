@@ -64,7 +64,7 @@ func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
-		a.log.WarnContext(ctx, "webhook attempt canceled", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID,
+		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID,
 			"event", l.id, "attempt", l.number)
 		answered(unwell)
 		recorded(false)
@@ -159,7 +159,7 @@ func (a attempt) observe(ctx context.Context, o store.Attempt) {
 // get the same event again and again.
 func (a attempt) record(ctx context.Context, o store.Attempt, err error) {
 	for gap := time.Second; err != nil; gap = min(2*gap, maxRest) {
-		a.log.ErrorContext(ctx, "cannot record the webhook attempt",
+		a.log.ErrorContext(ctx, "webhook attempt not recorded",
 			"delivery", o.DeliveryID, "attempt", o.Number, "error", err)
 		if postern.Sleep(ctx, gap) != nil {
 			return
