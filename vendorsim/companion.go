@@ -47,9 +47,9 @@ type account struct {
 	number     number
 	saved      savedAccount
 	companions []*companion // by device number
-	armed      []Fault      // faults that wait for their moment
+	armed      []Fault      // faults that wait for an event
 
-	offlineUntil time.Time // the companions are kept away until then
+	offlineUntil time.Time // logins are refused until then
 }
 
 type savedAccount struct {
@@ -70,7 +70,7 @@ type companion struct {
 	prekeys      []*keys.PreKey // uploaded and not handed out yet
 	conn         *conn          // nil while offline
 	queue        []*delivery    // unacknowledged nodes, oldest first
-	sent         int            // how many of those the current connection got
+	sent         int            // number of nodes of the queue that were sent on the current connection
 	nextPosition int64
 	parked       []*delivery // acknowledged as unreadable, until the companion asks again
 }
@@ -93,7 +93,7 @@ func withDevice(jid types.JID, device uint16) types.JID {
 	return jid
 }
 
-// name is the companion's name in the keys of the journal.
+// name returns the companion's name in the keys of the journal.
 func (cp *companion) name() string {
 	return fmt.Sprintf("%s/%d", string(cp.account.number), cp.saved.Device)
 }
@@ -229,7 +229,8 @@ func (v devices) removeCompanion(cp *companion) {
 	v.notify()
 }
 
-// streamError is how the vendor ends a connection, with a conflict of the given kind if any.
+// streamError returns the node with which the vendor ends a connection. If conflict is not "", the
+// node contains a conflict of that kind.
 func streamError(code, conflict string) waBinary.Node {
 	n := waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": code}}
 	if conflict != "" {

@@ -13,21 +13,21 @@ import (
 
 const (
 	handshakeTimeout = 20 * time.Second
-	// writeTimeout is how long a client may take to read what waits for it.
+	// writeTimeout is how long a client may take to read the nodes that wait for it.
 	writeTimeout = 30 * time.Second
 	// maxOutgoing bounds the nodes that wait for one client.
 	maxOutgoing = 16 << 10
-	// linger is how long a connection stays open after its last node: a client that sees the end
-	// of the connection too soon may never look at that node.
+	// linger is how long a connection stays open after its last node. A client that sees the end
+	// of the connection too early may ignore that node.
 	linger = 200 * time.Millisecond
-	// pairedLinger is the same after a pairing, where the client hangs up by itself.
+	// pairedLinger is the same after a pairing, when the client closes the connection by itself.
 	pairedLinger = 5 * time.Second
 )
 
 // outgoing is an encoded node on its way to a client.
 type outgoing struct {
 	data    []byte
-	durable bool // only after all that was recorded before it is on the disk
+	durable bool // written only after all records before it are on the disk
 }
 
 // conn is one client's connection. It has one goroutine that reads, and a second one only while
@@ -39,16 +39,16 @@ type conn struct {
 	// Set by the reading goroutine with core.mu held, before the first node is handled.
 	companion *companion // once logged in
 	pairing   *pairing   // while it shows QR codes
-	backlog   int        // items the companion still has to get before it is told that it is up to date
+	backlog   int        // items to send before the companion is told that it is up to date
 	missed    backlogSize
-	held      *delivery // kept back by a fault until the next message
+	held      *delivery // delayed by a fault until the next message
 
 	mu      sync.Mutex // guards the fields below
 	out     []outgoing
 	writing bool          // a goroutine works on out
 	final   bool          // nothing may be added to out
 	linger  time.Duration // wait before closing, once final and written
-	silent  bool          // half-open: nothing gets in or out any more
+	silent  bool          // half-open: nothing is read or written any more
 }
 
 // run reads from the client until the connection ends.
@@ -105,7 +105,7 @@ func (v sockets) forget(c *conn) {
 	}
 }
 
-// handle does what a client asks for with one node.
+// handle handles one node of a client.
 func (v sockets) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 	if c.deaf() {
 		return
@@ -127,7 +127,7 @@ func (v sockets) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 	}
 }
 
-// live reports whether the connection is the one that its companion is logged in with.
+// live reports whether the companion is logged in with this connection.
 func (v sockets) live(c *conn) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,7 +137,7 @@ func (v sockets) live(c *conn) bool {
 // send queues a node for the client.
 func (c *conn) send(n waBinary.Node) { c.push(outgoing{data: encodeNode(n)}) }
 
-// sendDurable queues a node that is written once all that was recorded so far is on the disk.
+// sendDurable queues a node that is written after all records so far are on the disk.
 func (c *conn) sendDurable(n waBinary.Node) { c.push(outgoing{data: encodeNode(n), durable: true}) }
 
 // sendLast queues a node after which the connection is closed.
@@ -160,7 +160,7 @@ func (c *conn) push(o outgoing) {
 	}
 }
 
-// finish closes the connection after what is queued already.
+// finish closes the connection after the queued nodes are written.
 func (c *conn) finish(after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +218,7 @@ func (c *conn) drain() {
 	}
 }
 
-// write sends a batch, after what it tells of is safe in the journal.
+// write sends a batch after the state that it reports is in the journal.
 func (c *conn) write(batch []outgoing) error {
 	durable := false
 	for _, o := range batch {
@@ -236,11 +236,11 @@ func (c *conn) write(batch []outgoing) error {
 	return c.wire.writeNodes(ctx, batch)
 }
 
-// hangUp closes the connection in good order, after a while; Close does not wait for that.
+// hangUp closes the connection with a closing handshake after a while. Close does not wait for it.
 func (c *conn) hangUp(after time.Duration) {
 	time.AfterFunc(after, func() {
 		c.core.start(func() {
-			_ = c.wire.ws.Close(websocket.StatusNormalClosure, "") // the client may be gone already
+			_ = c.wire.ws.Close(websocket.StatusNormalClosure, "") // the client may have disconnected already
 		})
 	})
 }
@@ -252,7 +252,7 @@ func (c *conn) close() {
 	}
 }
 
-// silence makes the connection half-open: it stays, but nothing gets in or out.
+// silence makes the connection half-open: it stays open, but nothing is read or written.
 func (c *conn) silence() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,7 +268,7 @@ func (c *conn) deaf() bool {
 // encodeNode encodes a node; whatsmeow's codec works in both directions.
 func encodeNode(n waBinary.Node) []byte {
 	data, err := waBinary.Marshal(n)
-	if err != nil { // the codec of today never returns one
+	if err != nil { // the present codec never returns an error
 		return nil
 	}
 	return data

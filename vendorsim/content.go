@@ -6,8 +6,8 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 )
 
-// Content is what a message says. This file is the only place that knows how a kind of content
-// looks on the network: one case in wire, and one in contentOf.
+// Content is the content of a message. Only this file knows the network's form of each kind of
+// content: a kind has one case in wire and one in contentOf.
 type Content struct {
 	Type string `json:"type"` // TypeText, TypeLocation, or a kind that phones only receive
 	Body string `json:"body"` // the text, or the caption of a kind that has one

@@ -13,7 +13,7 @@ const (
 	maxLedgerPage  = 10_000
 )
 
-// Control returns the HTTP interface with which a test in another process drives the Vendor:
+// Control returns the HTTP interface with which a test in another process controls the Vendor:
 //
 //	POST /scan     {"qr", "phoneNumber"}             or {"code", "phoneNumber"}
 //	POST /inbound  {"to", "from", "type", "body"}     answers {"networkId"}
@@ -40,7 +40,7 @@ func (v *Vendor) Control() http.Handler {
 	return mux
 }
 
-// controlAPI has the handlers of Control.
+// controlAPI holds the handlers of Control.
 type controlAPI struct{ vendor *Vendor }
 
 type scanBody struct{ QR, Code, PhoneNumber string }
@@ -142,5 +142,5 @@ func controlAnswer(w http.ResponseWriter, out any, err error) {
 		w.WriteHeader(http.StatusBadRequest)
 		out = map[string]string{"error": err.Error()}
 	}
-	json.NewEncoder(w).Encode(out) //nolint:errcheck,gosec // the caller is gone
+	json.NewEncoder(w).Encode(out) //nolint:errcheck,gosec // an error means that the client has disconnected
 }

@@ -1,7 +1,7 @@
-// Package vendorsim simulates the messaging network that whatsmeow speaks to: the vendor's servers
-// and everybody's phones. An unmodified whatsmeow client links to it by a QR code or a pairing code, sends
-// and receives encrypted messages, gets receipts, loses its connection and is logged out, with
-// nothing outside the process.
+// Package vendorsim simulates the messaging network that whatsmeow connects to: the vendor's
+// servers and all phones. An unmodified whatsmeow client links to it by a QR code or a pairing code,
+// sends and receives encrypted messages, gets receipts, loses its connection and is logged out. The
+// simulation needs nothing outside of the process.
 //
 // # Use
 //
@@ -19,31 +19,31 @@
 //	client.Connect()
 //	v.Scan(ctx, (<-codes).Code, "+15550001111") // now wait for events.Connected
 //
-// From then on [Vendor.Send] lets somebody write to the linked number, [Vendor.Shown] tells what a
-// phone shows, [Vendor.Ledger] what passed through the network, [Vendor.Receipt] confirms a message
-// and [Vendor.Fault] makes things go wrong. [Vendor.Watch] tells when to look again, so that tests
-// need not sleep.
+// [Vendor.Send] then sends a message to the linked number, [Vendor.Shown] returns the messages that
+// a phone shows, [Vendor.Ledger] returns the messages that passed through the network,
+// [Vendor.Receipt] confirms a message and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies
+// of changes, so that tests need not sleep.
 //
-// whatsmeow keeps one root key per process. A process with several Vendors makes one [Keys] with
-// [NewKeys] and hands it to all of them in [Options].
+// whatsmeow has one root key per process. A process with several Vendors makes one [Keys] with
+// [NewKeys] and passes it to all of them in [Options].
 //
 // # Numbers
 //
-// Every number of 7 to 15 digits exists and confirms delivery, but for those that act:
+// Every number of 7 to 15 digits exists and confirms delivery, except for the special numbers
 // [NumberUnknown], [NumberSilent], [NumberReader], [NumberEcho] and [NumberReporter].
 //
 // # State
 //
-// With [Options].Dir set, linked devices stay linked across restarts: keys, Signal sessions, what
-// companions have not acknowledged, the ledger and the phones' messages are kept in one append-only
-// file. A message is on the disk before the vendor acknowledges it, and whatever a client or a
-// caller was told is written before, so that killing the process loses nothing.
+// With [Options].Dir set, linked devices stay linked across restarts. One append-only file contains
+// the keys, the Signal sessions, the nodes that companions have not acknowledged, the ledger and the
+// phones' messages. A message is on the disk before the vendor acknowledges it. All other state is
+// written before a client or a caller learns of it, so that killing the process loses nothing.
 //
 // # Limits
 //
-// Text between two people is simulated in full, and so is linking, but for passkeys: a client is
-// asked for one ([Vendor.RequirePasskey]), and no answer is taken. That the vendor refuses the key
-// bundle of a client whose code was entered wrong is assumed. Groups, media upload and download,
-// history and app state are not simulated: their queries get an empty answer. What the real vendor does
-// beyond what whatsmeow shows of it is unknown here.
+// Text between two users and linking are simulated completely, except for passkeys: a client is
+// asked for one ([Vendor.RequirePasskey]), but no answer is accepted. It is an assumption that the
+// vendor refuses the key bundle of a client whose code was entered wrong. Groups, media upload and
+// download, history and app state are not simulated; their queries get an empty answer. The
+// simulation is based on whatsmeow only, so the real vendor may behave differently.
 package vendorsim

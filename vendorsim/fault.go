@@ -10,22 +10,25 @@ import (
 	"time"
 )
 
-// Fault is something that goes wrong for a linked account. Some take an argument after a colon.
+// Fault is a failure for a linked account. Some faults take an argument after a colon.
 type Fault string
 
-// Faults that happen at once.
+// The faults that happen immediately.
 const (
 	// FaultDrop cuts the connections.
 	FaultDrop Fault = "drop"
 	// FaultLogout removes the companions, as the owner can on the phone.
 	FaultLogout Fault = "logout"
-	// FaultBan bans the account for good: cut off, and refused with 403 ever after.
+	// FaultBan bans the account permanently: its connections are cut, and its logins are refused
+	// with 403.
 	FaultBan Fault = "ban"
 	// FaultRestrict bans the account for a minute, or for the seconds of its argument
-	// ("restrict:5"): cut off, and refused with 402 until then. "restrict:0" lets it back in.
+	// ("restrict:5"): its connections are cut, and its logins are refused with 402 until then.
+	// "restrict:0" ends the ban.
 	FaultRestrict Fault = "restrict"
-	// FaultOffline keeps the companions away for half a minute, or for the seconds of its argument
-	// ("offline:5"): cut off, and refused with 503 until then. "offline:0" lets them back in.
+	// FaultOffline keeps the companions offline for half a minute, or for the seconds of its
+	// argument ("offline:5"): their connections are cut, and their logins are refused with 503
+	// until then. "offline:0" ends this.
 	FaultOffline Fault = "offline"
 	// FaultConflict ends the connections as if the companion had logged in elsewhere.
 	FaultConflict Fault = "conflict"
@@ -33,12 +36,12 @@ const (
 	FaultSilence Fault = "silence"
 )
 
-// Faults that wait for their moment, and happen once.
+// The faults that wait for an event and happen once.
 const (
-	// FaultRefuse refuses the next login with the reason of its argument ("refuse:503"), 503
-	// without.
+	// FaultRefuse refuses the next login with the reason of its argument ("refuse:503"). The
+	// default is 503.
 	FaultRefuse Fault = "refuse"
-	// FaultHang leaves the next login without an answer.
+	// FaultHang does not answer the next login.
 	FaultHang Fault = "hang"
 	// FaultDropOnMessage cuts the connection at the next outbound message, which is lost.
 	FaultDropOnMessage Fault = "drop-on-message"
@@ -49,7 +52,7 @@ const (
 	FaultNoAck Fault = "noack"
 	// FaultDuplicate sends the next inbound message twice.
 	FaultDuplicate Fault = "duplicate"
-	// FaultReorder keeps the next inbound message back until after the one that follows it.
+	// FaultReorder sends the next inbound message after the one that follows it.
 	FaultReorder Fault = "reorder"
 	// FaultGarble damages the next inbound message, so that the companion must ask for it again.
 	FaultGarble Fault = "garble"
@@ -62,17 +65,17 @@ const (
 var ErrUnknownFault = errors.New("no such fault")
 
 const (
-	// AllAccounts stands for every linked account in Vendor.Fault.
+	// AllAccounts means every linked account in [Vendor.Fault].
 	AllAccounts = "*"
 
 	defaultRefusal     = 503
 	defaultOffline     = 30 * time.Second
 	defaultRestriction = time.Minute
-	// maxArmed bounds the faults that wait for one account.
+	// maxArmed is how many faults may wait for one account.
 	maxArmed = 1000
 )
 
-// Fault makes something go wrong for a linked account, or for all of them ([AllAccounts]).
+// Fault causes a failure for a linked account, or for all of them ([AllAccounts]).
 func (v *Vendor) Fault(ctx context.Context, num string, f Fault) error {
 	apply, err := v.faults.faultAction(f)
 	if err != nil {
@@ -186,7 +189,7 @@ func (v faults) restrict(a *account, left time.Duration) {
 	eachConn(func(c *conn) { c.finish(0) })(a)
 }
 
-// goOffline keeps the companions of an account away for a while. The caller holds v.mu.
+// goOffline keeps the companions of an account offline for a while. The caller holds v.mu.
 func (a *account) goOffline(left time.Duration) {
 	a.offlineUntil = now().Add(left)
 	if left > 0 {
@@ -233,7 +236,8 @@ func (v faults) takeRefusal(a *account) (reason int, ok bool) {
 	return code, true
 }
 
-// dropsUnread closes a connection at a message, which is lost, if that fault is armed.
+// dropsUnread closes a connection when a message arrives, if that fault is armed. The message is
+// lost.
 func (v faults) dropsUnread(c *conn) bool {
 	if !v.fault(c.companion, FaultDropOnMessage) {
 		return false
@@ -242,8 +246,8 @@ func (v faults) dropsUnread(c *conn) bool {
 	return true
 }
 
-// hangUpDurably closes a connection after everything recorded so far is on the disk, because the
-// client must not reconnect before.
+// hangUpDurably closes a connection after everything recorded so far is durable, because the
+// client must not reconnect earlier.
 func (v faults) hangUpDurably(c *conn) {
 	c.silence()
 	v.wg.Go(func() {

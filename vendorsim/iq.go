@@ -42,11 +42,11 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 	}
 }
 
-// logout removes the companion that asks for it.
+// logout removes the companion that sent the query.
 func (v queries) logout(c *conn, n *waBinary.Node) {
 	cp := c.companion
 	v.mu.Lock()
-	cp.conn = nil // it asked, so it needs no notice
+	cp.conn = nil // the companion asked for it and needs no notice
 	v.devices.removeCompanion(cp)
 	v.mu.Unlock()
 	c.reply(n)

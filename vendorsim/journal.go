@@ -17,19 +17,19 @@ const (
 	journalName = "vendor.journal"
 	// headerSize is a checksum of the rest, the length of the key and the length of the value.
 	headerSize = 4 + 2 + 4
-	// removal stands in the place of a value's length when the key was removed.
+	// removal replaces the length of the value if the key was removed.
 	removal = 0xFFFF_FFFF
-	// compactAt is the least size at which a journal is rewritten while in use; beyond it, when it
-	// has grown fourfold since the last time.
+	// compactAt is the smallest size at which a journal in use is rewritten. A larger one is
+	// rewritten when it has grown fourfold since the last time.
 	compactAt = 64 << 20
 )
 
 var errJournalClosed = errors.New("journal is closed")
 
-// journal is an append-only file of key/value records, the last one of a key being its value.
+// journal is an append-only file of key/value records. The last record of a key has its value.
 //
-// Put and Remove only fill a buffer; Flush hands it to the operating system, after which a killed
-// process loses nothing; Sync waits until the disk has it, one fsync serving all that wait.
+// put and remove only fill a buffer. flush passes it to the operating system, so that killing the
+// process loses nothing. sync waits until it is on the disk; one fsync serves all waiting callers.
 type journal struct {
 	path string
 
@@ -40,13 +40,13 @@ type journal struct {
 	size    int64  // of the file
 	floor   int64  // size after the last rewriting
 	end     int64  // bytes appended since opening
-	durable int64  // of those, on the disk
+	durable int64  // bytes of those that are on the disk
 	syncing bool
-	err     error // the first failure; nothing is promised after it
+	err     error // the first failure; later writes return it
 }
 
-// openJournal opens the journal in dir, made if need be, and returns the values it holds. What a
-// crash left half-written at its end is cut off.
+// openJournal opens the journal in dir, or creates it, and returns its values. It cuts off a record
+// at the end that was only partly written before a crash.
 func openJournal(dir string) (*journal, map[string][]byte, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
@@ -63,7 +63,7 @@ func openJournal(dir string) (*journal, map[string][]byte, error) {
 // put makes value the value of key.
 func (j *journal) put(key string, value []byte) { j.append(key, value, sizeOf(value)) }
 
-// remove takes key out.
+// remove removes key.
 func (j *journal) remove(key string) { j.append(key, nil, removal) }
 
 func (j *journal) append(key string, value []byte, size uint32) {
@@ -74,7 +74,7 @@ func (j *journal) append(key string, value []byte, size uint32) {
 	j.end += int64(len(j.buf) - before)
 }
 
-// sizeOf is the length of a value, which is far below the 4 GB that fit.
+// sizeOf returns the length of a value, which is far below the limit of 4 GB.
 func sizeOf(value []byte) uint32 {
 	return uint32(len(value)) //nolint:gosec // see above
 }
@@ -89,14 +89,14 @@ func appendRecord(dst []byte, key string, value []byte, size uint32) []byte {
 	return dst
 }
 
-// flush writes what was appended so far: it survives the death of the process.
+// flush writes all appended records to the file, so that they survive the end of the process.
 func (j *journal) flush() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.write()
 }
 
-// sync waits until all that was appended so far is on the disk.
+// sync waits until all appended records are on the disk.
 func (j *journal) sync() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -111,7 +111,7 @@ func (j *journal) sync() error {
 	return j.err
 }
 
-// fsync serves every caller that appended before it began. The lock is open meanwhile.
+// fsync serves every caller that appended before it began. It releases the lock meanwhile.
 func (j *journal) fsync() {
 	if j.write() != nil {
 		return
@@ -155,7 +155,7 @@ func (j *journal) fail(err error) error {
 	return j.err
 }
 
-// compact drops the records that later ones made void.
+// compact removes the records that later ones have replaced.
 func (j *journal) compact() error {
 	if err := j.file.Close(); err != nil {
 		return j.fail(err)
@@ -167,7 +167,7 @@ func (j *journal) compact() error {
 	return nil
 }
 
-// close writes what is left and lets go of the file.
+// close writes the buffer and closes the file.
 func (j *journal) close() error {
 	err := j.sync()
 	j.mu.Lock()
@@ -179,7 +179,7 @@ func (j *journal) close() error {
 	return errors.Join(err, j.file.Close())
 }
 
-// rewrite replaces the file by one with only the living records, and opens that for appending.
+// rewrite replaces the file by one with only the current records, and opens it for appending.
 func (j *journal) rewrite() (map[string][]byte, error) {
 	values, err := readJournal(j.path)
 	if err != nil {
@@ -234,7 +234,7 @@ func readJournal(path string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // read only: nothing can be lost
+	defer func() { _ = f.Close() }() // opened for reading, so no data can be lost
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func readJournal(path string) (map[string][]byte, error) {
 	return values, nil
 }
 
-// replayRecord applies the next record, or reports that there is no whole one.
+// replayRecord applies the next record. It reports false if there is no complete one.
 func replayRecord(r *io.LimitedReader, values map[string][]byte) bool {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -276,7 +276,7 @@ func replayRecord(r *io.LimitedReader, values map[string][]byte) bool {
 	return true
 }
 
-// syncDir makes a renaming in the directory durable.
+// syncDir makes the renaming of a file in the directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the caller chose the directory
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// certValidity is how long the certificates made at [Open] are good: longer than any process lives.
+// certValidity is how long the certificates made at [Open] are valid. No process runs longer.
 const certValidity = 10 * 365 * 24 * time.Hour
 
 // Keys are the secrets of a simulated vendor: the root of its certificate chain, the static key of
-// its connections, and what the identities of its phones are derived from.
+// its connections, and the secret from which the identities of its phones are derived.
 //
 // whatsmeow trusts one root key per process (whatsmeow.WACertPubKey), so tests that open many
-// Vendors in one process make one Keys and hand it to all of them in [Options].
+// Vendors in one process make one Keys and pass it to all of them in [Options].
 type Keys struct {
 	root, static *keys.KeyPair
 }
 
-// NewKeys makes fresh keys from the system's random source.
+// NewKeys makes new keys from the system's random source.
 func NewKeys() *Keys {
 	return &Keys{root: keys.NewKeyPair(), static: keys.NewKeyPair()}
 }
 
-// RootKey returns the public root key: what whatsmeow.WACertPubKey must hold.
+// RootKey returns the public root key, the required value of whatsmeow.WACertPubKey.
 func (k *Keys) RootKey() [32]byte { return *k.root.Pub }
 
 // savedKeys is the journal's form of Keys.
@@ -44,8 +44,8 @@ func (s savedKeys) keys() *Keys {
 	return &Keys{root: keys.NewKeyPairFromPrivateKey(s.Root), static: keys.NewKeyPairFromPrivateKey(s.Static)}
 }
 
-// derive makes the key pair that a label stands for, the same one at every call: phones need no
-// stored keys and come back with the same identity after a restart.
+// derive returns the key pair of a label, the same one at every call. Phones therefore need no
+// stored keys, and have the same identity after a restart.
 func (k *Keys) derive(label string) (*keys.KeyPair, error) {
 	priv, err := hkdf.Key(sha256.New, k.root.Priv[:], nil, label, 32)
 	if err != nil {

@@ -3,23 +3,23 @@ package vendorsim
 import "time"
 
 const (
-	// maxLedger is how many entries are kept, the newest.
+	// maxLedger is how many of the newest entries are kept.
 	maxLedger = 1 << 20
-	// maxShown is how many messages the phone of one number shows, the newest.
+	// maxShown is how many of the newest messages the phone of one number shows.
 	maxShown = 1000
 )
 
-// Direction says which way a message went, seen from the linked account.
+// Direction is the direction of a message, as seen from the linked account.
 type Direction string
 
 // The two directions.
 const (
 	Outbound Direction = "outbound" // a linked companion sent it
-	Inbound  Direction = "inbound"  // somebody wrote it to the linked account
+	Inbound  Direction = "inbound"  // it was sent to the linked account
 )
 
-// The types of messages that the simulator itself tells apart; others are named after whatsmeow's
-// word for them ("reaction", "poll", "media").
+// The types of messages that the simulator distinguishes. Others have whatsmeow's name for them
+// ("reaction", "poll", "media").
 const (
 	TypeText = "text"
 	// TypeUnreadable marks a message that the recipient's phone could not decrypt; it has asked for
@@ -36,8 +36,8 @@ type Entry struct {
 	NetworkID string    `json:"networkId"` // the sender's id for the message
 	Content             // as the recipient's simulated phone decrypted it
 	ArrivedAt time.Time `json:"arrivedAt"`
-	// AckedAt is, outbound, when the vendor acknowledged the message; inbound, when the first
-	// companion did.
+	// AckedAt is when the vendor acknowledged an outbound message, or when the first companion
+	// acknowledged an inbound one.
 	AckedAt     *time.Time `json:"ackedAt"`
 	DeliveredAt *time.Time `json:"deliveredAt"` // outbound: when the recipient confirmed delivery
 	ReadAt      *time.Time `json:"readAt"`      // when the recipient, at either end, read it
@@ -46,7 +46,7 @@ type Entry struct {
 	Refused int `json:"refused,omitempty"`
 }
 
-// Shown is one message as it stands in the chats of a simulated phone.
+// Shown is one message in the chats of a simulated phone.
 type Shown struct {
 	ID   string `json:"id"` // the network id
 	From string `json:"from"`
@@ -106,9 +106,9 @@ func (v *Vendor) Ledger(after int64, limit int) []Entry {
 	return v.ledger.after(after, limit)
 }
 
-// Shown returns what the phone of a number shows, oldest first: what it received and what it or a
-// companion of its number sent. The newest 1000 are kept. A number without messages and text
-// that is not a number have nothing to show.
+// Shown returns the messages that the phone of a number shows, oldest first: those that it received
+// and those that it or a companion of its number sent. The newest 1000 are kept. For a number
+// without messages and for text that is not a number, Shown returns no messages.
 func (v *Vendor) Shown(num string) []Shown {
 	n, err := parseNumber(num)
 	if err != nil {
@@ -123,13 +123,13 @@ func (v *Vendor) Shown(num string) []Shown {
 	return append([]Shown(nil), s.messages[max(len(s.messages)-maxShown, 0):]...)
 }
 
-// screen is what one phone shows.
+// screen holds the messages that one phone shows.
 type screen struct {
 	messages []Shown
 	next     int64 // position of the next message, for the journal
 }
 
-// now is the time as the ledger keeps it.
+// now returns the current time in the precision of the ledger.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 func stamp() *time.Time {

@@ -17,7 +17,7 @@ const (
 // banCode is the code of a temporary ban for writing to too many people.
 const banCode = 101
 
-// login accepts a linked companion, or answers with the reason why not.
+// login accepts a linked companion, or answers with the reason of the refusal.
 func (v logins) login(c *conn, g greeting) {
 	n := number(strconv.FormatUint(g.payload.GetUsername(), 10))
 	device := g.payload.GetDevice()
@@ -39,7 +39,8 @@ func (v logins) login(c *conn, g greeting) {
 	v.attach(c, cp)
 }
 
-// refusal returns the attributes of the failure with which a login is refused; nil if it is accepted.
+// refusal returns the attributes of the failure node with which a login is refused, or nil if the
+// login is accepted.
 func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 	if cp == nil || cp.saved.Noise != g.static {
 		return waBinary.Attrs{"reason": reasonLoggedOut}

@@ -20,9 +20,9 @@ type outbound struct {
 	chat     types.JID // as addressed
 	to       number
 	peer     bool // for the companion's own phone only, not part of any chat
-	retry    bool // an answer to a phone that could not read the first one
+	retry    bool // a new copy for a phone that could not decrypt the first one
 	parts    []part
-	identity []waBinary.Node // goes along with first messages
+	identity []waBinary.Node // sent with the first messages of a session
 }
 
 // part is the copy for one device.
@@ -97,8 +97,8 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 	}
 }
 
-// readPeer decrypts a request of a companion to its own phone, which keeps their session in step.
-// The request is not answered.
+// readPeer decrypts a request of a companion to its own phone, so that their Signal session stays
+// synchronized. The request is not answered.
 func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 	if m.to != cp.account.number {
 		return
@@ -143,8 +143,8 @@ func (v messages) take(ctx context.Context, c *conn, n *waBinary.Node, m outboun
 	}
 }
 
-// readMessage decrypts the copies for the sender's and the recipient's phones. It returns what the
-// recipient's phone reads, as an entry of the ledger.
+// readMessage decrypts the copies for the sender's and the recipient's phones. It returns the
+// content that the recipient's phone decrypted, as an entry of the ledger.
 func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) Entry {
 	account := cp.account.number
 	e := Entry{
@@ -206,7 +206,7 @@ func (v messages) forward(from *companion, m outbound, p part) {
 	})
 }
 
-// ackMessage acknowledges a recorded message, once it is on the disk, unless a fault says otherwise.
+// ackMessage acknowledges a recorded message after it is on the disk, unless a fault prevents it.
 func (v messages) ackMessage(c *conn, n *waBinary.Node, m outbound) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -235,7 +235,7 @@ func (c *conn) ack(n *waBinary.Node, extra waBinary.Attrs) {
 	c.sendDurable(waBinary.Node{Tag: "ack", Attrs: attrs})
 }
 
-// react does what the recipient of a message does.
+// react simulates the reaction of a message's recipient, which depends on the number.
 func (v messages) react(ctx context.Context, cp *companion, m outbound, e Entry) {
 	account := cp.account.number
 	if m.to == account {

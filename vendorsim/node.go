@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxDepth and maxNodes bound the tree a client may send; honest ones are six deep and have
-	// some three thousand nodes (an upload of 812 prekeys).
+	// maxDepth and maxNodes limit the tree that a client may send. The largest tree of whatsmeow, an
+	// upload of 812 prekeys, is six levels deep and has about three thousand nodes.
 	maxDepth = 32
 	maxNodes = 20_000
 )
 
 var errBadNode = errors.New("malformed node")
 
-// decodeNode decodes what a client sent. whatsmeow's decoder trusts its input, so the bytes are
-// checked first: whatever a client sends gives a node or an error, in bounded memory.
+// decodeNode decodes a node of a client. whatsmeow's decoder trusts its input, so decodeNode checks
+// the bytes first. It returns a node or an error for any input, and uses bounded memory.
 func decodeNode(data []byte) (*waBinary.Node, error) {
 	raw, err := unpack(data)
 	if err != nil {
@@ -39,7 +39,8 @@ func decodeNode(data []byte) (*waBinary.Node, error) {
 	return waBinary.Unmarshal(raw)
 }
 
-// unpack takes off the first byte, which says whether the rest is compressed.
+// unpack removes the first byte, which tells whether the rest is compressed, and decompresses the
+// rest if it is.
 func unpack(data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, fmt.Errorf("%w: empty", errBadNode)
@@ -58,7 +59,7 @@ func unpack(data []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// scanner walks an encoded node without building it.
+// scanner checks an encoded node without decoding it.
 type scanner struct {
 	data  []byte
 	at    int
@@ -82,7 +83,7 @@ func (s *scanner) byte() (int, error) {
 	return int(b[0]), nil
 }
 
-// node is a list of a tag, attribute pairs and perhaps a content.
+// node skips a node: a list of a tag, pairs of attributes and an optional content.
 func (s *scanner) node(depth int) error {
 	if s.nodes++; s.nodes > maxNodes || depth > maxDepth {
 		return fmt.Errorf("%w: too big", errBadNode)
@@ -213,7 +214,7 @@ func (s *scanner) length(size, mask int) (int, error) {
 	return n & mask, nil
 }
 
-// packedSize refuses an odd length of no bytes, which has no last half to cut off.
+// packedSize refuses an odd length of zero bytes, because there is no last half to cut off.
 func (s *scanner) packedSize() (int, error) {
 	n, err := s.byte()
 	if err != nil {
@@ -265,7 +266,7 @@ func (s *scanner) longJID(between int) error {
 	return s.text()
 }
 
-// attr returns an attribute that must be text, "" when it is not.
+// attr returns an attribute that must be text, or "" if it is not.
 func attr(n *waBinary.Node, key string) string {
 	s, ok := n.Attrs[key].(string)
 	if !ok {
@@ -280,7 +281,7 @@ func attrJID(n *waBinary.Node, key string) (types.JID, bool) {
 	return jid, ok
 }
 
-// content returns a node's content as bytes, whichever way the client encoded it.
+// content returns a node's content as bytes, for each encoding that clients use.
 func content(n waBinary.Node) []byte {
 	switch c := n.Content.(type) {
 	case []byte:
@@ -292,7 +293,7 @@ func content(n waBinary.Node) []byte {
 	}
 }
 
-// firstTag is the tag of the first child, which says what an iq is about.
+// firstTag returns the tag of the first child, which is the subject of an iq.
 func firstTag(n *waBinary.Node) string {
 	if children := n.GetChildren(); len(children) > 0 {
 		return children[0].Tag

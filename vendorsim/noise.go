@@ -91,7 +91,7 @@ func (s *noise) decrypt(sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// mix folds a Diffie-Hellman secret into the key.
+// mix mixes a Diffie-Hellman secret into the key.
 func (s *noise) mix(priv, pub []byte) error {
 	mine, err := ecdh.X25519().NewPrivateKey(priv)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *noise) expand(secret []byte) (first, second []byte, err error) {
 	return out[:32], out[32:], nil
 }
 
-// hello answers the client's first message with our keys and certificates.
+// hello answers the client's first message with the vendor's keys and certificates.
 func (s *noise) hello(k *Keys, certs, clientEphemeral []byte, ephemeral *keys.KeyPair) ([]byte, error) {
 	s.authenticate(clientEphemeral)
 	s.authenticate(ephemeral.Pub[:])
@@ -140,7 +140,7 @@ func (s *noise) hello(k *Keys, certs, clientEphemeral []byte, ephemeral *keys.Ke
 	}})
 }
 
-// greeting is what a client says about itself in the handshake.
+// greeting is the description of itself that a client sends in the handshake.
 type greeting struct {
 	static  [32]byte // its Noise key
 	payload *waWa6.ClientPayload
@@ -173,8 +173,8 @@ func (s *noise) finish(raw []byte, ephemeral *keys.KeyPair) (greeting, error) {
 	return g, nil
 }
 
-// transport splits the final state into the key that opens what the client sends and the one that
-// seals what we send.
+// transport splits the final state into the key for frames of the client and the key for frames of
+// the vendor.
 func (s *noise) transport() (in, out *sealer, err error) {
 	first, second, err := s.expand(nil)
 	if err != nil {

@@ -18,7 +18,7 @@ var ErrBadNumber = errors.New("not a phone number")
 // ErrNotOnNetwork is returned for a number that the network does not know.
 var ErrNotOnNetwork = errors.New("number is not on the network")
 
-// The numbers that act, all in the range that North America keeps for fiction.
+// The numbers with a special behavior, all in the range that North America reserves for fiction.
 const (
 	// NumberUnknown is not on the network.
 	NumberUnknown = "+15005550001"
@@ -70,13 +70,13 @@ func (n number) valid() bool {
 func (n number) exists() bool   { return n.valid() && n.String() != NumberUnknown }
 func (n number) String() string { return "+" + string(n) }
 
-// LogValue implements slog.LogValuer: logs name accounts by the address that hides the number.
+// LogValue implements slog.LogValuer. Logs contain the hidden address instead of the number.
 func (n number) LogValue() slog.Value { return slog.StringValue(n.lid().User) }
 
-// name is the push name that a phone of this number shows to others.
+// name returns the push name that a phone of this number shows to others.
 func (n number) name() string { return "Phone " + n.String() }
 
-// pn is the address by phone number.
+// pn returns the address that contains the phone number.
 func (n number) pn() types.JID { return types.NewJID(string(n), types.DefaultUserServer) }
 
 // Hidden addresses (LIDs) are a permutation of the numbers, so that none need be stored: the number
@@ -89,7 +89,7 @@ const (
 	lidDigits  = 15
 )
 
-// lid is the address that hides the phone number; the network uses it for all traffic.
+// lid returns the address that hides the phone number. The network uses it for all traffic.
 func (n number) lid() types.JID {
 	v, err := strconv.ParseUint(string(n), 10, 64)
 	if err != nil {
@@ -123,7 +123,7 @@ func mulMod(a, b uint64) uint64 {
 	return rem
 }
 
-// manners is how the person behind a number behaves.
+// manners is how the simulated user of a number behaves.
 type manners struct {
 	confirms, reads, echoes, reports bool
 }

@@ -51,9 +51,9 @@ type codePairing struct {
 	number    number
 	ref       string
 	wrapped   []byte        // the client's ephemeral key under its code
-	phone     *phone        // once a code was entered
-	ephemeral *keys.KeyPair // the phone's, then
-	peer      []byte        // the client's ephemeral key, as the entered code opens it
+	phone     *phone        // the phone on which a code was entered; nil before
+	ephemeral *keys.KeyPair // the phone's ephemeral key
+	peer      []byte        // the client's ephemeral key, as decrypted with the entered code
 }
 
 // linkByCode handles the stages of a pairing by code that come from the client.
@@ -91,9 +91,9 @@ func (v codes) codeHello(c *conn, n, reg *waBinary.Node) {
 	v.notify()
 }
 
-// EnterCode lets the owner of a number ("+15550001111") enter a pairing code on
-// the phone, and returns when the client is linked, as [Vendor.Scan] does. Case
-// and the dash do not matter. A wrong code ends the client's pairing.
+// EnterCode enters a pairing code on the phone of a number ("+15550001111"), and
+// returns when the client is linked, like [Vendor.Scan]. Case and the dash are
+// ignored. A wrong code ends the client's pairing.
 func (v *Vendor) EnterCode(ctx context.Context, code, num string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -130,8 +130,8 @@ func (v codes) awaitingCode(n number) (*pairing, codePairing) {
 	return nil, codePairing{}
 }
 
-// enter is what the phone does with a code: it opens the client's key with it,
-// and wraps one of its own in the same way.
+// enter performs the phone's part of a pairing: it opens the client's key with the
+// code, and wraps a key of its own in the same way.
 func (c *codePairing) enter(ph *phone, code string) (hello waBinary.Node, err error) {
 	code = strings.ToUpper(strings.ReplaceAll(code, "-", ""))
 	salt, rest := c.wrapped[:saltSize], c.wrapped[saltSize:]
@@ -152,7 +152,7 @@ func (c *codePairing) enter(ph *phone, code string) (hello waBinary.Node, err er
 	}, err
 }
 
-// wrapKey seals or opens a key with a code: both are the same.
+// wrapKey seals or opens a key with a code. Both are the same operation.
 func wrapKey(code string, salt, iv, key []byte) ([]byte, error) {
 	secret, err := pbkdf2.Key(sha256.New, code, salt, codeRounds, 32)
 	if err != nil {
@@ -167,8 +167,8 @@ func wrapKey(code string, salt, iv, key []byte) ([]byte, error) {
 	return out, nil
 }
 
-// sendHello tells the client that a code was entered, unless it left or another
-// code was first.
+// sendHello tells the client that a code was entered, unless it has disconnected or
+// another code was entered earlier.
 func (v codes) sendHello(p *pairing, c codePairing, hello waBinary.Node) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -180,10 +180,10 @@ func (v codes) sendHello(p *pairing, c codePairing, hello waBinary.Node) bool {
 	return true
 }
 
-// codeFinish opens the client's key bundle, which succeeds only when the code
-// that was entered is the one it shows, and offers it the link. The vendor
-// answers a bundle that the phone cannot open with an error and ends the pairing;
-// the client gets its next code on a new connection.
+// codeFinish opens the client's key bundle and offers the client the link. It
+// succeeds only if the entered code is the one that the client shows. Otherwise the
+// vendor answers with an error and ends the pairing; the client gets its next code
+// on a new connection.
 func (v codes) codeFinish(c *conn, n, reg *waBinary.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -206,7 +206,7 @@ func (v codes) codeFinish(c *conn, n, reg *waBinary.Node) {
 	}
 }
 
-// open gives the secret with which the client checks the link it is offered.
+// open returns the secret with which the client checks the link that it is offered.
 func (c *codePairing) open(bundle []byte, identity [32]byte) ([]byte, error) {
 	if len(bundle) < saltSize+bundleNonce {
 		return nil, errBadBundle
@@ -246,7 +246,7 @@ func openBundle(shared, bundle []byte) ([]byte, error) {
 	return gcm.Open(nil, bundle[saltSize:saltSize+bundleNonce], bundle[saltSize+bundleNonce:], nil)
 }
 
-// agree is X25519.
+// agree returns the shared secret of X25519.
 func agree(priv [32]byte, peer []byte) ([]byte, error) {
 	mine, err := ecdh.X25519().NewPrivateKey(priv[:])
 	if err != nil {

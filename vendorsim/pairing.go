@@ -30,8 +30,8 @@ var (
 	// ErrPairingRefused is returned by Scan when the client did not accept the link.
 	ErrPairingRefused = errors.New("client refused the link")
 
-	// ErrPasskey is returned by Scan and EnterCode when the owner of the number
-	// wants a passkey, see [Vendor.RequirePasskey]. The client was told.
+	// ErrPasskey is returned by Scan and EnterCode for a number that requires a
+	// passkey, see [Vendor.RequirePasskey]. The client was asked for one.
 	ErrPasskey = errors.New("the account asks for its passkey")
 
 	errPairingLost = errors.New("client left while it was being linked")
@@ -44,7 +44,7 @@ const (
 	pairDoneID  = "pair-success-1"
 )
 
-// The prefixes that keep the signatures of a link apart; the first byte is the type of signature.
+// The prefixes that distinguish the signatures of a link. The first byte is the type of signature.
 const (
 	accountSignature = "\x06\x00"
 	deviceSignature  = "\x06\x01"
@@ -56,11 +56,11 @@ type pairing struct {
 	refs    []string
 	keys    savedCompanion // what the client registered, without a device number
 	code    *codePairing   // when it asked for a code to be entered on a phone
-	link    *link          // once a phone has scanned
+	link    *link          // set after a phone has scanned the code
 	settled chan error     // gets the outcome, once
 }
 
-// link is what a phone offered a client.
+// link is the link that a phone has offered to a client.
 type link struct {
 	companion  *companion
 	details    []byte // what both sides sign
@@ -76,7 +76,7 @@ func (p *pairing) settle(err error) {
 	}
 }
 
-// offerPairing gives a new client the references for its QR codes.
+// offerPairing sends a new client the references for its QR codes.
 func (v links) offerPairing(c *conn, static [32]byte, reg *waWa6.ClientPayload_DevicePairingRegistrationData) error {
 	saved, err := registration(static, reg)
 	if err != nil {
@@ -129,7 +129,7 @@ func registration(static [32]byte, reg *waWa6.ClientPayload_DevicePairingRegistr
 	}, nil
 }
 
-// qrCode is what a QR code says, in order.
+// qrCode is the content of a QR code, in order.
 type qrCode struct {
 	ref                     string
 	noise, identity, secret []byte
@@ -154,10 +154,10 @@ func parseQR(text string) (qrCode, error) {
 	return code, nil
 }
 
-// Scan lets the phone of a number ("+15550001111") scan the text of a QR code, and returns when the
-// client is linked; it logs in by itself a moment later. Each client that is linked to a number
-// becomes a companion of its own. Do not call Scan from a whatsmeow event handler: the client could
-// not answer.
+// Scan makes the phone of a number ("+15550001111") scan the text of a QR code, and returns when the
+// client is linked. The client logs in by itself a moment later. Each client that is linked to a
+// number becomes a separate companion. Do not call Scan from a whatsmeow event handler, because the
+// client could not answer.
 func (v *Vendor) Scan(ctx context.Context, qr, num string) error {
 	code, err := parseQR(qr)
 	if err != nil {
@@ -201,13 +201,13 @@ func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 	return p, v.offerTo(p, ph, code.secret)
 }
 
-// passkeyOptions is what a browser would need to ask its owner for the passkey.
+// passkeyOptions are the options with which a browser would ask its owner for the passkey.
 const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,` + //nolint:gosec // no secret
 	`"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}`
 
-// RequirePasskey makes the account of a number ask for its passkey, from now on,
-// when a client is linked to it. The simulated vendor accepts no passkey: it only
-// asks the client for one.
+// RequirePasskey makes a number ask for a passkey whenever a client is linked to it.
+// The simulated vendor only asks for a passkey; it accepts none, so that no client
+// can be linked.
 func (v *Vendor) RequirePasskey(num string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -252,8 +252,8 @@ func (v links) offerTo(p *pairing, ph *phone, secret []byte) error {
 	return nil
 }
 
-// signLink makes the identity of a companion: signed by the account's key, and sealed with the
-// secret that only the QR code tells.
+// signLink makes the identity of a companion. It is signed by the account's key, and sealed with the
+// secret that only the QR code contains.
 func (p *phone) signLink(cp *companion, secret []byte) ([]byte, *link, error) {
 	details, err := proto.Marshal(&waAdv.ADVDeviceIdentity{
 		RawID:     proto.Uint32(1),
@@ -299,7 +299,7 @@ func (v links) finishPairing(c *conn, n *waBinary.Node) {
 	p.settle(v.flush())
 }
 
-// answered ends the pairing that a node answers, and returns it; nil if there is none.
+// answered ends the pairing that a node answers, and returns it. It returns nil if there is none.
 func (v links) answered(c *conn, n *waBinary.Node) *pairing {
 	v.mu.Lock()
 	defer v.mu.Unlock()

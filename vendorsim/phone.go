@@ -40,7 +40,7 @@ type phone struct {
 }
 
 type savedPhone struct {
-	PreKeys uint32 `json:"preKeys"` // handed out so far
+	PreKeys uint32 `json:"preKeys"` // number of prekeys handed out so far
 }
 
 // phoneOf returns the phone of a number.
@@ -66,7 +66,7 @@ func (v *core) phone(n number) (*phone, error) {
 	p := &phone{core: v, number: n, sessions: make(map[string][]byte)}
 	s := signalStore{NoopStore: new(store.NoopStore), p: p}
 	p.device = &store.Device{
-		NoiseKey:       me, // unused, but a Device has one
+		NoiseKey:       me, // unused, but required in a Device
 		IdentityKey:    me,
 		RegistrationID: binary.BigEndian.Uint32(me.Pub[:]) & 0x3FFF,
 		SignedPreKey:   &keys.PreKey{KeyPair: *signed, KeyID: signedPreKeyID, Signature: me.Sign(signed)},
@@ -76,7 +76,7 @@ func (v *core) phone(n number) (*phone, error) {
 	return p, nil
 }
 
-// bundle hands out a fresh prekey of the phone.
+// bundle hands out a new prekey of the phone.
 func (p *phone) bundle() bundle {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ type signalStore struct {
 	p *phone
 }
 
-// IsTrustedIdentity implements whatsmeow's IdentityStore: phones trust everybody.
+// IsTrustedIdentity implements whatsmeow's IdentityStore. Phones trust every identity.
 func (signalStore) IsTrustedIdentity(context.Context, string, [32]byte) (bool, error) {
 	return true, nil
 }
@@ -130,16 +130,16 @@ func (s signalStore) PutSession(_ context.Context, address string, raw []byte) e
 // GetPreKey implements whatsmeow's PreKeyStore.
 func (s signalStore) GetPreKey(_ context.Context, id uint32) (*keys.PreKey, error) {
 	if id == 0 || id > s.p.saved.PreKeys {
-		return nil, nil //nolint:nilnil // how this interface says that there is none
+		return nil, nil //nolint:nilnil // the interface requires nil for a missing key
 	}
 	return s.p.preKey(id)
 }
 
 func sessionKey(n number, address string) string { return "session/" + string(n) + "/" + address }
 
-// sealed is an encrypted message: the two types are the first ones of a session and later ones.
+// sealed is an encrypted message.
 type sealed struct {
-	kind string // "pkmsg" or "msg"
+	kind string // "pkmsg" for the first messages of a session, "msg" for later ones
 	data []byte
 }
 
@@ -151,8 +151,8 @@ func (s sealed) node(retries int) waBinary.Node {
 	return waBinary.Node{Tag: "enc", Attrs: attrs, Content: s.data}
 }
 
-// encrypt seals a message for a companion. A session is begun if there is none, or anew with fresh
-// keys if the caller has some. The caller holds p.mu.
+// encrypt seals a message for a companion. It begins a session if there is none, or if the caller
+// provides new keys. The caller holds p.mu.
 func (p *phone) encrypt(ctx context.Context, cp *companion, msg *waE2E.Message, fresh *bundle) (sealed, error) {
 	address := cp.lid().SignalAddress()
 	builder := session.NewBuilderFromSignal(p.device, address, store.SignalProtobufSerializer)
@@ -191,7 +191,7 @@ func (p *phone) begin(ctx context.Context, builder *session.Builder, cp *compani
 	return builder.ProcessBundle(ctx, b)
 }
 
-// decrypt opens what a companion sealed for this phone. The caller holds p.mu.
+// decrypt opens a message that a companion sealed for this phone. The caller holds p.mu.
 func (p *phone) decrypt(ctx context.Context, from types.JID, enc waBinary.Node) (msg *waE2E.Message, err error) {
 	defer func() {
 		if r := recover(); r != nil { // libsignal trusts the shape of what it parses
@@ -229,7 +229,7 @@ func (p *phone) open(ctx context.Context, from *protocol.SignalAddress, kind str
 	return cipher.Decrypt(ctx, m)
 }
 
-// pad fills up to the next block; each byte of the padding tells its length.
+// pad adds padding up to the next block. Each byte of the padding is its length.
 func pad(plain []byte) []byte {
 	n := padBlock - len(plain)%padBlock
 	return append(plain, bytes.Repeat([]byte{byte(n)}, n)...)

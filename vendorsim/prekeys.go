@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// lowPreKeys is how few prekeys of a companion are left when it is asked for more.
+	// lowPreKeys is the number of prekeys at which a companion is asked for more.
 	lowPreKeys = 5
 	// maxPreKeys is how many prekeys of a companion the vendor stores.
 	maxPreKeys = 2000
@@ -30,7 +30,7 @@ type bundle struct {
 	device   uint16
 	identity [32]byte
 	signed   *keys.PreKey
-	once     *keys.PreKey // nil if none is left
+	once     *keys.PreKey // one-time prekey; nil if none is left
 }
 
 // signal returns the bundle in libsignal's form.
@@ -47,7 +47,7 @@ func (b bundle) signal() (*prekey.Bundle, error) {
 		identity.NewKey(ecc.NewDjbECPublicKey(b.identity))), nil
 }
 
-// nodes returns the bundle as clients get it in the answer to a prekey query.
+// nodes returns the bundle in the form of the answer to a prekey query.
 func (b bundle) nodes() []waBinary.Node {
 	out := []waBinary.Node{
 		{Tag: "registration", Content: binary.BigEndian.AppendUint32(nil, b.regID)},
@@ -70,7 +70,7 @@ func keyNode(tag string, k *keys.PreKey) waBinary.Node {
 	return waBinary.Node{Tag: tag, Content: children}
 }
 
-// parseKey reads a prekey as clients write it; a signature is optional.
+// parseKey parses a prekey of a client. The signature is optional.
 func parseKey(n waBinary.Node) (*keys.PreKey, error) {
 	id, value := content(n.GetChildByTag("id")), content(n.GetChildByTag("value"))
 	sig := content(n.GetChildByTag("signature"))
@@ -147,7 +147,7 @@ func (v prekeys) takeBundle(cp *companion) bundle {
 	return b
 }
 
-// fetchKeys answers a client that wants to begin sessions.
+// fetchKeys answers a client's query for the keys to begin sessions.
 func (v prekeys) fetchKeys(c *conn, n *waBinary.Node) {
 	query := n.GetChildByTag("key")
 	var users []waBinary.Node

@@ -27,8 +27,8 @@ type delivery struct {
 	Class    string `json:"class"`
 	ID       string `json:"id"`
 	Kind     string `json:"kind,omitempty"` // the node's type, which the acknowledgement of a receipt repeats
-	From     number `json:"from,omitempty"` // who wrote it
-	Text     *text  `json:"text,omitempty"` // what a phone wrote, to encrypt it again
+	From     number `json:"from,omitempty"` // the sender
+	Text     *text  `json:"text,omitempty"` // the text of a phone, to encrypt it again
 	Retries  int    `json:"retries,omitempty"`
 	Node     []byte `json:"node"`
 }
@@ -74,8 +74,8 @@ func (v queues) pump(cp *companion) {
 	}
 }
 
-// caughtUp counts one missed item as sent. After the last one, the client gets a note that it is up
-// to date.
+// caughtUp counts one missed item as sent. After the last one, it tells the client that it is up to
+// date.
 func (c *conn) caughtUp() {
 	if c.backlog == 0 {
 		return
@@ -124,11 +124,11 @@ func (v queues) dropDelivery(cp *companion, i int) {
 	if i < cp.sent {
 		cp.sent--
 	} else if cp.conn != nil {
-		cp.conn.caughtUp() // acknowledged late, for an earlier connection
+		cp.conn.caughtUp() // the item was sent on an earlier connection
 	}
 }
 
-// backlogSize counts what waits for a companion at its login.
+// backlogSize returns how many items wait for a companion at its login.
 type backlogSize struct{ messages, receipts, notifications int }
 
 func (b backlogSize) total() int { return b.messages + b.receipts + b.notifications }
@@ -148,7 +148,8 @@ func (cp *companion) backlog() backlogSize {
 	return b
 }
 
-// resume sends a companion the nodes that it missed, and then a note that it is up to date. The caller holds v.mu.
+// resume sends a companion the nodes that it missed, and then tells it that it is up to date. The
+// caller holds v.mu.
 func (v queues) resume(cp *companion) {
 	c := cp.conn
 	cp.sent = 0

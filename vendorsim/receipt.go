@@ -10,7 +10,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// ReceiptKind says what the recipient of a message confirms.
+// ReceiptKind is what the recipient of a message confirms.
 type ReceiptKind string
 
 // The kinds of receipts.
@@ -20,14 +20,14 @@ const (
 )
 
 var (
-	// ErrUnknownMessage is returned for a message that the ledger does not hold.
+	// ErrUnknownMessage is returned for a message that is not in the ledger.
 	ErrUnknownMessage = errors.New("no such message")
 	// ErrUnknownReceipt is returned for a kind of receipt that does not exist.
 	ErrUnknownReceipt = errors.New("no such kind of receipt")
 )
 
-// Receipt lets the recipient of a message that a companion of account sent confirm it. Most numbers
-// confirm delivery by themselves; see [NumberSilent] and the other numbers that act.
+// Receipt makes the recipient confirm a message that a companion of account sent. Most numbers
+// confirm delivery by themselves; see [NumberSilent] and the other special numbers.
 func (v *Vendor) Receipt(_ context.Context, account, networkID string, kind ReceiptKind) error {
 	if kind != Delivered && kind != Read {
 		return fmt.Errorf("%w: %q", ErrUnknownReceipt, kind)
@@ -53,7 +53,7 @@ func (v receipts) confirmEntry(account number, id string, kind ReceiptKind) erro
 	return nil
 }
 
-// confirm notes a receipt and queues it for the companions of the sender. The caller holds v.mu.
+// confirm records a receipt and queues it for the companions of the sender. The caller holds v.mu.
 func (v receipts) confirm(account, by number, id string, kind ReceiptKind) {
 	if e := v.records.entry(account, Outbound, id); e != nil {
 		if kind == Read && e.ReadAt == nil {
@@ -91,7 +91,7 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 		case types.ReceiptTypeRead, types.ReceiptTypePlayed:
 			v.markRead(cp, num, receiptIDs(n))
 		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf, types.ReceiptTypeServerError:
-			// says nothing about what arrived
+			// this receipt does not confirm that a message arrived
 		default:
 			v.messageArrived(cp, num, attr(n, "id"), 0)
 		}
@@ -103,7 +103,7 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 	c.send(waBinary.Node{Tag: "ack", Attrs: attrs})
 }
 
-// receiptIDs are the messages that one receipt is about.
+// receiptIDs returns the ids of the messages that a receipt confirms.
 func receiptIDs(n *waBinary.Node) []string {
 	ids := []string{attr(n, "id")}
 	list := n.GetChildByTag("list")
@@ -147,7 +147,7 @@ func (v receipts) messageArrived(cp *companion, from number, id string, refused 
 	}
 }
 
-// markRead records that a companion's owner has read messages, and tells their writer if the writer
+// markRead records that a companion's owner has read messages. It tells their sender if the sender
 // is a linked account too.
 func (v receipts) markRead(cp *companion, writer number, ids []string) {
 	v.mu.Lock()

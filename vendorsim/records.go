@@ -29,16 +29,16 @@ func (v records) saveEntry(e *Entry) {
 
 func ledgerKey(n int64) string { return fmt.Sprintf("ledger/%016d", n) }
 
-// copyState tells whether an earlier copy of a message has arrived.
+// copyState is whether an earlier copy of a message has arrived.
 type copyState int
 
 const (
 	copyNew        copyState = iota
-	copyUnreadable           // one has, but the recipient's phone could not read it
+	copyUnreadable           // one has arrived, but the recipient's phone could not decrypt it
 	copyReadable
 )
 
-// known returns what the ledger holds of a message that a companion sent.
+// known returns the state in the ledger of a message that a companion sent.
 func (v records) known(account number, id string) copyState {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,8 +87,8 @@ func (v records) bookOutbound(e Entry) bool {
 	return true
 }
 
-// enter adds an entry, or fills in one whose earlier copy could not be read. fresh tells whether it
-// did either. The caller holds v.mu.
+// enter adds an entry, or completes one whose earlier copy could not be decrypted. fresh is true if
+// it did either. The caller holds v.mu.
 func (v records) enter(e Entry) (entry *Entry, fresh bool) {
 	old := v.ledger.index[e.key()]
 	if old == nil {
@@ -119,7 +119,7 @@ func (v records) book(t text) {
 	}
 }
 
-// show puts a message on the phone of a number. The caller holds v.mu.
+// show adds a message to those that the phone of a number shows. The caller holds v.mu.
 func (v records) show(n number, m Shown) {
 	s := v.screens[n]
 	if s == nil {
@@ -132,7 +132,7 @@ func (v records) show(n number, m Shown) {
 	if s.next > maxShown {
 		v.remove(shownKey(n, s.next-maxShown-1))
 	}
-	if len(s.messages) > 2*maxShown { // twice as many, so that few messages copy the list
+	if len(s.messages) > 2*maxShown { // at twice the limit, so that the list is copied rarely
 		s.messages = append([]Shown(nil), s.messages[maxShown:]...)
 	}
 	v.notify()

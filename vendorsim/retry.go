@@ -10,12 +10,12 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// maxRetries is how often a message is encrypted again for one companion; whatsmeow gives up
+// maxRetries is how often a message is encrypted again for one companion. whatsmeow gives up
 // earlier.
 const maxRetries = 10
 
-// handleRetry gives a companion that could not read a message another copy, in a fresh session. If
-// another companion wrote the message, that one is asked for the copy.
+// handleRetry sends another copy of a message, in a new session, to a companion that could not
+// decrypt it. If another companion sent the message, handleRetry asks that one for the copy.
 func (v retries) handleRetry(ctx context.Context, cp *companion, from types.JID, writer number, n *waBinary.Node) {
 	retry := n.GetChildByTag("retry")
 	id := attr(&retry, "id")
@@ -43,9 +43,9 @@ func (v retries) handleRetry(ctx context.Context, cp *companion, from types.JID,
 	v.queues.deliver(cp, again)
 }
 
-// unreadable removes the message that a companion could not read from its queue. It returns the
-// message and the keys for a new session: those in the receipt or, without any, from the companion's
-// prekeys.
+// unreadable removes the message that a companion could not decrypt from its queue. It returns the
+// message and the keys for a new session: those in the receipt or, if there are none, the
+// companion's prekeys.
 func (v retries) unreadable(cp *companion, writer number, id string, n *waBinary.Node) (*delivery, bundle) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,7 +63,7 @@ func (v retries) unreadable(cp *companion, writer number, id string, n *waBinary
 	return old, v.prekeys.takeBundle(cp)
 }
 
-// bundleIn reads the keys that a retry receipt may carry.
+// bundleIn reads the keys that a retry receipt may contain.
 func bundleIn(n *waBinary.Node, cp *companion) (bundle, bool) {
 	keys, ok := n.GetOptionalChildByTag("keys")
 	reg := content(n.GetChildByTag("registration"))
@@ -125,8 +125,8 @@ func (cp *companion) unpark(match func(*delivery) bool) *delivery {
 	return nil
 }
 
-// askAgain lets a recipient's phone ask the companion for a message that it could not read, with
-// keys for a new session.
+// askAgain makes a recipient's phone ask the companion for another copy of a message that it could
+// not decrypt. The request contains the keys for a new session.
 func (v retries) askAgain(cp *companion, m outbound) {
 	p, err := v.phoneOf(m.to)
 	if err != nil {
@@ -148,7 +148,7 @@ func (v retries) askAgain(cp *companion, m outbound) {
 	v.queues.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: m.to, Node: encodeNode(receipt)})
 }
 
-// attrInt returns a number attribute, 0 if there is none.
+// attrInt returns the value of a number attribute, or 0 if there is none.
 func attrInt(n *waBinary.Node, key string) int {
 	i, err := strconv.Atoi(attr(n, key))
 	if err != nil {

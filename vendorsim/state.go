@@ -11,7 +11,7 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// The journal's records are named by what they are about; numbers are written without the plus:
+// The names of the journal's records. Numbers are written without the plus:
 //
 //	keys                               Keys
 //	account/<number>                   account: last device, ban, restriction
@@ -30,7 +30,7 @@ func (v *core) put(key string, value any) {
 		return
 	}
 	raw, err := json.Marshal(value)
-	if err != nil { // only a type that JSON cannot hold
+	if err != nil { // only for a type that JSON cannot represent
 		v.log.Error("encode journal record", "key", key, "error", err)
 		return
 	}
@@ -49,7 +49,7 @@ func (v *core) remove(key string) {
 	}
 }
 
-// load reads the state directory into the Vendor, and chooses the Vendor's keys.
+// load reads the state directory and sets the Vendor's keys.
 func (v restorer) load(dir string) error {
 	if dir == "" {
 		if v.keys == nil {
@@ -66,7 +66,7 @@ func (v restorer) load(dir string) error {
 		err = v.restore(values)
 	}
 	if err != nil {
-		_ = v.journal.close() // the first error says more
+		_ = v.journal.close() // the first error is more useful
 		return fmt.Errorf("open vendor: %w", err)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (v restorer) restore(values map[string][]byte) error {
 	return nil
 }
 
-// companionNamed finds the companion that the first two parts of a record's name point to.
+// companionNamed returns the companion that the first two parts of a record's name identify.
 func (v restorer) companionNamed(name []string) (*companion, error) {
 	if len(name) < 3 {
 		return nil, fmt.Errorf("name of %d parts", len(name))

@@ -13,30 +13,30 @@ import (
 	"go.mau.fi/whatsmeow/proto/waE2E"
 )
 
-// text is a message that a person wrote on a simulated phone.
+// text is a message that was written on a simulated phone.
 type text struct {
 	ID   string `json:"id"`
 	From number `json:"from"`
 	To   number `json:"to"`
 	Content
 	At   time.Time `json:"at"`
-	Name string    `json:"name,omitempty"` // the writer's push name; "" is the default of the number
+	Name string    `json:"name,omitempty"` // the sender's push name; "" means the default of the number
 }
 
-// newMessageID makes an id as phones make them.
+// newMessageID returns a new id in the format of phones.
 func newMessageID() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
 	return strings.ToUpper(hex.EncodeToString(b))
 }
 
-// Send lets the person at the number from write a text to a linked account, and returns its id on
-// the network. Every companion of the account gets the text, as soon as it is online.
+// Send sends a text from the phone of the number from to a linked account, and returns its id on
+// the network. Every companion of the account gets the text as soon as it is online.
 func (v *Vendor) Send(ctx context.Context, account, from, body string) (networkID string, err error) {
 	return v.SendContent(ctx, account, from, Content{Type: TypeText, Body: body})
 }
 
-// SendContent is Send for content of any kind that phones can write.
+// SendContent is like Send, for any kind of content that phones can send.
 func (v *Vendor) SendContent(ctx context.Context, account, from string, c Content) (networkID string, err error) {
 	to, err := v.devices.linkedNumber(account)
 	if err != nil {
@@ -49,9 +49,9 @@ func (v *Vendor) SendContent(ctx context.Context, account, from string, c Conten
 	return v.messages.write(ctx, writer, to, c)
 }
 
-// Type lets the owner of a linked account write a text on the phone itself: the recipient gets it,
-// and every companion of the account gets a copy that says so. The ledger has no entry for it, as no
-// companion sent it, unless the recipient is a linked account too.
+// Type sends a text from the phone of a linked account. The recipient gets it, and every companion
+// of the account gets a copy that is marked as sent by the phone. The ledger has no entry for the
+// text, because no companion sent it, unless the recipient is a linked account too.
 func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID string, err error) {
 	writer, err := v.devices.linkedNumber(account)
 	if err != nil {
@@ -64,8 +64,8 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	return v.messages.write(ctx, writer, reader, Content{Type: TypeText, Body: body})
 }
 
-// Rename changes the name that the person at a number sends along with texts. The name is not
-// stored: it is lost when the Vendor is closed.
+// Rename changes the push name that a number sends with its texts. The name is not stored, so it
+// is lost when the Vendor is closed.
 func (v *Vendor) Rename(num, name string) error {
 	n, err := knownNumber(num)
 	if err != nil {
@@ -78,7 +78,7 @@ func (v *Vendor) Rename(num, name string) error {
 }
 
 // write sends content from one phone to the companions of both ends. The recipient's phone shows it
-// at once, without a protocol.
+// immediately; nothing is sent over the network to a phone.
 func (v messages) write(ctx context.Context, from, to number, c Content) (string, error) {
 	p, err := v.phoneOf(from)
 	if err != nil {
@@ -95,7 +95,7 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 
 // fanOut seals a text for each companion of both ends, records it and queues the copies.
 func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
-	p.mu.Lock() // held to the end: what is encrypted first is queued first
+	p.mu.Lock() // held until return, so that texts are queued in the order in which they are encrypted
 	defer p.mu.Unlock()
 	v.mu.Lock()
 	targets := v.devices.companionsOf(t.To)
@@ -119,8 +119,8 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 	return nil
 }
 
-// address seals a text for a companion: the message itself, or a copy of what its owner wrote. The
-// caller holds p.mu.
+// address seals a text for a companion: the message itself, or a copy of its owner's own message.
+// The caller holds p.mu.
 func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
 	msg := t.wire()
 	if t.From == cp.account.number {
@@ -141,7 +141,7 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 	}, nil
 }
 
-// node is the text as the network carries it to a companion.
+// node returns the node that transmits the text to a companion.
 func (t text) node(cp *companion, enc waBinary.Node) waBinary.Node {
 	attrs := waBinary.Attrs{
 		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "type": TypeText, "notify": cmp.Or(t.Name, t.From.name()),

@@ -51,7 +51,7 @@ type pipeAddr struct{}
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "vendorsim" }
 
-// serve starts the HTTP server that all listeners share, on the pipes.
+// serve starts the HTTP server that all listeners share, and serves the in-process connections.
 func (v sockets) serve() {
 	v.server = &http.Server{
 		Handler:           http.HandlerFunc(v.accept),
@@ -75,8 +75,9 @@ func (v sockets) stopServing() {
 	v.client.CloseIdleConnections()
 }
 
-// Handler returns the WebSocket endpoint, on any path, for a server of the caller. whatsmeow connects
-// to wss://web.whatsapp.com/ws/chat, so the server needs TLS and a certificate that the client trusts.
+// Handler returns the WebSocket endpoint for a server of the caller. It accepts any path. whatsmeow
+// connects to wss://web.whatsapp.com/ws/chat, so the server needs TLS and a certificate that the
+// client trusts.
 func (v *Vendor) Handler() http.Handler {
 	return http.HandlerFunc(v.sockets.accept)
 }
@@ -94,7 +95,7 @@ func (v sockets) accept(w http.ResponseWriter, r *http.Request) {
 	v.adopt(ws)
 }
 
-// adopt starts a goroutine for a WebSocket, so that the goroutine of the HTTP server can end and
+// adopt starts a goroutine for a WebSocket. The goroutine of the HTTP server can then end and
 // release its request and buffers.
 func (v sockets) adopt(ws *websocket.Conn) {
 	c := &conn{core: v.core, wire: newWire(ws)}
@@ -108,7 +109,7 @@ func (v sockets) adopt(ws *websocket.Conn) {
 	v.wg.Go(c.run)
 }
 
-// DialContext connects to the Handler inside the process: no port, no TLS.
+// DialContext connects to the Handler inside the process, without a port and without TLS.
 func (v *Vendor) DialContext(ctx context.Context) (net.Conn, error) { return v.sockets.dial(ctx) }
 
 func (v sockets) dial(ctx context.Context) (net.Conn, error) {
@@ -124,8 +125,8 @@ func (v sockets) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // HTTPClient returns a client whose connections, to any host, go to the Vendor through DialContext.
-// Hand it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient; all
-// clients of a process may share it.
+// Pass it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient. All clients of a
+// process may share it.
 func (v *Vendor) HTTPClient() *http.Client { return v.client }
 
 func (v sockets) pipeClient() *http.Client {
@@ -133,8 +134,8 @@ func (v sockets) pipeClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
 }
 
-// Listen serves the Handler on a TCP address, as plain ws; "127.0.0.1:0" picks a port. Close closes
-// it.
+// Listen serves the Handler on a TCP address without TLS. "127.0.0.1:0" chooses a free port. Close
+// closes the listener.
 func (v *Vendor) Listen(addr string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(v.ctx, "tcp", addr)
 	if err != nil {

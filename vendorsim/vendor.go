@@ -9,22 +9,23 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned by everything asked of a Vendor after Close.
+// ErrClosed is returned by the methods of a Vendor after Close.
 var ErrClosed = errors.New("vendor is closed")
 
 // ErrOtherKeys is returned by [Open] for a directory that belongs to a vendor with other keys.
 var ErrOtherKeys = errors.New("directory belongs to a vendor with other keys")
 
-// Options configure a Vendor; the zero value works: all in memory, fresh keys, no log.
+// Options configure a Vendor. With the zero value, the Vendor has new keys, keeps its state in
+// memory and writes no log.
 type Options struct {
-	// Dir is the state directory, made if need be; one Vendor may have it open at a time. ""
-	// keeps everything in memory.
+	// Dir is the state directory, which is created if it does not exist. Only one Vendor may have
+	// it open. "" keeps everything in memory.
 	Dir string
-	// Log gets a line for what a person may want to know: connections, logins, faults. nil
-	// discards.
+	// Log gets a message for each connection, login and fault. nil discards the messages.
 	Log *slog.Logger
-	// Keys are the vendor's secrets; nil takes those in Dir, or makes fresh ones. Vendors of one
-	// test process share one Keys, because whatsmeow trusts one root key per process.
+	// Keys are the vendor's secrets. If Keys is nil, the Vendor uses those in Dir, or makes new
+	// ones. All Vendors of a process must share one Keys, because whatsmeow trusts one root key
+	// per process.
 	Keys *Keys
 }
 
@@ -37,7 +38,7 @@ type (
 	codes     struct{ *core } // links by a code that is entered on a phone
 	devices   struct{ *core } // accounts and the companions linked to them
 	directory struct{ *core } // lookups of numbers, hidden addresses and devices
-	faults    struct{ *core } // what goes wrong on request
+	faults    struct{ *core } // failures on request
 	links     struct{ *core } // links by a QR code, and the link that both ways offer
 	logins    struct{ *core } // logins of linked companions
 	messages  struct{ *core } // messages of companions and of phones
@@ -47,7 +48,7 @@ type (
 	receipts  struct{ *core } // receipts and acknowledgements
 	records   struct{ *core } // the ledger, and the messages that phones show
 	restorer  struct{ *core } // the state directory, read at the start
-	retries   struct{ *core } // second copies of messages that could not be read
+	retries   struct{ *core } // new copies of messages that could not be decrypted
 	sockets   struct{ *core } // listeners and connections
 )
 
@@ -77,7 +78,7 @@ type core struct {
 	log     *slog.Logger
 	keys    *Keys
 	certs   []byte
-	journal *journal // nil when all is in memory
+	journal *journal // nil if the state is in memory only
 
 	ctx    context.Context // ends with the Vendor; connections outlive the requests that opened them
 	cancel context.CancelFunc
@@ -88,7 +89,7 @@ type core struct {
 
 	mu       sync.Mutex // guards the fields below; taken after a phone's lock, before a connection's
 	closed   bool
-	changed  chan struct{} // closed at the next change; nil while nobody watches
+	changed  chan struct{} // closed at the next change; nil if Watch was not called
 	phones   map[number]*phone
 	accounts map[number]*account
 	pairings map[string]*pairing // by the companion's identity key
@@ -99,8 +100,8 @@ type core struct {
 	names    map[number]string
 }
 
-// Open starts a Vendor with the accounts, phones, keys and ledger found in opts.Dir. The caller
-// closes it.
+// Open starts a Vendor with the accounts, phones, keys and ledger that are stored in opts.Dir. The
+// caller must call [Vendor.Close].
 func Open(opts Options) (*Vendor, error) {
 	v := newVendor(opts)
 	if err := v.restorer.load(opts.Dir); err != nil {
@@ -116,7 +117,7 @@ func Open(opts Options) (*Vendor, error) {
 	return v, nil
 }
 
-// newVendor returns a Vendor without state that serves nothing yet.
+// newVendor returns a Vendor that has no state and does not serve yet.
 func newVendor(opts Options) *Vendor {
 	c := &core{
 		log:      opts.Log,
@@ -153,8 +154,8 @@ func newVendor(opts Options) *Vendor {
 	return &Vendor{c}
 }
 
-// Close drops every connection, waits for all that the Vendor started, and writes its state; after
-// it the directory may be opened again. A second Close does nothing.
+// Close closes all connections, waits for all goroutines of the Vendor, and writes its state. The
+// directory may be opened again afterwards. A second Close does nothing.
 func (v *Vendor) Close() error {
 	v.mu.Lock()
 	if v.closed {
@@ -179,13 +180,13 @@ func (v *Vendor) Close() error {
 	return v.closeJournal()
 }
 
-// RootKey returns the public root key of the certificate chain: what whatsmeow.WACertPubKey must
-// hold before a client connects.
+// RootKey returns the public root key of the certificate chain. Set whatsmeow.WACertPubKey to it
+// before a client connects.
 func (v *Vendor) RootKey() [32]byte { return v.keys.RootKey() }
 
-// Watch returns a channel that is closed at the next change of the ledger, of what a phone shows or
-// of the accounts. Call it before looking at the state, and again after each change. After Close
-// the channel is closed.
+// Watch returns a channel that is closed at the next change of the ledger, of the messages that a
+// phone shows, or of the accounts. Call it before you read the state, and again after each change.
+// After Close the channel is closed.
 func (v *Vendor) Watch() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 const (
 	prologueSize = 4 // "WA", protocol version, dictionary version
 	lengthSize   = 3
-	// maxFrame bounds what a client may send in one frame: the largest honest one, 812 prekeys, is
-	// under 64 kB.
+	// maxFrame is the largest frame, in bytes, that a client may send. The largest frame of
+	// whatsmeow, 812 prekeys, is under 64 kB.
 	maxFrame = 1 << 20
-	// maxBatch is about how many bytes of frames go into one WebSocket message.
+	// maxBatch is the approximate number of bytes of frames in one WebSocket message.
 	maxBatch = 64 << 10
 )
 
 var errFrameTooLarge = errors.New("frame too large")
 
-// wire carries nodes over one WebSocket: a stream of length-prefixed frames, each sealed with the
-// keys of the handshake. One goroutine may read while another writes.
+// wire sends and receives nodes over one WebSocket, in a stream of length-prefixed frames. Each
+// frame is sealed with the keys of the handshake. One goroutine may read while another writes.
 type wire struct {
 	ws      *websocket.Conn
 	unread  []byte
@@ -37,7 +37,7 @@ func newWire(ws *websocket.Conn) *wire {
 	return &wire{ws: ws}
 }
 
-// readFrame returns the next frame; it is valid for ever, nothing writes to it again.
+// readFrame returns the next frame. The frame is not overwritten by later calls.
 func (w *wire) readFrame(ctx context.Context) ([]byte, error) {
 	if err := w.fill(ctx, lengthSize); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (w *wire) readFrame(ctx context.Context) ([]byte, error) {
 	return frame, nil
 }
 
-// fill reads until at least n unread bytes are at hand.
+// fill reads until at least n unread bytes are buffered.
 func (w *wire) fill(ctx context.Context, n int) error {
 	for len(w.unread) < n {
 		_, data, err := w.ws.Read(ctx)
@@ -76,7 +76,7 @@ func appendLength(dst []byte, n int) []byte {
 	return append(dst, byte(n>>16&0xFF), byte(n>>8&0xFF), byte(n&0xFF))
 }
 
-// handshake runs the responder's side of Noise XX and returns what the client says it is.
+// handshake runs the responder's side of Noise XX and returns the client's greeting.
 func (w *wire) handshake(ctx context.Context, k *Keys, certs []byte) (greeting, error) {
 	if err := w.fill(ctx, prologueSize); err != nil {
 		return greeting{}, err
@@ -134,7 +134,7 @@ func (w *wire) readNode(ctx context.Context) (*waBinary.Node, error) {
 	return decodeNode(plain)
 }
 
-// writeNodes seals and sends encoded nodes, as few WebSocket messages as the batch size allows.
+// writeNodes seals and sends encoded nodes in as few WebSocket messages as the batch size allows.
 func (w *wire) writeNodes(ctx context.Context, nodes []outgoing) error {
 	var batch []byte
 	for i, n := range nodes {

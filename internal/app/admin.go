@@ -17,8 +17,8 @@ import (
 	"postern/internal/postern"
 )
 
-// The commands talk to a running server over a socket in the data directory that only its
-// owner can open: anyone who can read the directory is the operator.
+// The commands talk to a running server over a socket in the data directory. Only the
+// owner of the directory can open the socket, so every caller has the operator's rights.
 
 // maxSocketPath is the kernel's limit (unix(7): sun_path has 108 bytes).
 const maxSocketPath = 107
@@ -27,7 +27,8 @@ const maxSocketPath = 107
 // socket was left by a process that has ended.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path of the data directory is too long for its socket: %d bytes, at most %d", len(path), maxSocketPath)
+		return nil, fmt.Errorf("the path of the data directory is too long for its socket: %d bytes, at most %d",
+			len(path), maxSocketPath)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove an old socket: %w", err)
@@ -43,8 +44,8 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// adminHandler serves the commands. The base is where browsers reach the server,
-// "" when none runs.
+// adminHandler serves the commands. base is the URL at which browsers reach the server,
+// or "" if only a command runs.
 func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handler {
 	mux := http.NewServeMux()
 	userCommands(mux, p, base)
@@ -60,10 +61,12 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handle
 	mux.HandleFunc("PUT /workspaces/{ws}/limits", admin(func(r *http.Request, in postern.Limits) (any, error) {
 		return g.Workspaces.ChangeLimits(r.Context(), access.Operator(), workspaceOf(r), in)
 	}))
-	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(func(r *http.Request, in gateway.Rotation) (any, error) {
-		key, secret, err := g.Keys.Rotate(r.Context(), access.Operator(), workspaceOf(r), postern.KeyID(r.PathValue("key")), in)
+	rotate := func(r *http.Request, in gateway.Rotation) (any, error) {
+		id := postern.KeyID(r.PathValue("key"))
+		key, secret, err := g.Keys.Rotate(r.Context(), access.Operator(), workspaceOf(r), id, in)
 		return NewKey{Key: key, Secret: secret}, err
-	}))
+	}
+	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(rotate))
 	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
 		key, secret, err := g.Keys.Create(r.Context(), access.Operator(), workspaceOf(r), in)
 		return NewKey{Key: key, Secret: secret}, err
@@ -77,29 +80,43 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handle
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
 		return g.Devices.ListForOperator(r.Context(), access.Operator(), workspaceOf(r))
 	}))
-	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, func(r *http.Request, c access.Caller, in newDevice) (any, error) {
+	deviceCommands(mux, g)
+	webhookCommands(mux, g)
+	return mux
+}
+
+func deviceCommands(mux *http.ServeMux, g *gateway.Gateway) {
+	create := func(r *http.Request, c access.Caller, in newDevice) (any, error) {
 		made, err := g.Devices.Create(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
 		return made.Value, err
-	})))
-	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, func(r *http.Request, c access.Caller, _ none) (any, error) {
+	}
+	get := func(r *http.Request, c access.Caller, _ none) (any, error) {
 		return g.Devices.Get(r.Context(), c, deviceOf(r))
-	})))
-	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c access.Caller, in gateway.NewLink) (any, error) {
+	}
+	openLink := func(r *http.Request, c access.Caller, in gateway.NewLink) (any, error) {
 		made, err := g.Links.Open(r.Context(), c, deviceOf(r), in, nil)
 		return made.Value, err
-	})))
-	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, func(r *http.Request, c access.Caller, _ none) (any, error) {
+	}
+	getLink := func(r *http.Request, c access.Caller, _ none) (any, error) {
 		return g.Links.Get(r.Context(), c, deviceOf(r))
-	})))
-	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c access.Caller, in gateway.NewEndpoint) (any, error) {
+	}
+	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, create)))
+	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, get)))
+	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, openLink)))
+	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, getLink)))
+}
+
+func webhookCommands(mux *http.ServeMux, g *gateway.Gateway) {
+	create := func(r *http.Request, c access.Caller, in gateway.NewEndpoint) (any, error) {
 		made, err := g.Webhooks.Create(r.Context(), c, in, nil)
 		return made.Value, err
-	})))
-	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(operator(g, func(r *http.Request, c access.Caller, _ none) (any, error) {
+	}
+	list := func(r *http.Request, c access.Caller, _ none) (any, error) {
 		list, err := g.Webhooks.List(r.Context(), c, paging.Page{Limit: maxEndpointsShown})
 		return list.Data, err
-	})))
-	return mux
+	}
+	mux.HandleFunc("POST /workspaces/{ws}/webhooks", admin(operator(g, create)))
+	mux.HandleFunc("GET /workspaces/{ws}/webhooks", admin(operator(g, list)))
 }
 
 func userCommands(mux *http.ServeMux, p *people.People, base string) {
@@ -124,8 +141,10 @@ func userCommands(mux *http.ServeMux, p *people.People, base string) {
 	}))
 }
 
-// operator acts in the workspace of the path with every right.
-func operator[In any](g *gateway.Gateway, do func(*http.Request, access.Caller, In) (any, error)) func(*http.Request, In) (any, error) {
+// operator calls do with a caller that has every right in the workspace of the path.
+func operator[In any](
+	g *gateway.Gateway, do func(*http.Request, access.Caller, In) (any, error),
+) func(*http.Request, In) (any, error) {
 	return func(r *http.Request, in In) (any, error) {
 		c, err := g.Workspaces.Caller(r.Context(), access.Operator(), workspaceOf(r))
 		if err != nil {
@@ -135,7 +154,7 @@ func operator[In any](g *gateway.Gateway, do func(*http.Request, access.Caller, 
 	}
 }
 
-const maxEndpointsShown = 200 // the largest plan's endpoints
+const maxEndpointsShown = 200 // the endpoints of the largest plan
 
 type (
 	none         struct{}
@@ -144,16 +163,16 @@ type (
 	newDevice    struct{ Name string }
 )
 
-// NewUser is a user and the link with which the user chooses a password. The link is shown
-// only once; it is "" if the user already has a password, and a path if no server is
-// running.
+// NewUser is a user and the link at which the user chooses a password. The link is shown
+// only once. It is "" if the user already has a password, and a path without a host if no
+// server is running.
 type NewUser struct {
 	ID    postern.UserID `json:"id"`
 	Email string         `json:"email"`
 	Link  string         `json:"link,omitempty"`
 }
 
-// NewKey is a key with its secret, which is shown only once.
+// NewKey is an API key with its secret, which is shown only once.
 type NewKey struct {
 	postern.Key
 	Secret string `json:"key"`
@@ -173,7 +192,8 @@ func admin[In any](do func(*http.Request, In) (any, error)) http.HandlerFunc {
 			dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 			dec.DisallowUnknownFields()
 			if err := dec.Decode(&in); err != nil {
-				adminAnswer(w, http.StatusBadRequest, postern.Errorf(postern.MalformedRequest, "the command's request cannot be read"))
+				adminAnswer(w, http.StatusBadRequest,
+					postern.Errorf(postern.MalformedRequest, "the command's request cannot be read"))
 				return
 			}
 		}
@@ -193,5 +213,5 @@ func admin[In any](do func(*http.Request, In) (any, error)) http.HandlerFunc {
 func adminAnswer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v) //nolint:errcheck,gosec // the command is gone
+	json.NewEncoder(w).Encode(v) //nolint:errcheck,gosec // an error means that the command has ended
 }

@@ -1,5 +1,5 @@
-// Package app wires the parts into a server. It is the only package that knows all of
-// them.
+// Package app assembles the server from its parts. It is the only package that imports all
+// of them.
 package app
 
 import (
@@ -43,13 +43,16 @@ import (
 
 const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server stops
+	streamGrace  = 2 * time.Second  // for streams, which never end by themselves, when the server stops
+
+	// The default retention.
 	keepEvents   = 30 * 24 * time.Hour
 	keepAudit    = 365 * 24 * time.Hour
 	keepMessages = 90 * 24 * time.Hour
-	streamGrace  = 2 * time.Second // then streams, which never finish, are cut
 )
 
-// App is an open server: it holds the data directory and its ports.
+// App is an open server. It holds the data directory and its ports until Run has returned
+// or Close is called.
 type App struct {
 	cfg     config.Server
 	log     *slog.Logger
@@ -60,12 +63,12 @@ type App struct {
 	people     *people.People
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
-	vendor     *vendorsim.Vendor // in the sandbox
+	vendor     *vendorsim.Vendor // nil outside of the sandbox
 	health     *obs.Health
 	registry   *prometheus.Registry
 	servers    []*server
-	streams    context.CancelFunc // ends requests that would never end
-	later      sync.WaitGroup     // what goes on after its request, and needs the database
+	streams    context.CancelFunc // ends the streams
+	later      sync.WaitGroup     // work that continues after its request and needs the database
 	closers    []func() error
 }
 
@@ -74,17 +77,17 @@ type server struct {
 	listener net.Listener
 }
 
-// Options is what the caller provides to a server in addition to its settings.
+// Options configure [New] in addition to the settings of the server.
 type Options struct {
-	Log     *slog.Logger
-	Version string
-	// Vendor is an in-process vendor to use instead of the one that the sandbox
-	// would keep in the data directory. It stays the caller's to close.
+	Log     *slog.Logger // required
+	Version string       // version of the program
+	// Vendor is a simulated vendor to use instead of the one that the sandbox opens in the
+	// data directory. The caller closes it.
 	Vendor *vendorsim.Vendor
 }
 
-// New opens everything that a server needs, including its ports, so that errors show at
-// the start. The caller must call Run or Close afterwards.
+// New opens everything that a server needs, including its ports, so that errors are
+// reported at the start. The caller must call Run or Close afterwards.
 func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -107,7 +110,9 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openVendor(); err != nil {
 		return err
 	}
-	client := egress.NewClient(egress.Options{AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks})
+	client := egress.NewClient(egress.Options{
+		AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks,
+	})
 	a.onClose(func() error { client.Close(); return nil })
 	driver, err := a.openDriver(ctx, core.box, client)
 	if err != nil {
@@ -127,11 +132,13 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.registry = obs.NewRegistry()
-	a.dispatcher = webhook.New(webhook.Options{DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry})
+	a.dispatcher = webhook.New(webhook.Options{
+		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
+	})
 	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
 }
 
-// onClose registers a function for Close, which calls the last one first.
+// onClose registers a function for Close, which calls the functions in reverse order.
 func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
 
 // openVendor starts the simulated vendor of a sandbox.
@@ -155,7 +162,9 @@ func (a *App) openDriver(ctx context.Context, box *seal.Box, proxies *egress.Cli
 	if err := rememberVendor(ctx, a.db, network.RootKey); err != nil {
 		return nil, err
 	}
-	driver, err := whatsapp.New(whatsapp.Options{Store: a.db, Seal: box, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log, Proxies: proxies})
+	driver, err := whatsapp.New(whatsapp.Options{
+		Store: a.db, Seal: box, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log, Proxies: proxies,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the network driver: %w", err)
 	}
@@ -211,7 +220,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	return nil
 }
 
-// door is the front door, with the API, the link pages and the dashboard behind it.
+// door returns the handler of the public port: the API, the link pages and the dashboard.
 func (a *App) door() (*web.Door, error) {
 	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
 	from := web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
@@ -234,8 +243,8 @@ func (a *App) door() (*web.Door, error) {
 	})
 }
 
-// connect gives the dashboard the configured servers of others: the sign-in provider and
-// the mail server.
+// connect sets the external servers that the dashboard uses, if they are configured: the
+// sign-in provider and the mail server.
 func (a *App) connect(pages *dash.Options) (err error) {
 	if a.cfg.SignOn.On() {
 		if pages.SignOn, err = a.signOn(); err != nil {
@@ -254,7 +263,7 @@ func (a *App) connect(pages *dash.Options) (err error) {
 func (a *App) vitals() dash.Server {
 	v, err := obs.VitalsOf(a.registry)
 	if err != nil {
-		a.log.Warn("the figures of the process cannot be read", "error", err)
+		a.log.Warn("cannot read the metrics of the process", "error", err)
 	}
 	return dash.Server{Version: a.version, Started: v.Started, Memory: v.Memory, Goroutines: v.Goroutines}
 }
@@ -272,9 +281,9 @@ func (a *App) signOn() (*oidc.Provider, error) {
 	}), nil
 }
 
-// SetUpURL is the link with which the first user sets up the dashboard, once; "" if that
-// has been done. Anyone who knows it can take over the server, so it is printed to the
-// operator's terminal and never logged.
+// SetUpURL returns the link with which the first user sets up the dashboard, or "" if the
+// dashboard is set up. Anyone who knows the link can take over the server, so print it to
+// the operator's terminal and never log it.
 func (a *App) SetUpURL(ctx context.Context) (string, error) {
 	token, err := a.people.Users.OpenSetUp(ctx, access.Operator())
 	if err != nil || token == "" {
@@ -290,7 +299,8 @@ func (a *App) scheme() string {
 	return "http://"
 }
 
-// secured adds TLS to a listener if the server has a certificate.
+// secured adds TLS to a listener if the server has a certificate. refuse returns the
+// answer to plain HTTP requests.
 func (a *App) secured(l net.Listener, refuse func() []byte) (net.Listener, error) {
 	if !a.cfg.TLS() {
 		return l, nil
@@ -298,6 +308,7 @@ func (a *App) secured(l net.Listener, refuse func() []byte) (net.Listener, error
 	return web.SecureListener(l, a.cfg.TLSCertFile, a.cfg.TLSKeyFile, a.log, refuse)
 }
 
+// ignoreClosed returns a function that calls f and ignores net.ErrClosed.
 func ignoreClosed(f func() error) func() error {
 	return func() error {
 		if err := f(); !errors.Is(err, net.ErrClosed) {
@@ -311,20 +322,21 @@ func (a *App) serve(requests context.Context, l net.Listener, h http.Handler) {
 	a.servers = append(a.servers, &server{listener: l, http: web.NewServer(requests, h, a.log)})
 }
 
-// URL is the address of the API.
+// URL returns the address at which clients reach the API and the dashboard.
 func (a *App) URL() string { return a.cfg.BaseURL }
 
-// OpsURL is the address of metrics and health.
+// OpsURL returns the address of metrics and health.
 func (a *App) OpsURL() string { return "http://" + a.servers[1].listener.Addr().String() }
 
 // Gateway returns the gateway for code inside the process, such as the demo.
 func (a *App) Gateway() *gateway.Gateway { return a.gateway }
 
-// People gives the rules about people to what runs inside the process.
+// People returns the operations on users for code inside the process, such as the demo.
 func (a *App) People() *people.People { return a.people }
 
-// Run serves until ctx is done, then drains: requests first, then sends and
-// deliveries in flight, then everything is closed.
+// Run serves until ctx is done or a part of the server fails. It then finishes first the
+// requests in flight, then the sends and deliveries in flight, and closes the server. It
+// returns nil after an orderly stop.
 func (a *App) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -337,10 +349,11 @@ func (a *App) Run(ctx context.Context) error {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
 	a.health.Set("")
-	a.log.InfoContext(ctx, "serving", "url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
+	a.log.InfoContext(ctx, "serving",
+		"url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
 	select {
 	case <-ctx.Done():
-	case <-failed.Done(): // one of them has ended with an error
+	case <-failed.Done(): // a goroutine of the group has returned an error
 	}
 	a.health.Set("draining")
 	a.drain(work)
@@ -359,12 +372,13 @@ func (a *App) keepDatabase(ctx context.Context) error {
 	}
 }
 
-// retention returns the retention settings. A server that is started without settings, as
-// in the demo and in tests, has the default ones.
+// retention returns the retention settings. A setting that is 0, as in the demo and in
+// tests, has its default.
 func (a *App) retention() gateway.Retention {
 	return gateway.Retention{
-		Events: cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents), Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
-		Audit: cmp.Or(time.Duration(a.cfg.RetentionAudit), keepAudit),
+		Events:   cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents),
+		Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
+		Audit:    cmp.Or(time.Duration(a.cfg.RetentionAudit), keepAudit),
 	}
 }
 
@@ -376,12 +390,12 @@ func serveUntilShutdown(s *server) error {
 	return err
 }
 
-// drain finishes the requests in flight. Streams would never finish, so they are ended,
-// and their clients reconnect.
+// drain finishes the requests in flight. It ends streams, which would never finish; their
+// clients reconnect.
 func (a *App) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	var group errgroup.Group // without a context: a server that is late ends no other
+	var group errgroup.Group // without a context, so that a failing server does not stop the others
 	for _, s := range a.servers {
 		s.http.RegisterOnShutdown(func() { time.AfterFunc(streamGrace, a.streams) })
 		group.Go(func() error { return s.http.Shutdown(ctx) })
@@ -391,7 +405,7 @@ func (a *App) drain(ctx context.Context) {
 	}
 }
 
-// Close releases everything. Run calls it; call it only for a server that never ran.
+// Close closes the server. Run calls it, so call it only for a server that never ran.
 func (a *App) Close() error {
 	if a.streams != nil {
 		a.streams()
@@ -404,7 +418,8 @@ func (a *App) Close() error {
 	return errors.Join(errs...)
 }
 
-// core is what every command needs: the data and the key for its secrets.
+// core is the part of the server that commands need too: the database and the box for its
+// secrets.
 type core struct {
 	db  *store.Store
 	box *seal.Box
@@ -444,7 +459,8 @@ func checkKey(ctx context.Context, db *store.Store, box *seal.Box) error {
 	case before == "":
 		return db.Settings.Set(ctx, setting, now)
 	case before != now:
-		return errors.New("the secret key is not the one this database was sealed with; restore secret.key, or name it by POSTERN_SECRET_KEY_FILE")
+		return errors.New("the secret key is not the one this database was sealed with; " +
+			"restore secret.key, or name it by POSTERN_SECRET_KEY_FILE")
 	}
 	return nil
 }

@@ -20,22 +20,22 @@ import (
 	"postern/internal/web"
 )
 
-// Commands runs the operator's commands: it talks to the server that holds the data
-// directory, or serves itself if no server is running.
+// Commands runs the operator's commands. It talks to the server that holds the data
+// directory, or opens the database itself if no server is running.
 type Commands struct {
 	client *http.Client
 	stop   func() error
-	// Alone is true when no server runs: what needs one cannot be done.
+	// Alone is true if no server is running. Commands that need a server then fail.
 	Alone bool
 }
 
 // OpenCommands connects to the running server of the data directory, or opens the database
-// itself.
+// if there is none. The caller must call [Commands.Close].
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	alone := true
 	stop, err := serveCommands(ctx, cfg)
 	if _, locked := errors.AsType[*store.LockedError](err); locked {
-		stop, err, alone = func() error { return nil }, nil, false // a server runs: its socket answers
+		stop, err, alone = func() error { return nil }, nil, false // a running server answers on its socket
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	}}}, nil
 }
 
-// serveCommands serves the socket from this process while a command runs.
+// serveCommands serves the command socket in this process until stop is called.
 func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err error) {
 	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -58,12 +58,15 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 	if err != nil {
 		return nil, errors.Join(err, core.db.Close())
 	}
-	// The server that delivers checks the URL against its own settings again.
+	// The server checks the URL again by its own settings before it delivers.
 	client := egress.NewClient(egress.Options{})
-	g := gateway.New(gateway.Options{DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy})
+	g := gateway.New(gateway.Options{
+		DB: core.db, Box: core.box, Log: slog.New(slog.DiscardHandler), CheckURL: client.CheckURL,
+		CheckProxy: client.CheckProxy,
+	})
 	p := people.New(people.Options{DB: core.db, Box: core.box})
 	srv := web.NewServer(context.WithoutCancel(ctx), adminHandler(g, p, ""), slog.New(slog.DiscardHandler))
-	go srv.Serve(l) //nolint:errcheck // it ends with stop
+	go srv.Serve(l) //nolint:errcheck // it ends when stop is called
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }
 
@@ -73,7 +76,7 @@ func (c *Commands) Close() error {
 	return c.stop()
 }
 
-// CreateWorkspace creates a workspace.
+// CreateWorkspace creates a workspace with a name and a plan.
 func (c *Commands) CreateWorkspace(ctx context.Context, name, plan string) (ws postern.Workspace, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces", newWorkspace{name, plan}, &ws)
 	return ws, err
@@ -92,7 +95,9 @@ func (c *Commands) SetPlan(ctx context.Context, ws, plan string) error {
 
 // ChangeLimits overrides limits of a workspace: nil keeps a limit, and a negative value
 // restores that of the plan or the server.
-func (c *Commands) ChangeLimits(ctx context.Context, ws string, change postern.Limits) (w postern.Workspace, err error) {
+func (c *Commands) ChangeLimits(
+	ctx context.Context, ws string, change postern.Limits,
+) (w postern.Workspace, err error) {
 	err = c.call(ctx, http.MethodPut, "/workspaces/"+ws+"/limits", change, &w)
 	return w, err
 }
@@ -132,13 +137,13 @@ func (c *Commands) Members(ctx context.Context, ws string) (list []postern.Membe
 	return list, err
 }
 
-// ResetPassword makes a link by which a user chooses a new password.
+// ResetPassword creates a link at which a user chooses a new password.
 func (c *Commands) ResetPassword(ctx context.Context, in people.Reset) (u NewUser, err error) {
 	err = c.call(ctx, http.MethodPost, "/users/reset-password", in, &u)
 	return u, err
 }
 
-// SetOperator makes a user an operator, or takes that back.
+// SetOperator makes a user an operator, or revokes that right.
 func (c *Commands) SetOperator(ctx context.Context, in people.OperatorChange) (u postern.User, err error) {
 	err = c.call(ctx, http.MethodPut, "/users/operator", in, &u)
 	return u, err
@@ -156,26 +161,28 @@ func (c *Commands) CreateDevice(ctx context.Context, ws, name string) (d postern
 	return d, err
 }
 
-// Device finds a device.
+// Device returns a device.
 func (c *Commands) Device(ctx context.Context, ws, id string) (d postern.Device, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices/"+id, nil, &d)
 	return d, err
 }
 
-// OpenLink opens a link attempt.
+// OpenLink starts a link attempt for a device.
 func (c *Commands) OpenLink(ctx context.Context, ws, id string, in gateway.NewLink) (l postern.Link, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices/"+id+"/link", in, &l)
 	return l, err
 }
 
-// Link finds the newest link attempt, with the code to show now.
+// Link returns the newest link attempt of a device, with the code to show now.
 func (c *Commands) Link(ctx context.Context, ws, id string) (l postern.Link, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/devices/"+id+"/link", nil, &l)
 	return l, err
 }
 
 // AddWebhook creates a webhook endpoint. The answer contains its secret.
-func (c *Commands) AddWebhook(ctx context.Context, ws string, in gateway.NewEndpoint) (e gateway.EndpointWithSecret, err error) {
+func (c *Commands) AddWebhook(
+	ctx context.Context, ws string, in gateway.NewEndpoint,
+) (e gateway.EndpointWithSecret, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/webhooks", in, &e)
 	return e, err
 }
@@ -211,13 +218,14 @@ func (c *Commands) call(ctx context.Context, method, path string, in, out any) e
 
 func readError(res *http.Response) error {
 	var e postern.Error
-	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Reason == "" { //nolint:musttag // both ends are this program
+	err := json.NewDecoder(res.Body).Decode(&e) //nolint:musttag // the server is the same program
+	if err != nil || e.Reason == "" {
 		return fmt.Errorf("the server answered %s", res.Status)
 	}
 	return &e
 }
 
-// Migrate migrates the database and returns its version.
+// Migrate migrates the database to the newest version and returns that version.
 func Migrate(ctx context.Context, cfg config.Data) (version int64, err error) {
 	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal()})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"postern/internal/postern"
 )
 
-// hooked puts saboteurs between the engine and the network.
+// hooked adds saboteurs between the engine and the network.
 func hooked(d network.Driver) network.Driver { return saboteur{d} }
 
 type saboteur struct{ network.Driver }

@@ -13,9 +13,9 @@ import (
 	"postern/vendorsim"
 )
 
-// rememberVendor prevents devices from connecting to a vendor at which they were not
-// linked: a real device's keys must never be shown to a simulated vendor, and vice versa.
-// The database stores the root key of its vendor.
+// rememberVendor stores the root key of the vendor in the database. It returns an error if
+// devices are linked at another vendor: a simulated vendor must never see the keys of a
+// real device, and vice versa.
 func rememberVendor(ctx context.Context, db *store.Store, rootKey []byte) error {
 	const setting = "vendor_root_key"
 	now := fingerprint(rootKey)
@@ -28,11 +28,13 @@ func rememberVendor(ctx context.Context, db *store.Store, rootKey []byte) error 
 		return err
 	}
 	if before != "" && linked > 0 {
-		return fmt.Errorf("this database has %d devices linked at %s, and the server was started for %s; start it as before, or with another POSTERN_DATA_DIR", linked, before, now)
+		return fmt.Errorf("this database has %d devices linked at %s, and the server was started for %s; "+
+			"start it as before, or with another POSTERN_DATA_DIR", linked, before, now)
 	}
 	return db.Settings.Set(ctx, setting, now)
 }
 
+// fingerprint returns the name of a vendor for the database and for error messages.
 func fingerprint(rootKey []byte) string {
 	if rootKey == nil {
 		return "the real vendor"

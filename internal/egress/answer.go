@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// Answer is what a host answered.
+// Answer is the response of a host.
 type Answer struct {
 	Status     int           // 0 when there was no answer
 	Body       []byte        // at most the first KiB
 	Truncated  bool          // the body was longer than that
-	RetryAfter time.Duration // the pause that the host asked for; 0: none
+	RetryAfter time.Duration // the pause that the host asked for; 0 if it asked for none
 }
 
-// readAnswer reads as much of an answer as is kept, and its body to the end when
-// that is near.
+// readAnswer reads an answer and the start of its body.
 func readAnswer(res *http.Response) (a Answer, err error) {
 	a.Status = res.StatusCode
 	a.RetryAfter = RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	if a.Status == http.StatusSwitchingProtocols {
-		return a, nil // what follows is not a body: to read it could take for ever
+		return a, nil // another protocol follows, not a body: reading it might never end
 	}
 	if res.ContentLength == 0 {
 		return a, nil
@@ -34,8 +33,8 @@ func readAnswer(res *http.Response) (a Answer, err error) {
 	return a, nil
 }
 
-// readBody returns the start of a body. It reads on to the end if that is near,
-// so that the connection can be reused.
+// readBody returns the first maxKept bytes of a body. It reads up to maxRead bytes,
+// because a connection can be reused only after its body was read to the end.
 func readBody(r io.Reader) (start []byte, truncated bool, err error) {
 	r = io.LimitReader(r, maxRead)
 	start, err = io.ReadAll(io.LimitReader(r, maxKept))
@@ -46,9 +45,9 @@ func readBody(r io.Reader) (start []byte, truncated bool, err error) {
 	return start, rest > 0, err
 }
 
-// RetryAfter reads the Retry-After header of RFC 9110, which holds seconds or a
-// date, and returns how long that is from now. It returns 0 for a time that has
-// passed, and for text that is neither.
+// RetryAfter parses the Retry-After header of RFC 9110, which contains seconds or a
+// date, and returns the duration from now. It returns 0 for a date that has passed
+// and for malformed text.
 func RetryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

@@ -1,11 +1,11 @@
-// Package egress posts to addresses that users name. Every connection is
-// checked when it is made, after its name was resolved: no redirect, no second
-// answer of a name server and no unusual spelling of an address leads into a
-// private network. The size and the duration of every answer are bounded, and
-// every failure has one of a few reasons that a user may see.
+// Package egress posts to URLs that users configure. It checks the address of every
+// connection after the name was resolved and before the first packet. A redirect, a
+// changing answer of a name server or an unusual spelling of an address can
+// therefore not reach a private network. The size and the duration of every answer
+// are bounded, and every failure has one of a few reasons that users may see.
 //
-// The exchanges are made by [net/http.Transport]. Each tenant has a transport of
-// its own, so that no tenant ever reads from a connection that another has used.
+// The package uses [net/http.Transport]. Each tenant has its own transport, so that
+// no tenant reads from a connection that another tenant has used.
 package egress
 
 import (
@@ -20,24 +20,25 @@ import (
 	"time"
 )
 
-// Options configure NewClient. The zero value is right for production.
+// Options configure [NewClient]. The zero value is right for production.
 type Options struct {
-	AllowPrivate   bool           // for development: allows http, and every address
-	Networks       []netip.Prefix // private networks that may be reached, by https
-	Timeout        time.Duration  // of one exchange, the answer's body included; 0: 15 s
-	MaxIdlePerHost int            // idle connections that a tenant keeps to one host; 0: 64
-	RootCAs        *x509.CertPool // the authorities that certificates are checked against; nil: those of the system
+	AllowPrivate   bool           // for development: allows http and every address
+	Networks       []netip.Prefix // private networks that may be reached by https
+	Timeout        time.Duration  // limit of one exchange, including the answer's body; 0 means 15 s
+	MaxIdlePerHost int            // idle connections of one tenant to one host; 0 means 64
+	RootCAs        *x509.CertPool // certificate authorities to trust; nil means those of the system
 }
 
-// Client posts to addresses that users name. It is safe for concurrent use. It
-// follows no redirects, uses no proxy and keeps no cookies.
+// Client posts to URLs that users configure. It is safe for concurrent use. It
+// follows no redirects, uses no proxy and stores no cookies.
 type Client struct {
 	opts  Options
 	guard guard
 	pools *pools
 }
 
-// NewClient makes a client that shares no connections with other clients.
+// NewClient returns a client that shares no connections with other clients. Call
+// [Client.Close] to close its idle connections.
 func NewClient(opts Options) *Client {
 	if opts.Timeout == 0 {
 		opts.Timeout = defaultTimeout
@@ -53,13 +54,12 @@ func NewClient(opts Options) *Client {
 	return &Client{opts: opts, guard: g, pools: newPools(d, opts.MaxIdlePerHost)}
 }
 
-// Post sends a body and reads the answer. Connections are reused only between
-// posts of the same tenant. The header belongs to the client afterwards. When
-// the answer is not a 2xx, or there is none, the error is an [*Error], and the
-// Answer holds as much as was read. When ctx is canceled, the error is that of
-// ctx.
+// Post sends a body and reads the answer. Connections are reused only for the same
+// tenant. Post modifies header, which the caller must not use afterwards. If there
+// is no answer or its status is not 2xx, the error is an [*Error], and Answer
+// contains what was read. If ctx is canceled, the error is that of ctx.
 func (c *Client) Post(ctx context.Context, tenant, url string, header http.Header, body []byte) (Answer, error) {
-	u, err := c.allowed(url) // again: the rules may have changed since the URL was registered
+	u, err := c.allowed(url) // the rules may have changed since the URL was registered
 	if err != nil {
 		return Answer{}, &Error{Blocked, err}
 	}
@@ -73,7 +73,7 @@ func (c *Client) Post(ctx context.Context, tenant, url string, header http.Heade
 	return answer, err
 }
 
-// exchange posts and reads the answer.
+// exchange makes one request and reads the answer, within the time-out.
 func (c *Client) exchange(
 	ctx context.Context, tenant string, to *url.URL, header http.Header, body []byte,
 ) (Answer, error) {
@@ -91,13 +91,13 @@ func (c *Client) exchange(
 	return readAnswer(res)
 }
 
-// Close closes the connections of all tenants that have no exchange under way.
-// The client stays usable.
+// Close closes the connections of all tenants without a running exchange. The client
+// can still be used.
 func (c *Client) Close() { c.pools.close() }
 
-// Transport makes a transport with the settings of the client, for a benchmark to
-// compare with. It shares no connections with the client, and does not bound what
-// a host sends beside its answers.
+// Transport returns a transport with the settings of the client, as a baseline for
+// benchmarks. It shares no connections with the client and does not limit how many
+// bytes a host sends outside of its answers.
 func (c *Client) Transport() *http.Transport {
 	p := c.pools.newPool("")
 	p.unbounded = true

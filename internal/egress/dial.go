@@ -7,7 +7,8 @@ import (
 	"net"
 )
 
-// dialer makes connections. Each passes the guard in the hook of package net.
+// dialer makes connections. The guard checks each one in the control hook of
+// [net.Dialer].
 type dialer struct {
 	net net.Dialer
 	tls *tls.Config
@@ -21,7 +22,7 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, nil
 }
 
-// dialTLS makes a connection for HTTP/1 only.
+// dialTLS makes a TLS connection that offers only HTTP/1.1.
 func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := d.dial(ctx, network, address)
 	if err != nil {
@@ -34,15 +35,16 @@ func (d dialer) dialTLS(ctx context.Context, network, address string) (net.Conn,
 	return conn, nil
 }
 
-// handshake begins TLS on a connection and offers the protocols, the preferred
-// one first. Its errors are known to be those of the handshake, because it does
-// not leave it to net/http. It closes the connection when it fails.
+// handshake makes the TLS handshake on a connection and offers the protocols, the
+// preferred one first. It closes the connection on failure. The handshake is made
+// here and not in net/http so that its errors can be told from other ones.
 func (d dialer) handshake(ctx context.Context, raw net.Conn, address string, protocols ...string) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &Error{Connect, errors.Join(err, raw.Close())}
 	}
-	// net/http lets a dial go on when its request has ended: it needs a bound of its own.
+	// net/http continues a dial after its request has ended, so the handshake needs
+	// its own time-out.
 	ctx, cancel := context.WithTimeout(ctx, d.net.Timeout)
 	defer cancel()
 	cfg := d.tls.Clone()

@@ -11,34 +11,37 @@ import (
 	"syscall"
 )
 
-// Reason is why an exchange failed. The set is closed; users see it.
+// Reason is why an exchange failed. Users see it, and there are no values other than
+// the constants below.
 type Reason string
 
-// The reasons.
+// The reasons for which an exchange fails.
 const (
 	DNS      Reason = "dns"      // the name was not found
 	Connect  Reason = "connect"  // no connection could be made
 	TLS      Reason = "tls"      // the handshake failed: certificate, version, cipher
-	Timeout  Reason = "timeout"  // the exchange took too long, at whatever point
+	Timeout  Reason = "timeout"  // the exchange took too long, in any phase
 	Reset    Reason = "reset"    // the connection ended before an answer
-	Redirect Reason = "redirect" // a 3xx, which is never followed
+	Redirect Reason = "redirect" // the status is 3xx; redirects are never followed
 	Blocked  Reason = "blocked"  // the URL or its address is not allowed
-	Status   Reason = "status"   // a status other than 2xx
-	Body     Reason = "body"     // the answer is malformed, has too long a head, or ends too early
+	Status   Reason = "status"   // the status is neither 2xx nor 3xx
+	Body     Reason = "body"     // the answer is malformed, its head is too long, or it ends too early
 )
 
-// Error is an exchange that did not succeed. Its text is for the operator's
-// log; users see only the Reason.
+// Error is the error of a failed exchange. Its text is for the operator's log; users
+// see only the Reason.
 type Error struct {
 	Reason Reason
 	Err    error
 }
 
+// Error returns the reason and the cause.
 func (e *Error) Error() string { return string(e.Reason) + ": " + e.Err.Error() }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// judge turns the status of an answer into the outcome.
+// judge returns nil for a 2xx status, and otherwise the error of the exchange.
 func judge(status int) error {
 	switch status / 100 {
 	case 2:
@@ -49,7 +52,7 @@ func judge(status int) error {
 	return &Error{Status, fmt.Errorf("status %d", status)}
 }
 
-// failure gives an error of the transport its reason.
+// failure adds the reason to an error of the transport.
 func (x *exchange) failure(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f
@@ -60,7 +63,7 @@ func (x *exchange) failure(err error) *Error {
 	return &Error{x.reason(err), err}
 }
 
-// reason tells how an exchange failed for which the time was not over.
+// reason returns the reason of an error that is not a time-out.
 func (x *exchange) reason(err error) Reason {
 	switch {
 	case x.sock != nil && errors.Is(x.sock.failure(), errFlood):
@@ -70,11 +73,12 @@ func (x *exchange) reason(err error) Reason {
 	case x.sock != nil && x.h1 == nil && !isViolation(err):
 		return Reset // HTTP/2: the host ended the stream or the connection
 	}
-	return Body // what arrived is not HTTP, or is too long
+	return Body // the answer is not HTTP, or is too long
 }
 
-// isViolation recognizes the errors with which HTTP/2 ends a connection that
-// breaks its rules or a bound of ours. They have no type that can be named.
+// isViolation reports whether err is the error with which net/http ends an HTTP/2
+// connection because the host broke the protocol or a limit of ours. These errors
+// have no exported type, so their text is compared.
 func isViolation(err error) bool {
 	text := err.Error()
 	return strings.HasPrefix(text, "connection error: ") || strings.Contains(text, "response header list larger")

@@ -11,19 +11,19 @@ import (
 	"net/url"
 )
 
-// exchange follows one request through its transport: which connection it got,
-// and how often it was sent.
+// exchange is the state of one request in a transport: the connection that it uses,
+// and whether it was sent.
 type exchange struct {
 	ctx  context.Context
-	sent bool    // its head was written to a connection
+	sent bool    // the request's head was written to a connection
 	h1   *h1Conn // nil with HTTP/2
-	sock *socket // nil before there is a connection
+	sock *socket // nil before the request has a connection
 }
 
 var identity = []string{"identity"} //nolint:gochecknoglobals // shared by all requests, never changed
 
-// request makes a request that the transport may send again, once, when the
-// connection that it reused turns out to be closed.
+// request makes a request that the transport may send a second time if a reused
+// connection turns out to be closed.
 func (x *exchange) request(ctx context.Context, to *url.URL, header http.Header, body []byte) *http.Request {
 	x.ctx = ctx
 	if header == nil {
@@ -31,7 +31,7 @@ func (x *exchange) request(ctx context.Context, to *url.URL, header http.Header,
 	}
 	header["Accept-Encoding"] = identity
 	if _, ok := header[idempotencyKey]; !ok {
-		header[idempotencyKey] = nil // tells net/http that a POST may be repeated, and is not sent
+		header[idempotencyKey] = nil // allows net/http to repeat a POST; an empty field is not sent
 	}
 	r := &http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: header, Body: http.NoBody}
 	if len(body) > 0 {
@@ -45,7 +45,7 @@ func (x *exchange) request(ctx context.Context, to *url.URL, header http.Header,
 
 const idempotencyKey = "Idempotency-Key"
 
-// again returns the body for a second try, and for no third.
+// again returns a function for [http.Request.GetBody] that allows one repetition.
 func again(body []byte) func() (io.ReadCloser, error) {
 	used := false
 	return func() (io.ReadCloser, error) {
@@ -57,10 +57,10 @@ func again(body []byte) func() (io.ReadCloser, error) {
 	}
 }
 
-// gotConn runs before the request is written to a connection. It closes one that
-// may not be used, upon which the transport takes another: a reused HTTP/1
-// connection on which the host has sent something unasked, and every reused one
-// when the request was already sent on a connection that ended.
+// gotConn is called before the request is written to a connection. It closes a
+// reused HTTP/1 connection that must not be used, and the transport then takes
+// another one. That is a connection on which the host has sent unrequested bytes,
+// and every reused one if the request was already sent on a connection that ended.
 func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	x.end()
 	switch c := info.Conn.(type) {
@@ -78,7 +78,7 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	}
 }
 
-// end tells the connection that the exchange is over.
+// end tells the socket that the exchange is over.
 func (x *exchange) end() {
 	if x.sock != nil {
 		x.sock.end()

@@ -8,7 +8,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard decides which addresses may be reached. The zero guard allows all.
+// guard decides which addresses may be reached. The zero guard allows all addresses.
 type guard struct {
 	public *ssrf.Guardian
 }
@@ -34,8 +34,8 @@ func newGuard(opts Options) guard {
 	)}
 }
 
-// control runs for every dial, after the name was resolved and before the first
-// packet: what it refuses is never contacted.
+// control checks the address of every dial after the name was resolved and before
+// the first packet, so that a refused address is never contacted.
 func (g guard) control(_ context.Context, network, address string, c syscall.RawConn) error {
 	if g.public == nil {
 		return nil
@@ -50,7 +50,7 @@ func (g guard) control(_ context.Context, network, address string, c syscall.Raw
 	return g.check(at.Addr())
 }
 
-// check decides about one address.
+// check returns an error if an address must not be reached.
 func (g guard) check(ip netip.Addr) error {
 	if g.public == nil {
 		return nil
@@ -64,8 +64,9 @@ func (g guard) check(ip netip.Addr) error {
 	return nil
 }
 
-// isatap finds the IPv4 address inside an ISATAP address (RFC 5214): under any
-// prefix, the interface is 0:5efe or 200:5efe and that address.
+// isatap returns the IPv4 address inside an ISATAP address (RFC 5214). Such an
+// address has any prefix, and an interface identifier that consists of 0:5efe or
+// 200:5efe and the IPv4 address.
 func isatap(ip netip.Addr) (inner netip.Addr, ok bool) {
 	if !ip.Is6() {
 		return inner, false

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// pools holds the transports of the tenants. Those that are not in use go when
-// there are too many of them, or too many connections, the least recently used
-// first; and when they have not been used for longer than connections are kept.
+// pools holds the transports of the tenants. It closes transports without a running
+// exchange if there are too many of them or too many connections, the least recently
+// used first. It also closes those that were not used for idleTimeout.
 type pools struct {
 	dialer   dialer
 	perHost  int          // idle connections of a tenant to one host
-	maxIdle  int          // connections beyond those that exchanges use
-	maxPools int          // transports that are not in use
-	open     atomic.Int64 // connections of all of them
+	maxIdle  int          // limit of connections beyond those that exchanges use
+	maxPools int          // limit of transports that are not in use
+	open     atomic.Int64 // open connections of all transports
 
 	mu     sync.Mutex
 	all    map[string]*pool // by tenant
-	idle   list.List        // of those that are not in use, the least recently used first
-	active int              // exchanges under way
-	sweep  *time.Timer      // runs while there are any
+	idle   list.List        // *pool: transports not in use, the least recently used first
+	active int              // running exchanges
+	sweep  *time.Timer      // calls expire; nil while there are no transports
 }
 
 // pool is the transport of one tenant.
@@ -33,12 +33,12 @@ type pool struct {
 	*pools
 	transport *http.Transport
 	tenant    string
-	sockets   sockets // that are open
-	unbounded bool    // hosts may send as much as they like
+	sockets   sockets // open connections
+	unbounded bool    // the bytes that hosts send are not limited
 
-	exchanges int           // under way
-	used      time.Time     // when the last one ended
-	place     *list.Element // in idle; nil while it is in use
+	exchanges int           // running exchanges
+	used      time.Time     // when the last exchange ended
+	place     *list.Element // its place in pools.idle; nil while the transport is in use
 }
 
 func newPools(d dialer, perHost int) *pools {
@@ -68,7 +68,8 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 	return &h1Conn{Conn: s, sock: s}, nil
 }
 
-// dialTLS makes a connection for what the host prefers, HTTP/2 or HTTP/1.
+// dialTLS makes a connection for HTTP/2, or for HTTP/1 if the host does not support
+// HTTP/2.
 func (p *pool) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	s, err := p.connect(ctx, network, address)
 	if err != nil {
@@ -79,7 +80,7 @@ func (p *pool) dialTLS(ctx context.Context, network, address string) (net.Conn, 
 	case err != nil:
 		return nil, err
 	case conn.ConnectionState().NegotiatedProtocol == "h2":
-		return conn, nil // net/http asks for this type
+		return conn, nil // net/http requires a *tls.Conn for HTTP/2
 	}
 	return &h1Conn{Conn: conn, sock: s}, nil
 }
@@ -102,16 +103,16 @@ func (p *pool) connect(ctx context.Context, network, address string) (*socket, e
 }
 
 // close closes all connections of a transport that is not in use. It closes the
-// sockets themselves: net/http would wait for hosts that read nothing.
+// sockets directly, because net/http would wait for hosts that do not read.
 func (p *pool) close() {
 	for _, s := range p.sockets.list() {
-		_ = s.Close() // whatever it says, it is closed
+		_ = s.Close() // the socket is closed even if this fails
 	}
 	p.transport.CloseIdleConnections()
 }
 
-// acquire returns the transport of a tenant for one exchange, to be released
-// after it.
+// acquire returns the transport of a tenant for one exchange. The caller must release
+// it afterwards.
 func (p *pools) acquire(tenant string) *pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +130,7 @@ func (p *pools) acquire(tenant string) *pool {
 	return one
 }
 
-// release ends an exchange, and closes what is beyond the bounds.
+// release ends an exchange and closes transports while a limit is exceeded.
 func (p *pools) release(one *pool) {
 	for old := p.releaseAndEvict(one); old != nil; old = p.evict() {
 		old.close()
@@ -157,8 +158,8 @@ func (p *pools) evict() *pool {
 	return p.excess()
 }
 
-// excess forgets the transport that goes next, and returns it: nil when nothing
-// is beyond the bounds.
+// excess removes and returns the next transport to close, or returns nil if no limit
+// is exceeded. The caller holds the lock.
 func (p *pools) excess() *pool {
 	connections := p.open.Load() > int64(p.active+p.maxIdle)
 	if !connections && p.idle.Len() <= p.maxPools {
@@ -172,7 +173,7 @@ func (p *pools) excess() *pool {
 	return nil
 }
 
-// forget removes a transport that is not in use.
+// forget removes a transport that is not in use, and returns it.
 func (p *pools) forget(one *pool) *pool {
 	p.idle.Remove(one.place)
 	delete(p.all, one.tenant)
@@ -180,13 +181,13 @@ func (p *pools) forget(one *pool) *pool {
 }
 
 func poolOf(e *list.Element) *pool {
-	return e.Value.(*pool) //nolint:errcheck,forcetypeassert // release puts in no others
+	return e.Value.(*pool) //nolint:errcheck,forcetypeassert // the list holds only this type
 }
 
-// expire closes what has not been used for a long time.
+// expire closes the transports that were not used for idleTimeout.
 func (p *pools) expire() { p.closeUnused(time.Now().Add(-idleTimeout)) }
 
-// close closes all that are not in use.
+// close closes all transports that are not in use.
 func (p *pools) close() { p.closeUnused(time.Now()) }
 
 func (p *pools) closeUnused(since time.Time) {

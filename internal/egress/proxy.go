@@ -9,9 +9,10 @@ import (
 	"strconv"
 )
 
-// CheckProxy tells whether a URL may be stored as a proxy: http, https or socks5,
-// with or without a user, at an address that may be reached. The error is a
-// text for people that does not repeat the URL.
+// CheckProxy returns an error if a URL must not be stored as a proxy. A proxy has the
+// scheme http, https or socks5, may have a user and a password, and is at an address
+// that the client may reach. The text of the error is for users and does not repeat
+// the URL.
 func (c *Client) CheckProxy(raw string) error {
 	if len(raw) > maxURL {
 		return errors.New("a URL has at most " + strconv.Itoa(maxURL) + " bytes")
@@ -20,7 +21,8 @@ func (c *Client) CheckProxy(raw string) error {
 	switch {
 	case err != nil || u.Opaque != "" || u.Hostname() == "" ||
 		!slices.Contains([]string{"http", "https", "socks5"}, u.Scheme):
-		return errors.New("write a proxy such as socks5://user:secret@proxy.example.com:1080; http, https and socks5 are known")
+		return errors.New("write a proxy such as socks5://user:secret@proxy.example.com:1080; " +
+			"http, https and socks5 are known")
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return errors.New("a proxy's URL ends with its host and port")
 	case !validPort(u):
@@ -29,10 +31,10 @@ func (c *Client) CheckProxy(raw string) error {
 	return c.checkHost(u.Hostname())
 }
 
-// Through makes a transport like base that reaches every host through a proxy.
-// The address of the proxy itself passes the guard at every dial; which hosts
-// may be reached behind it is for the proxy to decide. The transport keeps no
-// idle connections.
+// Through returns a copy of base that reaches every host through a proxy. The
+// proxy's own address is checked at every dial; the proxy decides which hosts may be
+// reached behind it. The transport keeps no idle connections. The error is that of
+// [Client.CheckProxy].
 func (c *Client) Through(base *http.Transport, proxy string) (*http.Transport, error) {
 	if err := c.CheckProxy(proxy); err != nil {
 		return nil, fmt.Errorf("dial through a proxy: %w", err)

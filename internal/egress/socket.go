@@ -10,19 +10,19 @@ import (
 	"syscall"
 )
 
-// socket is a TCP connection to a host. It bounds what the host may send, and
-// knows whether everything that came was read.
+// socket is a TCP connection to a host. It limits how many bytes the host may send,
+// and knows whether all received bytes were read.
 type socket struct {
 	net.Conn
-	closed func(*socket) // called once
+	closed func(*socket) // called once by Close
 
 	mu        sync.Mutex
-	changed   sync.Cond // of what follows
-	waiting   bool      // its reader has used up what came, and waits for more
-	ended     bool      // it is closed
-	exchanges int       // under way
-	left      int       // bytes that the host may send
-	failed    error     // why reading ended, unless it was closed here
+	changed   sync.Cond // signals changes of waiting and ended
+	waiting   bool      // the reader waits for more bytes
+	ended     bool      // Close was called
+	exchanges int       // running exchanges
+	left      int       // bytes that the host may still send
+	failed    error     // why reading ended; nil if Close ended it
 }
 
 var errFlood = errors.New("the host sends more than an answer may have")
@@ -33,7 +33,7 @@ func newSocket(conn net.Conn, closed func(*socket)) *socket {
 	return s
 }
 
-// Read reads from the host. It fails once the host has sent too much.
+// Read reads from the host. It returns errFlood once the host has sent too much.
 func (s *socket) Read(b []byte) (int, error) {
 	s.setWaiting()
 	n, err := s.Conn.Read(b)
@@ -56,7 +56,7 @@ func (s *socket) setWaiting() {
 	s.changed.Broadcast()
 }
 
-// Close closes the connection.
+// Close closes the connection. It may be called more than once.
 func (s *socket) Close() error {
 	if s.setEnded() {
 		s.closed(s)
@@ -73,7 +73,7 @@ func (s *socket) setEnded() (first bool) {
 	return first
 }
 
-// begin and end count the exchanges under way. Each lets the host send more.
+// begin and end count the running exchanges. Each one allows the host to send more.
 func (s *socket) begin() { s.count(1) }
 func (s *socket) end()   { s.count(-1) }
 
@@ -84,16 +84,17 @@ func (s *socket) count(n int) {
 	s.left = max(idleBytes, s.exchanges*exchangeBytes)
 }
 
-// failure is why reading ended: nil when it did not, or ended by Close.
+// failure returns why reading ended. It returns nil if reading has not ended or was
+// ended by Close.
 func (s *socket) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// quiet tells whether the connection is open and nothing has come that is not
-// read. Whoever reads it may still be busy with what came last: quiet waits until
-// its reader asks for more or closes it.
+// quiet reports whether the connection is open and has no unread bytes. The reader
+// may still process the last bytes, so quiet waits until it reads again or closes
+// the socket.
 func (s *socket) quiet(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +104,8 @@ func (s *socket) quiet(ctx context.Context) bool {
 	return s.waiting && !s.ended && silent(s.Conn)
 }
 
-// await waits until the reader asks for more, or closes the socket.
+// await waits until the reader reads again, the socket is closed, or ctx is done. The
+// caller holds the lock.
 func (s *socket) await(ctx context.Context) {
 	stop := context.AfterFunc(ctx, s.wake)
 	defer stop()
@@ -118,8 +120,8 @@ func (s *socket) wake() {
 	s.changed.Broadcast()
 }
 
-// silent looks whether a connection holds something to read, without waiting and
-// without taking anything.
+// silent reports whether a connection is open and has nothing to read. It neither
+// waits nor consumes bytes.
 func silent(conn net.Conn) bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
@@ -137,7 +139,7 @@ func silent(conn net.Conn) bool {
 	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
 }
 
-// sockets is a set of them.
+// sockets is a set of open sockets.
 type sockets struct {
 	mu  sync.Mutex
 	set map[*socket]struct{}
@@ -170,7 +172,7 @@ func (a *sockets) list() []*socket {
 	return slices.Collect(maps.Keys(a.set))
 }
 
-// h1Conn is what HTTP/1 reads from and writes to: a socket, or TLS above it.
+// h1Conn is a connection for HTTP/1: a socket, or TLS over a socket.
 type h1Conn struct {
 	net.Conn
 	sock *socket
@@ -179,8 +181,8 @@ type h1Conn struct {
 	failed error // why reading ended
 }
 
-// Read reads, and remembers why reading ended: net/http takes a head that ends in
-// the middle of a line for a malformed one.
+// Read reads and stores the error that ended reading. net/http reports a head that
+// ends in the middle of a line as malformed, so its error does not tell the cause.
 func (c *h1Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil {
@@ -197,6 +199,6 @@ func (c *h1Conn) failure() error {
 	return c.failed
 }
 
-// Close closes the connection without the closing alert of TLS, which would wait
-// up to five seconds for a host that does not read.
+// Close closes the connection without the closing alert of TLS. Sending it would
+// wait up to five seconds for a host that does not read.
 func (c *h1Conn) Close() error { return c.sock.Close() }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// CheckURL tells whether a URL may be registered. The error is a text for
-// people that does not repeat the URL. A name is not resolved here: that is
-// checked whenever a connection is made.
+// CheckURL returns an error if a URL must not be registered. The text of the error
+// is for users and does not repeat the URL. CheckURL does not resolve the host's
+// name; its addresses are checked whenever a connection is made.
 func (c *Client) CheckURL(raw string) error {
 	_, err := c.allowed(raw)
 	return err
 }
 
-// allowed reads a URL that may be registered.
+// allowed parses a URL and returns an error if it must not be registered.
 func (c *Client) allowed(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -51,7 +51,8 @@ func (c *Client) checkURL(u *url.URL, raw string) error {
 		return err
 	}
 	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("a URL holds no spaces and nothing beyond ASCII; write such a byte as % and two hexadecimal digits")
+		return errors.New("a URL holds no spaces and nothing beyond ASCII; " +
+			"write such a byte as % and two hexadecimal digits")
 	}
 	return nil
 }
@@ -66,7 +67,8 @@ func validPort(u *url.URL) bool {
 
 func (c *Client) checkHost(host string) error {
 	if !plainHost(host) {
-		return errors.New("the URL's host is a name in letters, digits, hyphens and dots; write an international name in its xn-- form")
+		return errors.New("the URL's host is a name in letters, digits, hyphens and dots; " +
+			"write an international name in its xn-- form")
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" || c.guard.check(ip) != nil {
@@ -88,16 +90,18 @@ func (c *Client) checkHost(host string) error {
 	return nil
 }
 
-// plainHost refuses what another reader may take for other characters: signs
-// that are mapped to digits or dots, escapes, spaces.
+// plainHost reports whether a host consists of characters that all parsers read in
+// the same way. It refuses signs that some parsers map to digits or dots, escapes
+// and spaces.
 func plainHost(host string) bool {
 	return !strings.ContainsFunc(host, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._:%", r)
 	}) && !strings.Contains(host, "..") && !strings.HasPrefix(host, ".")
 }
 
-// endsInNumber tells whether some readers take a name for an IPv4 address, by
-// the rule of the URL standard: its last part is decimal, octal or hexadecimal.
+// endsInNumber reports whether some parsers take a name for an IPv4 address. By the
+// rule of the URL standard they do if its last label is a decimal, octal or
+// hexadecimal number.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	digits, hex := strings.CutPrefix(last, "0x")

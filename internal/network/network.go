@@ -18,56 +18,60 @@ import (
 // Driver connects to one messaging network. Its methods may be called from any
 // goroutine.
 type Driver interface {
-	// Name is the short name of the network, such as "whatsapp".
+	// Name returns the short name of the network, such as "whatsapp".
 	Name() string
 
-	// Link shows codes to the host until a phone has scanned one. It reports
+	// Link sends codes to the host until a phone has scanned one. It reports
 	// each [Code], then [Scanned] before any key is stored, then [Paired] once
 	// the account's keys are durable, and returns nil. It returns a [*LinkError]
-	// if no phone came, if the host refused the account, or if ctx is done.
+	// if no phone scanned a code in time, if the host refused the account, or if
+	// ctx is done.
 	//
-	// With a number, "+" and digits, there is one code, which the owner enters
-	// on the phone; a wrong one ends the attempt with "wrong-code".
+	// With a number, written as "+" and digits, there is a single code, which
+	// the owner enters on the phone. A wrong code ends the attempt with the
+	// reason "wrong-code". If number is "", there are QR codes.
 	Link(ctx context.Context, host Host, number string) error
 
-	// Open prepares a session for a linked account, as named by [Paired]. It
-	// does no network I/O. [ErrUnknownAccount] means that its keys are gone.
+	// Open prepares a session for a linked account, which [Paired] has named. It
+	// does no network I/O. It returns [ErrUnknownAccount] if the account's keys
+	// are not stored.
 	Open(ctx context.Context, account string) (Session, error)
 
-	// Forget removes the account's keys. It succeeds if there are none.
+	// Forget removes the account's keys. It returns nil if there are none.
 	Forget(ctx context.Context, account string) error
 }
 
 // Session is the connection of one linked account.
 type Session interface {
 	// Run connects once and reports to host until the connection ends. It
-	// returns after everything that it started has ended: an [*Ended], or nil if
-	// ctx was done. It may be called again, but not concurrently.
+	// returns after all its goroutines have ended: an [*Ended], or nil if ctx
+	// was done. It may be called again, but not concurrently.
 	Run(ctx context.Context, host Host) error
 
-	// Send hands m to the network and waits for the answer until ctx is done. It
+	// Send sends m and waits for the network's answer until ctx is done. It
 	// returns the network's time of the message. A [*Rejected] is final.
-	// [ErrNotConnected] means that no frame was sent. After any other error the
-	// outcome is unknown, and m may be sent again under the same id.
+	// [ErrNotConnected] means that nothing was sent. After any other error the
+	// outcome is unknown, and m may be sent again with the same NetworkID.
 	Send(ctx context.Context, m Outbound) (time.Time, error)
 
-	// Unlink removes this companion from the account. It needs a live
+	// Unlink removes this companion from the account. It requires a live
 	// connection.
 	Unlink(ctx context.Context) error
 }
 
 // Host is the gateway's side of a session or of a link attempt.
 type Host interface {
-	// Update takes one update. An error means that the update is not stored:
-	// the driver must not acknowledge it, so that the network sends it again.
+	// Update stores one update. If it returns an error, the update is not stored
+	// and the driver must not acknowledge it, so that the network sends it again.
 	Update(ctx context.Context, u Update) error
 
-	// Outbound returns a message that this account sent, for a recipient who
-	// could not read it and asks for it again. It reports false if there is none.
+	// Outbound returns a message that this account has sent, for a recipient who
+	// could not decrypt it and asks for it again. It returns false if there is no
+	// such message.
 	Outbound(ctx context.Context, networkID string) (Outbound, bool)
 
-	// Proxy is the URL of the proxy to the network, with credentials; "" means a
-	// direct connection. It is called once per connection.
+	// Proxy returns the URL of the proxy to the network, with credentials, or ""
+	// for a direct connection. The driver calls it once per connection.
 	Proxy() string
 }
 
@@ -79,21 +83,22 @@ type Outbound struct {
 }
 
 var (
-	// ErrUnknownAccount means that there are no keys of the account.
+	// ErrUnknownAccount means that no keys of the account are stored.
 	ErrUnknownAccount = errors.New("there are no keys of this account")
-	// ErrNotConnected means that there is no live connection; nothing was sent.
+	// ErrNotConnected means that there is no live connection and nothing was sent.
 	ErrNotConnected = errors.New("the session is not connected")
 )
 
-// Rejected is a final refusal of a message.
+// Rejected is the error of a message that the network has finally refused.
 type Rejected struct {
 	Code   postern.FailureCode
-	Detail string // for people; contains no number and no text
+	Detail string // for users; contains no phone number and no text of the message
 }
 
 func (r *Rejected) Error() string { return string(r.Code) + ": " + r.Detail }
 
-// Ended says why a connection ended, and in which state the account is now.
+// Ended is the error of a connection that has ended. It contains the status of the
+// account.
 type Ended struct {
 	Status postern.Status // Disconnected, LoggedOut, Banned, Restricted or Conflict
 	Reason string         // short and stable, such as "socket-closed"
@@ -102,10 +107,10 @@ type Ended struct {
 
 func (e *Ended) Error() string { return string(e.Status) + ": " + e.Reason }
 
-// LinkError says why a link attempt ended without a link.
+// LinkError is the error of a link attempt that ended without a link.
 type LinkError struct {
 	Reason  string // short and stable: "timeout", "refused", "socket-closed", …
-	Expired bool   // no phone scanned a code in time
+	Expired bool   // no phone used a code in time
 }
 
 func (e *LinkError) Error() string { return "link: " + e.Reason }
@@ -116,21 +121,21 @@ func (e *LinkError) Error() string { return "link: " + e.Reason }
 type Update interface{ update() }
 
 type (
-	// Code is the text of a QR code, or the code to enter on a phone. It is
+	// Code is the text of a QR code or the code to enter on the phone. It is
 	// valid until Expires.
 	Code struct {
 		Text    string
 		Expires time.Time
 	}
 
-	// PasskeyWanted reports that the network asks the owner for a passkey before
-	// the link attempt continues. Earlier codes are no longer valid.
+	// PasskeyWanted reports that the network asks the account's owner for a
+	// passkey before the link attempt continues. Earlier codes are no longer valid.
 	PasskeyWanted struct{}
 
-	// Scanned reports which account scanned the code. An error from the host
-	// refuses the account: none of its keys are stored.
+	// Scanned reports which account scanned the code. If the host returns an
+	// error, the account is refused and none of its keys are stored.
 	Scanned struct {
-		Account string // the driver's own name for the link, for [Driver.Open]
+		Account string // the driver's name of the account, for [Driver.Open]
 		Number  string // "+" and digits
 	}
 
@@ -141,8 +146,8 @@ type (
 		DisplayName string
 	}
 
-	// Live reports proof that messages flow: the network has delivered
-	// everything that was waiting.
+	// Live reports that the session is live: the network has delivered all
+	// messages that were waiting.
 	Live struct{ DisplayName string }
 
 	// Inbound is a message from a contact.

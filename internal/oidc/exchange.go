@@ -11,7 +11,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// exchange gives the code to the provider and returns the ID token that it gets.
+// exchange exchanges the code for an ID token at the provider.
 func (p *Provider) exchange(ctx context.Context, s *site, code, verifier string) (token string, err error) {
 	answer, err := s.flow.Exchange(oidc.ClientContext(ctx, p.client), code, oauth2.VerifierOption(verifier))
 	if err != nil {
@@ -23,9 +23,10 @@ func (p *Provider) exchange(ctx context.Context, s *site, code, verifier string)
 	return token, nil
 }
 
-// exchangeError tells a provider that does not work from one that refuses. The
-// texts of the library quote what the provider answered, which could be a secret
-// and must not be logged: only the status and the error code are kept.
+// exchangeError returns an error that wraps ErrDown if the provider does not work, and
+// another one if it refuses the code. It contains only the status and the error code,
+// because the library's error quotes the whole answer, which may contain a secret and
+// must not be logged.
 func exchangeError(err error) error {
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		status := refusal.Response.StatusCode

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	knownTime = 24 * time.Hour   // how long the configuration of a provider is used
-	downTime  = 10 * time.Second // how long a provider that did not answer is not asked again
+	knownTime = 24 * time.Hour   // how long the provider's configuration is used before it is read again
+	downTime  = 10 * time.Second // pause after the provider did not answer
 )
 
-// known is the configuration of the provider, as it was read last.
+// known caches the configuration of the provider, or the error of reading it.
 type known struct {
-	turn chan struct{} // its holder may ask the provider, and use the fields below
+	turn chan struct{} // a lock of capacity 1 that guards the fields below
 
 	site  *site
 	err   error
-	until time.Time
+	until time.Time // when to read the configuration again
 }
 
-// site returns the configuration of the provider, and reads it when the last one is
-// too old. One caller asks the provider while others wait. When the provider does not
-// answer, the last configuration stays in use.
+// site returns the configuration of the provider. It reads it again if the cached one is
+// too old; other callers wait meanwhile. If the provider does not answer, site returns
+// the last configuration, or an error that wraps [ErrDown] if there is none.
 func (p *Provider) site(ctx context.Context) (*site, error) {
 	select {
 	case p.known.turn <- struct{}{}:
@@ -47,10 +47,10 @@ func (p *Provider) site(ctx context.Context) (*site, error) {
 	return p.known.site, p.known.err
 }
 
-// discover reads the configuration. It outlives the request that asks, because
-// others wait for the answer too.
+// discover reads the configuration. It continues if ctx is canceled, because other
+// requests wait for the answer too.
 func (p *Provider) discover(ctx context.Context) (*site, error) {
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), p.client) // which has a time-out
+	ctx = oidc.ClientContext(context.WithoutCancel(ctx), p.client) // the client has a time-out
 	provider, err := oidc.NewProvider(ctx, p.opts.Issuer)
 	if err != nil {
 		return nil, err

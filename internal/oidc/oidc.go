@@ -1,7 +1,7 @@
-// Package oidc signs people in at a provider of OpenID Connect: it makes the address
-// that a browser is sent to, and reads the provider's answer, by the code flow with
-// PKCE (OpenID Connect Core 1.0, section 3.1; RFC 7636). It knows neither accounts
-// nor login sessions: what an identity may do is decided elsewhere.
+// Package oidc signs users in at an OpenID Connect provider. It makes the URL to which a
+// browser is sent and verifies the provider's answer, by the authorization code flow with
+// PKCE (OpenID Connect Core 1.0, section 3.1; RFC 7636). It knows neither accounts nor
+// login sessions; the caller decides what an identity may do.
 package oidc
 
 import (
@@ -23,41 +23,41 @@ import (
 )
 
 const (
-	callTime   = 10 * time.Second // of each call to the provider
-	maxBody    = 1 << 20          // bytes of an answer of the provider
-	maxSubject = 255              // bytes (OpenID Connect Core 1.0, section 2)
-	skew       = time.Minute      // between the provider's clock and ours
+	callTime   = 10 * time.Second // limit of each call to the provider
+	maxBody    = 1 << 20          // bytes of an answer that are read
+	maxSubject = 255              // bytes of a subject (OpenID Connect Core 1.0, section 2)
+	skew       = time.Minute      // tolerated difference between the provider's clock and ours
 )
 
 var (
-	// ErrDown means that the provider cannot be reached, or does not work.
+	// ErrDown means that the provider cannot be reached or does not work.
 	ErrDown = errors.New("the provider cannot be reached")
-	// ErrDenied means that the provider refused the sign-in, or that the person
+	// ErrDenied means that the provider refused the sign-in or that the user
 	// canceled it.
 	ErrDenied = errors.New("the provider refused")
-	// ErrStale means that the provider did not ask the person to sign in again.
+	// ErrStale means that the provider did not ask the user to sign in again,
+	// although [Provider.Begin] required it.
 	ErrStale = errors.New("the person was not asked again")
 )
 
-// Options are what was agreed with a provider.
+// Options describe a provider and the client that is registered there.
 type Options struct {
-	Issuer       string
-	ClientID     string
-	ClientSecret seal.Secret
-	Name         string // what people call it
-	Redirect     string // the address that it sends browsers back to
+	Issuer       string      // URL of the provider
+	ClientID     string      // name of this client at the provider
+	ClientSecret seal.Secret // secret of this client at the provider
+	Name         string      // name of the provider for users
+	Redirect     string      // URL to which the provider sends browsers back
 }
 
-// Provider is where people sign in. Its configuration is read when it is needed
-// for the first time, so that a server starts without it. It is safe for
-// concurrent use.
+// Provider is an OpenID Connect provider. Its configuration is read at the first use, so
+// that a server can start while the provider is down. It is safe for concurrent use.
 type Provider struct {
 	opts   Options
 	client *http.Client
 	known  known
 }
 
-// New makes a Provider.
+// New returns a Provider. It does not contact the provider.
 func New(opts Options) *Provider {
 	return &Provider{opts: opts, known: known{turn: make(chan struct{}, 1)}, client: &http.Client{
 		Timeout: callTime, Transport: bounded{&http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
@@ -66,13 +66,13 @@ func New(opts Options) *Provider {
 	}}
 }
 
-// Name returns what people call the provider.
+// Name returns the name of the provider for users.
 func (p *Provider) Name() string { return p.opts.Name }
 
-// bounded limits the body of each answer.
+// bounded is a transport that limits the body of each answer.
 type bounded struct{ http.RoundTripper }
 
-// RoundTrip sends a request. The body of the answer ends after maxBody bytes.
+// RoundTrip sends a request. It cuts the body of the answer after maxBody bytes.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
@@ -86,19 +86,20 @@ type body struct {
 	io.Closer
 }
 
-// Ask is what the server remembers while a browser is at the provider, and shows to
-// nobody. It is good for one answer.
+// Ask is the state of a sign-in while the browser is at the provider. The caller stores
+// it, keeps it secret and uses it for a single call of [Provider.Finish].
 type Ask struct {
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
 	Verifier string    `json:"verifier"`
-	Again    bool      `json:"again"` // the person was to sign in there again
-	At       time.Time `json:"at"`
+	Again    bool      `json:"again"` // the user must sign in at the provider again
+	At       time.Time `json:"at"`    // when the sign-in began
 }
 
-// Begin returns the address to which a browser is sent. With again, the provider is
-// asked to have the person sign in now, even when they are signed in there. The
-// error is [ErrDown] when the provider's configuration cannot be read.
+// Begin returns the URL to which the caller sends the browser, and the state for
+// [Provider.Finish]. If again is true, the provider is asked to let the user sign in
+// again, even if the user is signed in there. The error wraps [ErrDown] if the provider's
+// configuration cannot be read.
 func (p *Provider) Begin(ctx context.Context, again bool) (to string, a Ask, err error) {
 	site, err := p.site(ctx)
 	if err != nil {
@@ -114,22 +115,23 @@ func (p *Provider) Begin(ctx context.Context, again bool) (to string, a Ask, err
 	return site.flow.AuthCodeURL(a.State, params...), a, nil
 }
 
-// Identity is a person at the provider, confirmed by its signature.
+// Identity is a user at the provider, as confirmed by the provider's signature. Issuer and
+// Subject together identify the user.
 type Identity struct {
 	Issuer   string
-	Subject  string
-	Email    string
-	Verified bool // the provider has verified that the address is the person's
+	Subject  string // at most 255 bytes, never empty
+	Email    string // may be empty
+	Verified bool   // the provider has verified that the email address belongs to the user
 }
 
-// Answers tells whether the query that a browser brings back belongs to the Ask.
+// Answers reports whether the query that a browser brings back belongs to this Ask.
 func (a Ask) Answers(query url.Values) bool {
 	return a.State != "" && subtle.ConstantTimeCompare([]byte(a.State), []byte(query.Get("state"))) == 1
 }
 
-// Finish exchanges what a browser brings back from the provider for an identity.
-// The error is [ErrDown], [ErrDenied], [ErrStale], or one that means that the answer
-// cannot be trusted.
+// Finish verifies the query that a browser brings back from the provider, and returns the
+// user's identity. The error wraps [ErrDown], [ErrDenied] or [ErrStale]; any other error
+// means that the answer cannot be trusted.
 func (p *Provider) Finish(ctx context.Context, a Ask, query url.Values) (i Identity, err error) {
 	if !a.Answers(query) {
 		return i, errors.New("the state is another one")
@@ -155,7 +157,7 @@ func (p *Provider) Finish(ctx context.Context, a Ask, query url.Values) (i Ident
 	return p.identity(a, token)
 }
 
-// claims are those of a token that the library does not read.
+// claims are the claims of a token that the library does not read.
 type claims struct {
 	Party    string `json:"azp"`
 	Email    string `json:"email"`
@@ -172,6 +174,7 @@ func (t *truth) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// identity checks the claims of a verified token and returns its identity.
 func (p *Provider) identity(a Ask, token *oidc.IDToken) (i Identity, err error) {
 	var c claims
 	if err := token.Claims(&c); err != nil {
@@ -190,7 +193,7 @@ func (p *Provider) identity(a Ask, token *oidc.IDToken) (i Identity, err error) 
 	return Identity{Issuer: p.opts.Issuer, Subject: token.Subject, Email: c.Email, Verified: bool(c.Verified)}, nil
 }
 
-// site is what a provider says about itself.
+// site is the configuration of a provider.
 type site struct {
 	provider *oidc.Provider
 	flow     oauth2.Config
@@ -214,7 +217,7 @@ func newSite(p *oidc.Provider, opts Options) (*site, error) {
 		ClientID: opts.ClientID, ClientSecret: opts.ClientSecret.Reveal(), RedirectURL: opts.Redirect,
 		Endpoint: p.Endpoint(), Scopes: []string{oidc.ScopeOpenID, "email"},
 	}}
-	// Where nothing is said, the library would try one way and then the other.
+	// Without a style, the library would try both ones.
 	s.flow.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	if !slices.Contains(says.Methods, "client_secret_basic") && slices.Contains(says.Methods, "client_secret_post") {
 		s.flow.Endpoint.AuthStyle = oauth2.AuthStyleInParams

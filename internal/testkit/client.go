@@ -10,7 +10,7 @@ import (
 	"postern/internal/postern"
 )
 
-// Client calls the API with one key.
+// Client calls the API with one key. Its methods fail the test on errors.
 type Client struct {
 	kit       *Kit
 	Workspace postern.WorkspaceID
@@ -99,14 +99,14 @@ func (c *Client) Link(number string) postern.Device {
 	return c.Await(d.ID, postern.Connected)
 }
 
-// Device returns a device.
+// Device returns the device with an id.
 func (c *Client) Device(id postern.DeviceID) (d postern.Device) {
 	c.kit.t.Helper()
 	c.Call("GET", "/v1/devices/"+string(id), nil, 200, &d)
 	return d
 }
 
-// Await waits until the device has the status.
+// Await waits until the device has the status, and returns the device.
 func (c *Client) Await(id postern.DeviceID, status postern.Status) (d postern.Device) {
 	c.kit.t.Helper()
 	Eventually(c.kit.t, "device "+string(status), func() (bool, any) {
@@ -116,7 +116,7 @@ func (c *Client) Await(id postern.DeviceID, status postern.Status) (d postern.De
 	return d
 }
 
-// AwaitMessage waits until the message has the status.
+// AwaitMessage waits until the message has the status, and returns the message.
 func (c *Client) AwaitMessage(id postern.MessageID, status postern.MessageStatus) (m postern.Message) {
 	c.kit.t.Helper()
 	Eventually(c.kit.t, "message "+string(status), func() (bool, any) {

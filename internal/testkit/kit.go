@@ -38,7 +38,8 @@ const Wait = 5 * time.Minute
 //nolint:gochecknoglobals // see above
 var vendorKeys = sync.OnceValue(vendorsim.NewKeys)
 
-// Kit is a running gateway with everything around it.
+// Kit is a running gateway with a simulated vendor and a log. A test may change Config
+// between Stop and Boot.
 type Kit struct {
 	t      testing.TB
 	Config config.Server
@@ -57,7 +58,8 @@ func Start(tb testing.TB) *Kit {
 	return StartOn(tb, "")
 }
 
-// StartOn starts a gateway on the PostgreSQL database of a URL.
+// StartOn is like Start, with the PostgreSQL database at databaseURL. "" means the embedded
+// database.
 func StartOn(tb testing.TB, databaseURL string) *Kit {
 	tb.Helper()
 	d := dir(tb)
@@ -67,8 +69,8 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 		tb.Fatal(err)
 	}
 	k := &Kit{t: tb, Vendor: vendor, Log: log, Config: config.Server{
-		Data: dataIn(tb, d,
-			databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true, AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
+		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true,
+		AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 	}}
 	tb.Cleanup(func() {
 		k.Stop()
@@ -94,7 +96,8 @@ func dataIn(tb testing.TB, dir, databaseURL string) config.Data {
 	return data
 }
 
-// dir is short enough for a socket, unlike t.TempDir under a long test name.
+// dir returns a new directory whose path is short enough for a socket. The path of
+// t.TempDir contains the name of the test and may be too long.
 func dir(tb testing.TB) string {
 	tb.Helper()
 	d, err := os.MkdirTemp("", "postern") //nolint:usetesting // see above
@@ -179,14 +182,14 @@ func (k *Kit) SessionAccounts() []string {
 // Gateway returns the gateway behind the pages and the API. It changes with Boot.
 func (k *Kit) Gateway() *gateway.Gateway { return k.app.Gateway() }
 
-// People is what the pages of the dashboard work through beside Gateway. It changes
-// with Boot.
+// People returns the operations on users, which the dashboard uses beside Gateway. It
+// changes with Boot.
 func (k *Kit) People() *people.People { return k.app.People() }
 
-// URL is where the API is. It changes with Boot.
+// URL returns the address of the API. It changes with Boot.
 func (k *Kit) URL() string { return k.app.URL() }
 
-// SetUpURL is the link with which the first user sets up the dashboard.
+// SetUpURL returns the link with which the first user sets up the dashboard.
 func (k *Kit) SetUpURL() string {
 	k.t.Helper()
 	url, err := k.app.SetUpURL(k.t.Context())
@@ -196,7 +199,7 @@ func (k *Kit) SetUpURL() string {
 	return url
 }
 
-// OpsURL is the address of metrics and health. It changes with Boot.
+// OpsURL returns the address of metrics and health. It changes with Boot.
 func (k *Kit) OpsURL() string { return k.app.OpsURL() }
 
 // Workspace creates a workspace and a key with every scope.
@@ -208,7 +211,8 @@ func (k *Kit) Workspace(plan string) *Client {
 // NamedWorkspace is like Workspace, with a name.
 func (k *Kit) NamedWorkspace(name, plan string) *Client {
 	k.t.Helper()
-	ws, err := k.Gateway().Workspaces.Create(k.t.Context(), access.Operator(), gateway.NewWorkspace{Name: name, Plan: plan})
+	in := gateway.NewWorkspace{Name: name, Plan: plan}
+	ws, err := k.Gateway().Workspaces.Create(k.t.Context(), access.Operator(), in)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -227,12 +231,13 @@ func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 // plan's limit.
 func (k *Kit) SetDevices(ws postern.WorkspaceID, n int) {
 	k.t.Helper()
-	if _, err := k.Gateway().Workspaces.ChangeLimits(k.t.Context(), access.Operator(), ws, postern.Limits{Devices: &n}); err != nil {
+	change := postern.Limits{Devices: &n}
+	if _, err := k.Gateway().Workspaces.ChangeLimits(k.t.Context(), access.Operator(), ws, change); err != nil {
 		k.t.Fatal(err)
 	}
 }
 
-// Key creates a key.
+// Key creates an API key and returns a client that uses it.
 func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	k.t.Helper()
 	_, secret, err := k.Gateway().Keys.Create(k.t.Context(), access.Operator(), ws, in)

@@ -15,20 +15,20 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Delivery is a POST that a receiver got, with a valid signature.
+// Delivery is a POST with a valid signature that a receiver got.
 type Delivery struct {
 	Header http.Header
 	Body   []byte
 	Event  map[string]any
 }
 
-// Sequence is the event's sequence number.
+// Sequence returns the event's sequence number, or 0 if it has none.
 func (d Delivery) Sequence() int {
 	n, _ := d.Event["sequence"].(float64)
 	return int(n)
 }
 
-// Type is the type of the event.
+// Type returns the type of the event.
 func (d Delivery) Type() postern.EventType {
 	s, _ := d.Event["type"].(string)
 	return postern.EventType(s)
@@ -96,9 +96,8 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.deliveries = append(r.deliveries, d)
 	r.counts[d.Type()]++
-	json.NewEncoder(w).
-		Encode(map[string]any{"received": true, "challenge": d.Event["challenge"]})
-	//nolint:errcheck,gosec // the sender tries again
+	answer := map[string]any{"received": true, "challenge": d.Event["challenge"]}
+	json.NewEncoder(w).Encode(answer) //nolint:errcheck,gosec // the sender tries again
 }
 
 func (r *Receiver) wake() {

@@ -13,7 +13,8 @@ import (
 	"postern/internal/store"
 )
 
-// attempt is one POST of one delivery, to the endpoint as it was at its start.
+// attempt is one POST of one delivery. It uses the endpoint's settings as they were
+// when it started.
 type attempt struct {
 	*Dispatcher
 	endpoint *postern.Endpoint
@@ -21,25 +22,26 @@ type attempt struct {
 	delivery store.DueDelivery
 }
 
-// report is what a lane must know of an attempt: first that it was answered, or
-// will not be, and then that this is on disk.
+// report tells a lane the progress of an attempt. Each attempt sends two: the first
+// when the POST has ended, with or without an answer, and the second when the
+// outcome is durable.
 type report struct {
 	id       postern.DeliveryID
-	answered bool    // the first of the two
-	verdict  verdict // then: what it says of the endpoint
-	shared   bool    // then: it used a shared slot
-	chat     string  // whose events keep their order
-	failed   bool    // there is another attempt, or somebody asked for one
+	answered bool    // this is the first report
+	verdict  verdict // first report: how the endpoint answered
+	shared   bool    // first report: the attempt used a shared slot
+	chat     string  // second report: the chat, if its events keep their order
+	failed   bool    // second report: the attempt failed, so that there may be another
 }
 
-// verdict is what an answer says of the endpoint.
+// verdict is how an endpoint answered.
 type verdict int
 
 const (
-	well   verdict = iota // it took the event
-	unwell                // it did not, and was quick about it
-	slow                  // it did not answer in time, or asks for less
-	gone                  // it wants nothing any more
+	well   verdict = iota // it accepted the event
+	unwell                // it failed quickly
+	slow                  // it did not answer in time, or answered 429
+	gone                  // it answered 410 and wants no more events
 )
 
 func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
@@ -54,14 +56,16 @@ func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
 	return unwell
 }
 
-// run posts and tells the outcome, first when there is one, and again when it is
-// durable. When ctx ends before, there is none: the delivery stays due.
+// run makes the POST. It calls answered when the POST has ended and recorded when
+// its outcome is durable. If ctx ends first, there is no outcome and the delivery
+// stays due.
 func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(failed bool)) {
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
-		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID, "event", l.id, "attempt", l.number)
+		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID,
+			"event", l.id, "attempt", l.number)
 		answered(unwell)
 		recorded(false)
 		return
@@ -82,9 +86,9 @@ func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(
 	})
 }
 
-// reasonOf gives an error of the client its reason. Any other error means that
-// no POST could be made of the delivery, which is told like a URL that is not
-// allowed.
+// reasonOf returns the reason of an error of the client, and "" for nil. Any other
+// error means that the delivery could not be posted at all; its reason is
+// egress.Blocked, as for a URL that is not allowed.
 func reasonOf(err error) egress.Reason {
 	if err == nil {
 		return ""
@@ -95,12 +99,15 @@ func reasonOf(err error) egress.Reason {
 	return egress.Blocked
 }
 
-// outcome decides what follows from an answer.
+// outcome returns the record of the attempt: whether the delivery succeeded, when it
+// is attempted again, and whether the endpoint is disabled.
 func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
-		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, URL: a.endpoint.URL, Claimed: d.DueAt, Replay: d.Replay, Number: d.Attempts + 1, At: began, Ended: ended,
-		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body), Status: postern.DeliverySucceeded,
+		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, URL: a.endpoint.URL, Claimed: d.DueAt, Replay: d.Replay,
+		Number: d.Attempts + 1, At: began, Ended: ended,
+		HTTPStatus: answer.Status, Reason: string(reason), Answer: answerText(answer.Body),
+		Status: postern.DeliverySucceeded,
 	}
 	if reason == "" {
 		return o
@@ -120,8 +127,9 @@ func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason
 	return o
 }
 
-// answerText makes text of what a receiver answered. The marks in the place of
-// what is none must not make it longer than what is kept.
+// answerText returns the body of an answer as valid UTF-8 without NUL, at most
+// answerBytes long. A replacement character is longer than the byte that it
+// replaces, so the text is cut again.
 func answerText(body []byte) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= answerBytes {
@@ -130,6 +138,7 @@ func answerText(body []byte) string {
 	return strings.ToValidUTF8(text[:answerBytes], "")
 }
 
+// observe counts and logs an attempt.
 func (a attempt) observe(ctx context.Context, o store.Attempt) {
 	took := time.Duration(o.Ended-o.At) * time.Millisecond
 	a.metrics.attempts.WithLabelValues(outcome(o.Reason)).Inc()
@@ -140,16 +149,18 @@ func (a attempt) observe(ctx context.Context, o store.Attempt) {
 	if !a.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID, "delivery", o.DeliveryID, "event", a.delivery.EventID,
-		"attempt", o.Number, "status", o.HTTPStatus, "reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
+	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID,
+		"delivery", o.DeliveryID, "event", a.delivery.EventID, "attempt", o.Number, "status", o.HTTPStatus,
+		"reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
 }
 
-// record makes the outcome durable that the storage has refused. Until then the
-// attempt stays in flight, so that the receiver is not sent the same event in a
-// circle.
+// record retries to store an outcome after the storage has failed with err. Until
+// it succeeds the delivery stays held by its lane, so that the receiver does not
+// get the same event again and again.
 func (a attempt) record(ctx context.Context, o store.Attempt, err error) {
 	for gap := time.Second; err != nil; gap = min(2*gap, maxRest) {
-		a.log.ErrorContext(ctx, "webhook attempt not recorded", "delivery", o.DeliveryID, "attempt", o.Number, "error", err)
+		a.log.ErrorContext(ctx, "webhook attempt not recorded",
+			"delivery", o.DeliveryID, "attempt", o.Number, "error", err)
 		if postern.Sleep(ctx, gap) != nil {
 			return
 		}

@@ -1,12 +1,13 @@
-// Package webhook delivers events to endpoints: signed, retried by a schedule,
-// recorded attempt by attempt. It also asks a new endpoint to prove that it
-// wants them.
+// Package webhook delivers events to webhook endpoints. It signs each delivery,
+// retries it by a schedule and records every attempt. It also makes the handshake
+// by which a new endpoint proves that it wants events.
 //
-// Each endpoint with work has a lane, which reads what is due from the store
-// and has a few attempts in flight. Lanes share nothing but a bound on
-// attempts, of which each has one for itself: an endpoint that hangs delays no
-// other. A lane without work ends; wake-ups of the store and timers start it
-// again. All that must outlive the process is in the store.
+// Each endpoint with work has a lane, a goroutine that reads due deliveries from
+// the store and keeps a few attempts in flight. All lanes share one bound on the
+// number of attempts, and each lane has one slot of its own, so that an endpoint
+// that hangs does not delay the others. A lane without work ends; notifications of
+// the store and timers start it again. All state that must survive a restart is in
+// the store.
 package webhook
 
 import (
@@ -24,20 +25,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options configure New.
+// Options configure [New]. DB, Client and Box are required.
 type Options struct {
 	DB         *store.Store
-	Client     *egress.Client
+	Client     *egress.Client        // makes the POSTs
 	Box        *seal.Box             // opens the endpoints' secrets
-	Log        *slog.Logger          // nil discards
-	Version    string                // of the program, for User-Agent
-	Registerer prometheus.Registerer // nil: nothing is exported
-	Drain      time.Duration         // for attempts in flight when Run ends; 0: 15 s
-	Unfair     bool                  // a workspace may make as many first attempts as it likes; for measurements
+	Log        *slog.Logger          // nil discards all messages
+	Version    string                // version of the program for the User-Agent header; "" means "dev"
+	Registerer prometheus.Registerer // registers the metrics; nil exports none
+	Drain      time.Duration         // how long Run waits for attempts in flight when it ends; 0 means 15 s
+	Unfair     bool                  // disables the limit on first attempts of a workspace, for measurements
 }
 
-// Dispatcher makes the deliveries and handshakes of all endpoints. One process
-// runs one of them.
+// Dispatcher makes the deliveries and handshakes of all endpoints. A database must
+// have only one running Dispatcher.
 type Dispatcher struct {
 	db      *store.Store
 	box     *seal.Box
@@ -46,8 +47,8 @@ type Dispatcher struct {
 	drain   time.Duration
 	metrics metrics
 	slots   *slots   // shared by all lanes
-	workers *workers // make their attempts
-	fair    *fairUse // nil: none
+	workers *workers // makes the attempts of all lanes
+	fair    *fairUse // nil if first attempts are not limited
 	post    poster
 	jitter  func() float64
 }
@@ -55,7 +56,7 @@ type Dispatcher struct {
 // poster makes one POST.
 type poster func(ctx context.Context, tenant, url string, header http.Header, body []byte) (egress.Answer, error)
 
-// New makes a dispatcher; Run starts it.
+// New returns a dispatcher. It does nothing until [Dispatcher.Run] is called.
 func New(opts Options) *Dispatcher {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -80,7 +81,7 @@ func New(opts Options) *Dispatcher {
 	}
 }
 
-// send signs and posts one letter.
+// send signs a letter and posts it.
 func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
@@ -89,5 +90,5 @@ func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l
 
 func now() postern.Time { return postern.TimeOf(time.Now()) }
 
-// until is how long to wait for a time.
+// until returns how long it is until at; 0 if at has passed.
 func until(at postern.Time) time.Duration { return max(0, time.Until(at.Std())) }

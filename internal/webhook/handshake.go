@@ -14,7 +14,7 @@ import (
 	"postern/internal/store"
 )
 
-// wrongChallenge is the reason when an endpoint answers, but not with the
+// wrongChallenge is the reason of a handshake whose answer does not contain the
 // challenge.
 const wrongChallenge = "challenge"
 
@@ -23,7 +23,7 @@ func (r *run) greet(ctx, work context.Context) {
 	pending, err := r.db.Endpoints.PendingHandshakes(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "pending handshakes not read", "error", err)
+			r.log.ErrorContext(ctx, "cannot read the pending handshakes", "error", err)
 		}
 		r.greetAt.Reset(rest)
 		return
@@ -34,7 +34,7 @@ func (r *run) greet(ctx, work context.Context) {
 			next = min(next, e.DueAt)
 		} else if _, busy := r.greeting[e.ID]; !busy && len(r.greeting) < maxHandshakes {
 			r.startHandshake(ctx, work, e)
-		} // else the end of one brings us back here
+		} // otherwise greet runs again when a handshake ends
 	}
 	r.greetAt.Stop()
 	if next != never {
@@ -46,15 +46,15 @@ func (r *run) startHandshake(ctx, work context.Context, e postern.Endpoint) {
 	r.greeting[e.ID] = struct{}{}
 	go func() {
 		if err := r.handshake(work, e); err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "handshake not made", "endpoint", e.ID, "error", err)
+			r.log.ErrorContext(ctx, "cannot make the webhook handshake", "endpoint", e.ID, "error", err)
 			_ = postern.Sleep(ctx, rest)
 		}
 		r.greeted <- e.ID
 	}()
 }
 
-// handshake makes one try and records its outcome. An active endpoint is asked
-// at its new URL.
+// handshake makes one handshake and records its outcome. For an active endpoint it
+// verifies the pending URL.
 func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	if e.Status == postern.EndpointActive {
 		e.URL = string(e.PendingURL)
@@ -66,7 +66,8 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	}
 	ended := now()
 	d.metrics.handshakes.WithLabelValues(outcome(reason)).Inc()
-	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID, "attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
+	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID,
+		"attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
 	if reason == "" {
 		err = d.db.Endpoints.Verified(ctx, e.ID, e.URL, ended)
 	} else {
@@ -78,7 +79,8 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	return nil
 }
 
-// failedHandshake says when the next try is, or that there is none.
+// failedHandshake returns the record of a failed handshake. Its DueAt is the time of
+// the next one, or 0 after the last.
 func failedHandshake(e postern.Endpoint, reason string, began postern.Time) store.FinishHandshake {
 	o := store.FinishHandshake{EndpointID: e.ID, URL: e.URL, Reason: reason, Attempts: e.Attempts + 1}
 	if gaps := handshakeGaps(); e.Attempts < len(gaps) {
@@ -87,7 +89,7 @@ func failedHandshake(e postern.Endpoint, reason string, began postern.Time) stor
 	return o
 }
 
-// verification is the body of a handshake.
+// verification is the body of a handshake's POST.
 type verification struct {
 	EventID   postern.EventID   `json:"eventId"`
 	Type      postern.EventType `json:"type"`
@@ -96,8 +98,9 @@ type verification struct {
 	Challenge string            `json:"challenge"`
 }
 
-// challenge posts a fresh challenge and judges the answer; reason is "" when it
-// is right. An error means that no judgement was possible.
+// challenge posts a new challenge and checks the answer. The reason is "" if the
+// answer is right. An error means that the handshake could not be made or was
+// canceled, and says nothing about the endpoint.
 func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egress.Answer, reason string, err error) {
 	s, err := newSigner(d.box, e)
 	if err != nil {
@@ -105,7 +108,10 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egres
 	}
 	var secret [challengeSize]byte
 	rand.Read(secret[:])
-	v := verification{EventID: postern.NewEventID(), Type: postern.WebhookVerification, Timestamp: now(), Challenge: base64.RawURLEncoding.EncodeToString(secret[:])}
+	v := verification{
+		EventID: postern.NewEventID(), Type: postern.WebhookVerification, Timestamp: now(),
+		Challenge: base64.RawURLEncoding.EncodeToString(secret[:]),
+	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		return a, "", fmt.Errorf("write the handshake: %w", err)
@@ -124,8 +130,9 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egres
 	return a, "", nil
 }
 
-// carries tells whether an answer gives the challenge back: as text, or as the
-// member of a JSON object. A host that echoes all it is sent proves nothing.
+// carries reports whether an answer contains the challenge, as plain text or as the
+// member "challenge" of a JSON object. It refuses an echo of the whole body, which
+// does not prove that the host knows webhooks.
 func carries(answer []byte, challenge string) bool {
 	text := bytes.TrimSpace(answer)
 	if bytes.HasPrefix(text, []byte("{")) {

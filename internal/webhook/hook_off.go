@@ -2,5 +2,5 @@
 
 package webhook
 
-// hooked gives the poster as it is.
+// hooked returns the poster unchanged.
 func hooked(p poster) poster { return p }

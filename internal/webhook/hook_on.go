@@ -11,7 +11,7 @@ import (
 	"postern/internal/failpoint"
 )
 
-// hooked puts a fail point and saboteurs before each POST.
+// hooked adds a fail point and saboteurs before each POST.
 func hooked(p poster) poster {
 	return func(ctx context.Context, tenant, url string, header http.Header, body []byte) (egress.Answer, error) {
 		if err := failpoint.At(failpoint.HookBeforePost); err != nil {

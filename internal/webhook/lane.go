@@ -10,53 +10,56 @@ import (
 	"postern/internal/store"
 )
 
-// never is the time of what does not happen.
+// never is a time that is never reached.
 const never = postern.Time(math.MaxInt64)
 
-// lane works for one endpoint. Only its goroutine touches it, but for the nudges.
+// lane makes the attempts of one endpoint. Only its own goroutine uses its fields,
+// except for the channels fresh and wake, which any goroutine may nudge.
 type lane struct {
 	*Dispatcher
 	id      postern.EndpointID
-	fresh   chan struct{} // a nudge: there is a new event
-	wake    chan struct{} // a nudge: there is anything to do
-	done    chan report   // of attempts; it has room for all that can be in flight
+	fresh   chan struct{} // nudged when there is a new event
+	wake    chan struct{} // nudged when there is other work
+	done    chan report   // reports of attempts; its buffer holds those of all attempts in flight
 	changed *store.Listener
 
-	stale    bool // the endpoint must be read
-	read     time.Time
-	perMin   int               // first attempts a minute that its workspace may make
-	endpoint *postern.Endpoint // replaced, never changed
+	stale    bool              // the endpoint must be read again
+	read     time.Time         // when the endpoint and its plan were read
+	perMin   int               // first attempts per minute that the plan allows
+	endpoint *postern.Endpoint // replaced as a whole, never modified: attempts share it
 	signer   *signer
 
-	held    map[postern.DeliveryID]struct{} // read or in flight
-	firsts  []store.DueDelivery             // read: not attempted yet
-	retries []store.DueDelivery             // read: attempted before
-	more    bool                            // there may be further firsts in the store
-	from    postern.Time                    // firsts are due from here on
-	behind  store.Place                     // while there are many: those up to here were read
-	pages   int                             // full reads so far
-	chats   []string                        // in order: the next of each may have its turn
-	due     postern.Time                    // when to look for retries
-	early   bool                            // some were due already, whose attempt had not landed
-	lineAt  postern.Time                    // when a chat has waited long enough for its first
-	notYet  postern.Time                    // fair use: no first before
+	held    map[postern.DeliveryID]struct{} // deliveries that were read or are in flight
+	firsts  []store.DueDelivery             // deliveries to attempt for the first time
+	retries []store.DueDelivery             // deliveries to attempt again
+	more    bool                            // the store may have more firsts
+	from    postern.Time                    // the next read of firsts starts at this due time
+	behind  store.Place                     // in a backlog: the last first that was read; otherwise zero
+	pages   int                             // full reads of firsts so far
+	chats   []string                        // ordered endpoints: chats whose next delivery may be due
+	due     postern.Time                    // when to read retries again
+	early   bool                            // the last read found due retries, but all of them are still held
+	lineAt  postern.Time                    // ordered endpoints: when the next chat stops waiting for a failing delivery
+	notYet  postern.Time                    // fair use: the time of the next allowed first attempt
 
-	flying    int  // POSTs that are open
-	recording int  // attempts that were answered and are not on disk yet
-	width     int  // POSTs at once, from 1 to the endpoint's bound
+	flying    int  // POSTs without an answer yet
+	recording int  // attempts with an answer that is not durable yet
+	width     int  // POSTs allowed at once, from 1 to the endpoint's bound
 	own       bool // the lane's own slot is taken
-	shared    bool // the slot taken last is one of all lanes
-	halted    bool // nothing more is posted before what was answered is on disk
+	shared    bool // the slot taken last is a shared one
+	halted    bool // no POST starts until all answers are durable
 }
 
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
-		Dispatcher: d, id: id, fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
-		endpoint: &postern.Endpoint{}, stale: true, more: true, lineAt: never, width: maxInFlight, held: map[postern.DeliveryID]struct{}{},
+		Dispatcher: d, id: id,
+		fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
+		endpoint: &postern.Endpoint{}, stale: true, more: true, lineAt: never, width: maxInFlight,
+		held: map[postern.DeliveryID]struct{}{},
 	}
 }
 
-// nudge makes a lane look once more.
+// nudge makes a lane look for work again. It never blocks.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -64,13 +67,14 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// nudged tells whether a nudge was not seen.
+// nudged reports whether there is a nudge that the lane has not handled.
 func (l *lane) nudged() bool { return len(l.fresh)+len(l.wake) > 0 }
 
-// run works until nothing is left to do now. Then due says when there will be.
+// run makes attempts until nothing is due. On return, l.due is the time of the
+// next work, or never.
 func (l *lane) run(ctx, work context.Context) {
-	// A listener of its own: when a change has been answered, the very next
-	// attempt already follows it.
+	// The lane has its own listener so that the first attempt after a change of
+	// the endpoint already uses the new settings.
 	l.changed = l.db.Listen(store.EndpointChanged, string(l.id))
 	defer l.changed.Close()
 	err := l.serve(ctx, work)
@@ -94,7 +98,7 @@ func (l *lane) serve(ctx, work context.Context) error {
 			return err
 		}
 		if l.endpoint.Status != postern.EndpointActive {
-			l.due = never // until its state changes
+			l.due = never // a change of the status starts a new lane
 			return nil
 		}
 		timer.Reset(wait)
@@ -105,7 +109,7 @@ func (l *lane) serve(ctx, work context.Context) error {
 			l.stale = true
 		case <-l.fresh:
 			l.more = true
-			if l.endpoint.Ordered { // it may wait in a line
+			if l.endpoint.Ordered { // the event may wait for others of its chat
 				l.due = 0
 			}
 		case <-l.wake:
@@ -123,16 +127,16 @@ func (l *lane) serve(ctx, work context.Context) error {
 				return nil
 			}
 			last = true
-			l.lookAgain() // for what was written later than anybody thought,
-			l.due = 0     // and for what is due later
+			l.lookAgain() // finds deliveries that were committed after their due time
+			l.due = 0     // reads the time of the next retry
 			continue
 		}
 		last = false
 	}
 }
 
-// step starts as many attempts as may be in flight, and says how long to wait
-// when nothing else happens.
+// step starts as many attempts as the limits allow. It returns how long the lane
+// may wait if nothing wakes it earlier.
 func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 	for {
 		if err := l.refresh(ctx); err != nil || l.endpoint.Status != postern.EndpointActive {
@@ -159,7 +163,7 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 	}
 }
 
-// idle is how long there is nothing to start.
+// idle returns how long there is nothing to start, at most linger.
 func (l *lane) idle() time.Duration {
 	wait := min(linger, until(l.due))
 	if len(l.firsts) > 0 {
@@ -168,15 +172,15 @@ func (l *lane) idle() time.Duration {
 	return wait
 }
 
-// wait gives the slot back when the workspace has used up its first attempts.
-// The retries may go on.
+// wait reports whether a first attempt must wait because its workspace has used
+// up its rate. In that case it releases the slot. Retries are never delayed.
 func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	if !isFirst(d) || l.fair == nil {
 		return false
 	}
 	wait, err := l.fair.take(ctx, l.endpoint.WorkspaceID, l.perMin)
 	if err != nil {
-		l.log.ErrorContext(ctx, "fair use not counted", "endpoint", l.id, "error", err)
+		l.log.ErrorContext(ctx, "cannot count the attempt for fair use", "endpoint", l.id, "error", err)
 	}
 	if wait == 0 {
 		return false
@@ -187,10 +191,10 @@ func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	return true
 }
 
-// isFirst tells a first attempt of an event from retries and replays.
+// isFirst reports whether d is the first attempt of an event, not a retry or a replay.
 func isFirst(d store.DueDelivery) bool { return d.Attempts == 0 && d.Replay == "" }
 
-// outdated tells whether the endpoint has changed since it was read.
+// outdated reports whether the endpoint has changed since it was read.
 func (l *lane) outdated() bool {
 	select {
 	case <-l.changed.C():
@@ -200,16 +204,17 @@ func (l *lane) outdated() bool {
 	return l.stale
 }
 
-// refresh reads the endpoint if it has changed.
+// refresh reads the endpoint and its plan if the endpoint has changed or the last
+// read is older than planLook.
 func (l *lane) refresh(ctx context.Context) error {
 	if !l.outdated() && time.Since(l.read) < planLook {
 		return nil
 	}
 	l.changed.Take()
 	l.read = time.Now()
-	l.lookAgain() // now and then, for what was committed long after its time
+	l.lookAgain() // also finds deliveries that were committed long after their due time
 	endpoint, err := l.db.Endpoints.ForDelivery(ctx, l.id)
-	if postern.ReasonOf(err) == postern.NotFound { // deleted; what is in flight gives its slots back
+	if postern.ReasonOf(err) == postern.NotFound { // deleted; the workspace is kept to release its slots
 		l.endpoint = &postern.Endpoint{WorkspaceID: l.endpoint.WorkspaceID}
 		return nil
 	}
@@ -234,14 +239,16 @@ func (l *lane) readPlan(ctx context.Context) error {
 	return nil
 }
 
-// bound is what the endpoint allows in flight.
+// bound returns how many attempts the endpoint allows in flight.
 func (l *lane) bound() int { return min(max(l.endpoint.MaxInFlight, 1), maxInFlight) }
 
-// batch is how many deliveries are read at once: as many as may be posted at once,
-// or a few more.
+// batch returns how many deliveries one read returns: the endpoint's bound, but at
+// least the constant batch.
 func (l *lane) batch() int { return max(l.bound(), batch) }
 
-// take gives the next delivery to attempt: first attempts before retries.
+// take returns the next delivery to attempt, first attempts before retries. It
+// does not remove the delivery from its list; launch does. ok is false if nothing
+// is due.
 func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err error) {
 	if err := l.readChats(ctx); err != nil {
 		return d, false, err
@@ -269,12 +276,13 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 	return d, false, nil
 }
 
-// readFirsts reads on behind what it read, as long as there is much. It looks
-// once more from the start after that, for what was written late.
+// readFirsts reads the next page of first attempts. As long as pages are full it
+// continues behind the last one. After a backlog it reads once more from l.from,
+// because transactions may commit in another order than that of their due times.
 func (l *lane) readFirsts(ctx context.Context) error {
 	at, behind, limit := now(), l.behind, l.batch()
 	if behind.Row == 0 {
-		behind, limit = store.Place{DueAt: l.from}, limit+len(l.held) // what is in flight is met once more
+		behind, limit = store.Place{DueAt: l.from}, limit+len(l.held) // this read may return held deliveries again
 	}
 	list, err := l.db.Deliveries.First(ctx, l.id, behind, at, limit)
 	if err != nil {
@@ -298,12 +306,13 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain has the firsts be read from their start.
+// lookAgain makes the next read of first attempts start at the oldest one.
 func (l *lane) lookAgain() {
 	l.more, l.from, l.behind = true, 0, store.Place{}
 }
 
-// readChats reads whose turn it is in the chats of which one has landed.
+// readChats reads the next delivery of each chat in l.chats. Deliveries of a chat
+// are attempted one after the other.
 func (l *lane) readChats(ctx context.Context) error {
 	for ; len(l.chats) > 0; l.chats = l.chats[1:] {
 		d, ok, err := l.db.Deliveries.NextOfChat(ctx, l.id, l.chats[0], now())
@@ -324,6 +333,8 @@ func (l *lane) readChats(ctx context.Context) error {
 	return nil
 }
 
+// readRetries reads the retries that are due. If there are none, it sets l.due and
+// l.lineAt to the times when to look again.
 func (l *lane) readRetries(ctx context.Context) error {
 	at := now()
 	list, err := l.db.Deliveries.Due(ctx, l.id, at, false, l.batch()+len(l.held))
@@ -341,7 +352,7 @@ func (l *lane) readRetries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.lineAt <= at { // take has not seen to it yet
+	if l.lineAt <= at { // take has not handled it yet
 		l.due = l.lineAt
 		return nil
 	}
@@ -352,7 +363,8 @@ func (l *lane) readRetries(ctx context.Context) error {
 	return err
 }
 
-// hold drops what the lane holds already, and holds the others.
+// hold returns the deliveries of list that the lane does not hold yet, and marks
+// them as held. It reuses the array of list.
 func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 	fresh := list[:0]
 	for _, d := range list {
@@ -364,8 +376,8 @@ func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 	return fresh
 }
 
-// slot takes a slot; false when there is none. One is the lane's own, so that it
-// always gets on.
+// slot takes a slot and sets l.shared. It returns false if no slot is free. Each
+// lane has one slot of its own, so that other endpoints can never block it.
 func (l *lane) slot() bool {
 	if l.shared = l.own; l.shared {
 		return l.slots.take(l.endpoint.WorkspaceID)
@@ -374,6 +386,7 @@ func (l *lane) slot() bool {
 	return true
 }
 
+// freeSlot releases a shared slot or the lane's own one.
 func (l *lane) freeSlot(shared bool) {
 	if shared {
 		l.slots.give(l.endpoint.WorkspaceID)
@@ -382,7 +395,8 @@ func (l *lane) freeSlot(shared bool) {
 	}
 }
 
-// launch starts the attempt that take gave, in the slot that was taken.
+// launch starts the attempt of a delivery that take returned, in the slot that was
+// taken last.
 func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	shared := l.shared
 	l.flying++
@@ -399,17 +413,18 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	})
 }
 
-// land hears of an attempt: that it was answered, and later that it is on disk.
-// The next POST need not wait for the disk.
+// land handles a report. Each attempt sends two: one when it was answered, which
+// frees its slot, and one when the outcome is durable. The next POST does not wait
+// for the second one.
 func (l *lane) land(r report) {
 	if !r.answered {
 		delete(l.held, r.id)
 		l.recording--
 		l.halted = l.halted && l.recording > 0
-		if r.failed || l.early { // it has a time, or one that somebody asked for meanwhile
+		if r.failed || l.early { // the delivery has a new due time, or a replay was requested meanwhile
 			l.due, l.early = 0, false
 		}
-		if r.chat != "" { // whoever waited for this one may go on
+		if r.chat != "" { // the next delivery of the chat waited for this one
 			l.chats = append(l.chats, r.chat)
 		}
 		return
@@ -420,8 +435,8 @@ func (l *lane) land(r report) {
 	l.adapt(r.verdict)
 }
 
-// adapt halves the lane's width when the endpoint cannot keep up, and each
-// success widens it again: one that hangs keeps few of the slots that all share.
+// adapt halves the lane's width when the endpoint is slow and increases it by one
+// with each success. An endpoint that hangs therefore takes few shared slots.
 func (l *lane) adapt(v verdict) {
 	switch v {
 	case well:
@@ -430,6 +445,6 @@ func (l *lane) adapt(v verdict) {
 		l.width = max(l.width/2, 1)
 	case gone:
 		l.halted = true
-	case unwell: // it was quick: no slot is wasted on it
+	case unwell: // the answer was quick, so that the slot was not blocked
 	}
 }

@@ -3,35 +3,35 @@ package webhook
 import "time"
 
 const (
-	maxInFlight    = 64   // of one endpoint; the contract's upper bound
-	sharedSlots    = 1024 // attempts at once beyond the one that every endpoint has for itself: sockets and memory
-	maxHandshakes  = 256  // at once
-	maxIdleWorkers = 128  // goroutines that wait for the next attempt: those of two endpoints, about 1 MiB
-	batch          = 32   // deliveries a lane reads at once, unless more may be posted at once: their bodies are held in memory
-	pagesOn        = 64   // reads of a backlog, after which it is looked at from its start
+	maxInFlight    = 64   // attempts in flight of one endpoint; the contract's upper bound
+	sharedSlots    = 1024 // attempts in flight beyond the one of every lane; bounds sockets and memory
+	maxHandshakes  = 256  // handshakes in flight
+	maxIdleWorkers = 128  // idle goroutines of the worker pool: enough for two endpoints, about 1 MiB
+	batch          = 32   // minimum of deliveries that a lane reads at once; their bodies are held in memory
+	pagesOn        = 64   // a lane reads a backlog from its start again after this many pages
 
-	fairWorkspaces = 1 << 16          // whose rates are remembered
-	planLook       = 10 * time.Second // a lane looks so often whether the plan has changed
+	fairWorkspaces = 1 << 16          // workspaces whose rates are remembered
+	planLook       = 10 * time.Second // how often a lane reads its endpoint and plan again
 
-	linger     = 5 * time.Second  // a lane without work waits so long before it ends
-	rest       = 5 * time.Second  // after an error of our own
-	maxRest    = 30 * time.Second // between tries to record an outcome
-	clockSlack = 10 * time.Second // a delivery may be written this much after the time it bears
-	drainTime  = 15 * time.Second // the time-out of one attempt
+	linger     = 5 * time.Second  // how long a lane without work waits before it ends
+	rest       = 5 * time.Second  // pause after an internal error
+	maxRest    = 30 * time.Second // longest pause between tries to record an outcome
+	clockSlack = 10 * time.Second // how long after its due time a delivery may be committed
+	drainTime  = 15 * time.Second // default of Options.Drain: the time-out of one attempt
 
-	maxAttempts = 12
-	window      = 72 * time.Hour // from the first attempt; the last one is made at its end
-	jitterRange = 0.2            // of a gap, up and down
-	minPause    = time.Second    // Retry-After is taken from here ...
-	maxPause    = 24 * time.Hour // ... to here
+	maxAttempts = 12             // attempts of one delivery
+	window      = 72 * time.Hour // starts with the first attempt; the last one is made at its end
+	jitterRange = 0.2            // a gap is longer or shorter by up to this fraction
+	minPause    = time.Second    // a shorter Retry-After is ignored
+	maxPause    = 24 * time.Hour // a longer Retry-After is cut to this
 
-	answerBytes = 1 << 10 // kept of an answer
+	answerBytes = 1 << 10 // bytes of an answer that are stored
 
 	handshakeTimeout = 10 * time.Second
-	challengeSize    = 32 // random bytes
+	challengeSize    = 32 // random bytes of a challenge
 )
 
-// gaps are the times between attempts, each from the end of the one before.
+// gaps returns the times between attempts, each from the end of the previous attempt.
 func gaps() [maxAttempts - 1]time.Duration {
 	return [...]time.Duration{
 		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
@@ -39,7 +39,8 @@ func gaps() [maxAttempts - 1]time.Duration {
 	}
 }
 
-// handshakeGaps bring the tries to 0 s, 10 s, 1 min and 10 min.
+// handshakeGaps returns the times between handshakes. The handshakes begin 0 s, 10 s,
+// 1 min and 10 min after the first one.
 func handshakeGaps() [3]time.Duration {
 	return [...]time.Duration{10 * time.Second, 50 * time.Second, 9 * time.Minute}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 type metrics struct {
-	attempts   *prometheus.CounterVec // by outcome: success, or the reason
-	handshakes *prometheus.CounterVec
+	attempts   *prometheus.CounterVec // by outcome
+	handshakes *prometheus.CounterVec // by outcome
 	duration   prometheus.Histogram
 	wait       prometheus.Histogram
 	inFlight   prometheus.Gauge
@@ -29,13 +29,15 @@ func newMetrics(r prometheus.Registerer) metrics {
 			Name: "postern_webhook_attempt_seconds", Help: "Duration of an attempt.", Buckets: buckets,
 		}),
 		wait: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "postern_webhook_first_attempt_delay_seconds", Help: "Time from the event to the begin of its first attempt.", Buckets: buckets,
+			Name: "postern_webhook_first_attempt_delay_seconds",
+			Help: "Time from the event to the begin of its first attempt.", Buckets: buckets,
 		}),
 		inFlight: f.NewGauge(prometheus.GaugeOpts{
 			Name: "postern_webhook_in_flight", Help: "Attempts in flight.",
 		}),
 		fairWaits: f.NewCounter(prometheus.CounterOpts{
-			Name: "postern_webhook_fair_use_waits_total", Help: "How often a lane waited because its workspace had used up its first attempts.",
+			Name: "postern_webhook_fair_use_waits_total",
+			Help: "How often a lane waited because its workspace had used up its first attempts.",
 		}),
 		lanes: f.NewGauge(prometheus.GaugeOpts{
 			Name: "postern_webhook_lanes", Help: "Endpoints that are being worked for.",
@@ -43,7 +45,8 @@ func newMetrics(r prometheus.Registerer) metrics {
 	}
 }
 
-// outcome is the label for a reason.
+// outcome returns the value of the label "outcome": the reason of a failure, or
+// "success" if the reason is "".
 func outcome(reason string) string {
 	if reason == "" {
 		return "success"

@@ -9,19 +9,24 @@ import (
 	"postern/internal/store"
 )
 
-// replays feeds the replays that run: it queues a chunk when most of the one
-// before was delivered, so that a replay never floods a lane.
+// replays queues the deliveries of running replays. It queues the next chunk of a
+// replay when most of the previous one is delivered, so that a replay never floods a
+// lane.
 type replays struct {
 	*Dispatcher
-	changed   *store.Listener // replays
-	endpoints *store.Listener
-	todo      map[postern.ReplayID]struct{} // that may have something to do
+	changed   *store.Listener               // replays that changed
+	endpoints *store.Listener               // endpoints that changed
+	todo      map[postern.ReplayID]struct{} // replays that may have a chunk to queue
 }
 
-// startReplays feeds replays until stop, which waits for the end of it.
+// startReplays queues replays in a goroutine until stop is called. stop waits until
+// the goroutine has ended.
 func (d *Dispatcher) startReplays(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &replays{d, d.db.Listen(store.ReplayChanged, ""), d.db.Listen(store.EndpointChanged, ""), map[postern.ReplayID]struct{}{}}
+	r := &replays{
+		Dispatcher: d, changed: d.db.Listen(store.ReplayChanged, ""), endpoints: d.db.Listen(store.EndpointChanged, ""),
+		todo: map[postern.ReplayID]struct{}{},
+	}
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		defer r.changed.Close()
@@ -35,10 +40,10 @@ func (d *Dispatcher) startReplays(ctx context.Context) (stop func()) {
 }
 
 func (r *replays) run(ctx context.Context) {
-	err := r.find(ctx, "") // what the last process left
+	err := r.find(ctx, "") // replays of the last process
 	for ctx.Err() == nil {
 		if err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "replays stand still", "error", err)
+			r.log.ErrorContext(ctx, "cannot continue the webhook replays", "error", err)
 			_ = postern.Sleep(ctx, rest)
 			err = r.find(ctx, "")
 			continue
@@ -50,7 +55,8 @@ func (r *replays) run(ctx context.Context) {
 	}
 }
 
-// wait waits until something has changed.
+// wait waits until a replay or an endpoint has changed. It returns false when ctx is
+// done.
 func (r *replays) wait(ctx context.Context) bool {
 	select {
 	case <-r.changed.C():
@@ -61,7 +67,7 @@ func (r *replays) wait(ctx context.Context) bool {
 	return true
 }
 
-// once looks at what has changed, and gives each replay one step.
+// once collects the replays that have changed and makes one step of each.
 func (r *replays) once(ctx context.Context) error {
 	for _, id := range r.changed.Take() {
 		r.todo[postern.ReplayID(id)] = struct{}{}
@@ -81,14 +87,14 @@ func (r *replays) once(ctx context.Context) error {
 			delete(r.todo, id)
 			continue
 		}
-		if err := postern.Sleep(ctx, time.Since(began)); err != nil { // others have half of the writer
+		if err := postern.Sleep(ctx, time.Since(began)); err != nil { // leaves half of the writer's time to others
 			return err
 		}
 	}
 	return nil
 }
 
-// find adds the replays that run for an endpoint; "" is every one.
+// find adds the running replays of an endpoint, or of all endpoints if it is "".
 func (r *replays) find(ctx context.Context, endpoint postern.EndpointID) error {
 	list, err := r.db.Replays.Running(ctx, endpoint)
 	for _, id := range list {

@@ -10,30 +10,32 @@ import (
 	"postern/internal/store"
 )
 
-// run is the state of Dispatcher.Run. Only its goroutine touches it.
+// run is the state of Dispatcher.Run. Only the goroutine of Run uses it.
 type run struct {
 	*Dispatcher
-	fresh   *store.Listener // endpoints with a first attempt to make
-	again   *store.Listener // endpoints with another one to make
-	changed *store.Listener // endpoints
+	fresh   *store.Listener // endpoints with a new first attempt
+	again   *store.Listener // endpoints with a new retry or replay
+	changed *store.Listener // endpoints whose settings or status changed
 
 	lanes map[postern.EndpointID]*lane
 	ended chan *lane
 
-	sleepers map[postern.EndpointID]*time.Timer // endpoints whose next delivery is due later
-	armed    sync.WaitGroup                     // the functions of those timers
-	roused   chan postern.EndpointID
+	sleepers map[postern.EndpointID]*time.Timer // timers of endpoints whose next delivery is due later
+	armed    sync.WaitGroup                     // counts the timers that run
+	roused   chan postern.EndpointID            // endpoints whose timer has fired
 
 	greeting map[postern.EndpointID]struct{} // handshakes in flight
-	greeted  chan postern.EndpointID
-	greetAt  *time.Timer
+	greeted  chan postern.EndpointID         // handshakes that have ended
+	greetAt  *time.Timer                     // fires when the next handshake is due
 }
 
-// Run delivers until ctx is done. Then it starts nothing new, gives what is in
-// flight the time of the drain, and returns when all has ended. What is cut off
-// is delivered after the next start. It is called once.
+// Run delivers events and makes handshakes until ctx is done. It then starts no
+// new attempt, waits for those in flight at most as long as Options.Drain, and
+// cancels the rest. Canceled deliveries stay due and are attempted after the next
+// start. Run returns an error only if it cannot read the endpoints at its start.
+// It must be called only once.
 func (d *Dispatcher) Run(ctx context.Context) error {
-	work, abandon := context.WithCancel(context.WithoutCancel(ctx)) // attempts outlive ctx by the drain
+	work, abandon := context.WithCancel(context.WithoutCancel(ctx)) // attempts outlive ctx by the drain time
 	defer abandon()
 	defer d.startReplays(ctx)()
 	r := d.newRun()
@@ -72,7 +74,7 @@ func (r *run) close() {
 	r.workers.close() // all lanes have ended
 }
 
-// start takes up what the last process left.
+// start starts lanes for the endpoints that have deliveries from the last process.
 func (r *run) start(ctx, work context.Context) error {
 	ids, err := r.db.Endpoints.WithWork(ctx)
 	if err != nil {
@@ -84,7 +86,7 @@ func (r *run) start(ctx, work context.Context) error {
 	return nil
 }
 
-// once waits for one thing to happen and sees to it.
+// once waits for one event and handles it.
 func (r *run) once(ctx, work context.Context) {
 	select {
 	case <-ctx.Done():
@@ -109,7 +111,8 @@ func (r *run) once(ctx, work context.Context) {
 	}
 }
 
-// announce tells an endpoint's lane of a new event, and starts one if need be.
+// announce tells an endpoint's lane that there is a new event. It starts a lane if
+// there is none.
 func (r *run) announce(ctx, work context.Context, id postern.EndpointID) {
 	if l := r.lanes[id]; l != nil {
 		nudge(l.fresh)
@@ -124,7 +127,7 @@ func (r *run) rouseAll(ctx, work context.Context, ids []string) {
 	}
 }
 
-// rouse tells an endpoint's lane to look for work, and starts one if need be.
+// rouse tells an endpoint's lane to look for work. It starts a lane if there is none.
 func (r *run) rouse(ctx, work context.Context, id postern.EndpointID) {
 	if l := r.lanes[id]; l != nil {
 		nudge(l.wake)
@@ -144,14 +147,15 @@ func (r *run) laneEnded(ctx, work context.Context, l *lane) {
 	delete(r.lanes, l.id)
 	r.metrics.lanes.Dec()
 	switch {
-	case l.nudged(): // between its last look and its end
+	case l.nudged(): // after the lane looked for the last time
 		r.rouse(ctx, work, l.id)
 	case l.due != never:
 		r.arm(work, l.id, l.due)
 	}
 }
 
-// arm rouses an endpoint later. A timer costs far less than a lane.
+// arm sets a timer that rouses an endpoint. A timer costs much less memory than a
+// lane.
 func (r *run) arm(work context.Context, id postern.EndpointID, at postern.Time) {
 	r.armed.Add(1)
 	r.sleepers[id] = time.AfterFunc(until(at), func() {
@@ -170,7 +174,8 @@ func (r *run) disarm(id postern.EndpointID) {
 	delete(r.sleepers, id)
 }
 
-// finish waits for what is in flight, and after the drain cuts it off.
+// finish waits for the attempts and handshakes in flight, and cancels them when the
+// drain time is over.
 func (r *run) finish(abandon func()) {
 	for id := range r.sleepers {
 		r.disarm(id)

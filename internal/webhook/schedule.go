@@ -6,18 +6,18 @@ import (
 	"postern/internal/postern"
 )
 
-// try is what the schedule looks at: an attempt that failed.
+// try is a failed attempt, as the schedule sees it.
 type try struct {
-	number int          // 1 for the first
-	first  postern.Time // when the first attempt began
-	ended  postern.Time
-	pause  time.Duration // what the receiver asked for by Retry-After; 0 for nothing
-	jitter float64       // from 0 to 1, chosen by chance
+	number int           // 1 for the first attempt
+	first  postern.Time  // when the first attempt began
+	ended  postern.Time  // when this attempt ended
+	pause  time.Duration // the Retry-After of the answer; 0 if it has none
+	jitter float64       // a random number from 0 to 1
 }
 
-// next says when a delivery is tried again; ok is false when it is not. A gap
-// that would end after the window is cut to its end, where the last attempt is
-// made.
+// next returns the time of the next attempt. ok is false if there is none: the
+// attempts or the window are used up. A gap that would end after the window is cut
+// to its end, so that the last attempt is made there.
 func (t try) next() (at postern.Time, ok bool) {
 	end := t.first.Add(window)
 	if t.number >= maxAttempts || t.ended >= end {

@@ -19,24 +19,25 @@ import (
 	"postern/internal/seal"
 )
 
-// signer signs for one endpoint, as the Standard Webhooks specification says
-// (standardwebhooks.com, signature schemes v1 and v1a). It is used by many
-// attempts at once.
+// signer signs the deliveries to one endpoint by the Standard Webhooks specification
+// (standardwebhooks.com, signature schemes v1 and v1a). It is safe for concurrent
+// use.
 type signer struct {
 	keys []signingKey // newest first
 }
 
-// signingKey is a secret, with the ed25519 key that came with it. It keeps the
-// state of the HMAC, which costs more than a short body.
+// signingKey is a secret of an endpoint, with its ed25519 key if there is one. It
+// pools the state of the HMAC, because setting it up costs more than a short body.
 type signingKey struct {
 	macs    *sync.Pool         // of hash.Hash
 	private ed25519.PrivateKey // nil without v1a
-	until   postern.Time       // it signs before this
+	until   postern.Time       // it no longer signs from this time on
 }
 
-// secretPrefix comes before the base64 of a secret's bytes.
+// secretPrefix is the start of a secret. The secret's bytes follow in base64.
 const secretPrefix = "whsec_"
 
+// newSigner opens the current secret of an endpoint and those that were rotated.
 func newSigner(box *seal.Box, e postern.Endpoint) (s signer, err error) {
 	all := append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: never}}, e.OldSecrets...)
 	s.keys = make([]signingKey, len(all))
@@ -55,7 +56,7 @@ func openKey(box *seal.Box, id postern.EndpointID, o postern.OldSecret) (k signi
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(secret), secretPrefix))
 	if err != nil {
-		return k, errors.New("the signing secret cannot be read") // the cause would show a part of it
+		return k, errors.New("the signing secret cannot be read") // the cause would show a part of the secret
 	}
 	k = signingKey{macs: &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, until: o.Until}
 	if len(o.SigningKey) == 0 {
@@ -72,7 +73,8 @@ func openKey(box *seal.Box, id postern.EndpointID, o postern.OldSecret) (k signi
 	return k, nil
 }
 
-// sign gives the signatures of all keys that still sign, newest first.
+// sign returns the signatures of all keys that are still valid, the newest first and
+// separated by spaces.
 func (s signer) sign(id string, now time.Time, body []byte) string {
 	head := id + "." + strconv.FormatInt(now.Unix(), 10) + "."
 	list := make([]string, 0, 2)
@@ -89,7 +91,7 @@ func (s signer) sign(id string, now time.Time, body []byte) string {
 }
 
 func (k signingKey) hmac(head string, body []byte) string {
-	mac := k.macs.Get().(hash.Hash) //nolint:errcheck,forcetypeassert // only these are put in
+	mac := k.macs.Get().(hash.Hash) //nolint:errcheck,forcetypeassert // the pool holds only this type
 	defer k.macs.Put(mac)
 	mac.Reset()
 	_, _ = io.WriteString(mac, head) // a hash never fails
@@ -98,17 +100,19 @@ func (k signingKey) hmac(head string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(sum[:0]))
 }
 
-// letter is one POST before it is signed.
+// letter is the content of a POST before it is signed.
 type letter struct {
 	id     postern.EventID
-	number int // of the attempt
+	number int // number of the attempt, from 1
 	body   []byte
 }
 
-// header signs a letter. The endpoint's own headers come first: none replaces
-// one of ours.
+// header returns the header of a signed letter. The endpoint's own headers are set
+// first, so that they cannot replace those of Postern.
 func (s signer) header(e *postern.Endpoint, l letter, agent string, now time.Time) http.Header {
-	v := []string{s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10), strconv.Itoa(l.number)}
+	v := []string{
+		s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10), strconv.Itoa(l.number),
+	}
 	h := make(http.Header, len(e.Headers)+headerRoom)
 	for name, value := range e.Headers {
 		h.Set(name, value)
@@ -122,6 +126,6 @@ func (s signer) header(e *postern.Endpoint, l letter, agent string, now time.Tim
 	return h
 }
 
-const headerRoom = 10 // headers that header sets, and those that the client adds
+const headerRoom = 10 // enough for the fields that header sets and those that the client adds
 
-var jsonType = []string{"application/json"} //nolint:gochecknoglobals // made once, never changed
+var jsonType = []string{"application/json"} //nolint:gochecknoglobals // shared by all headers, never changed

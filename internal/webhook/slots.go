@@ -6,11 +6,11 @@ import (
 	"postern/internal/postern"
 )
 
-// slots bounds the attempts of all lanes together, beyond the one that each may
-// always make. A workspace may take one while it has fewer than are free: half of
-// them when it is alone, a third each when there are two, so that some are left
-// for whoever comes next (Choudhury and Hahne, dynamic queue length thresholds,
-// IEEE/ACM Transactions on Networking 6(2), 1998).
+// slots bounds the number of attempts of all lanes together, in addition to the one
+// that each lane may always make. A workspace may take a slot while it holds fewer
+// than are free. A single workspace therefore gets half of the slots and two get a
+// third each, which leaves some for the next workspace (Choudhury and Hahne, dynamic
+// queue length thresholds, IEEE/ACM Transactions on Networking 6(2), 1998).
 type slots struct {
 	mu    sync.Mutex
 	free  int
@@ -19,7 +19,7 @@ type slots struct {
 
 func newSlots(n int) *slots { return &slots{free: n, taken: map[postern.WorkspaceID]int{}} }
 
-// take is false when the workspace has its share.
+// take takes a slot. It returns false if the workspace already has its share.
 func (s *slots) take(ws postern.WorkspaceID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *slots) take(ws postern.WorkspaceID) bool {
 	return true
 }
 
-// give gives a slot back.
+// give releases a slot of the workspace.
 func (s *slots) give(ws postern.WorkspaceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *slots) give(ws postern.WorkspaceID) {
 	}
 }
 
-// inUse is how many are taken.
+// inUse returns how many slots are taken.
 func (s *slots) inUse() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,10 +2,10 @@ package webhook
 
 import "sync/atomic"
 
-// workers is a pool of goroutines that make attempts, one after the other. Each has
-// grown the stack that an attempt needs, which costs a tenth of an attempt (see
-// docs/decisions/0011). There is always a goroutine for another attempt; at most
-// maxIdleWorkers stay when there is nothing to do.
+// workers is a pool of goroutines that make attempts. Reusing a goroutine saves the
+// growth of its stack, which costs a tenth of an attempt (see docs/decisions/0011).
+// The number of goroutines is not bounded here; at most maxIdleWorkers stay when
+// there is nothing to do.
 type workers struct {
 	work chan func()
 	idle atomic.Int32
@@ -13,7 +13,8 @@ type workers struct {
 
 func newWorkers() *workers { return &workers{work: make(chan func())} }
 
-// do calls f in a goroutine of the pool, or in a new one when all are busy.
+// do calls f in an idle goroutine of the pool, or in a new one if all are busy. It
+// does not wait for f.
 func (w *workers) do(f func()) {
 	select {
 	case w.work <- f:
@@ -34,6 +35,6 @@ func (w *workers) run(f func()) {
 	}
 }
 
-// close ends the goroutines, each when it has finished. Do must not be called
+// close ends each goroutine when its current attempt is done. do must not be called
 // afterwards.
 func (w *workers) close() { close(w.work) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"go.mau.fi/libsignal/logger"
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/store"
 )
@@ -27,16 +26,6 @@ var (
 		name    string
 	}
 )
-
-// libsignal prints to standard output unless it has a logger. It reads the logger
-// without a lock, so the logger is set before anything runs.
-var _ = silence()
-
-func silence() struct{} {
-	var quiet logger.Loggable = mute{}
-	logger.Setup(&quiet)
-	return struct{}{}
-}
 
 // claimProcess sets whatsmeow's package variables once per process. A variable
 // that already has the right value is not written, because clients may be reading
@@ -67,12 +56,3 @@ func claimProcess(rootKey []byte, name string) error {
 	process.claimed, process.root, process.name = true, root, name
 	return nil
 }
-
-// mute is a logger for libsignal that writes nothing.
-type mute struct{}
-
-func (mute) Debug(_, _ string)   {}
-func (mute) Info(_, _ string)    {}
-func (mute) Warning(_, _ string) {}
-func (mute) Error(_, _ string)   {}
-func (mute) Configure(string)    {}
