@@ -117,17 +117,17 @@ func updateEach(t *db.Tx, s *db.Statement, list []*Attempt, row func(*Attempt) [
 // succeedAtOnce is for first attempts that succeed, which are the vast majority: with half
 // the parameters it costs two thirds of updateDelivery.
 var succeedAtOnce = db.NewStatement("place, delivery, began, took, http, said, ended",
-	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0, first_attempt_at = @began,
-		last_attempt_at = @began,
-	last_duration = @took, last_status = @http, last_reason = '', last_answer = @said, completed_at = @ended
+	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0,
+	first_attempt_at = @began, last_attempt_at = @began, last_duration = @took,
+	last_status = @http, last_reason = '', last_answer = @said, completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts = 0`)
 
 func (o *Attempt) firstSuccess() []any {
 	return []any{o.Row, o.DeliveryID, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Answer, o.Ended}
 }
 
-var updateDelivery = db.NewStatement("place, delivery, outcome, number, due, began, took, http, reason, said, ended, "+
-	"new_round",
+var updateDelivery = db.NewStatement(
+	"place, delivery, outcome, number, due, began, took, http, reason, said, ended, new_round",
 	`UPDATE delivery SET status = @outcome, attempts = @number, due_at = @due,
 	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began
 	ELSE first_attempt_at END,
@@ -230,13 +230,12 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 // failed for long enough or when the attempt asks for it.
 func (o *Attempt) countFailure(t *db.Tx) error {
 	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
-		failures = failures + 1
-		WHERE id = $1`, o.EndpointID, o.At)
+		failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At)
 	if err != nil {
 		return err
 	}
-	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled', status_reason = CASE WHEN $2 = '' THEN 'failing'
-		ELSE $2 END,
+	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled',
+			status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END,
 			since = (SELECT coalesce(max(position), 0) FROM event)
 		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3
 		AND failing_since <= $4)`,

@@ -16,8 +16,7 @@ const deliveryColumns = `id, endpoint_id, event_id, type, device_id, status, att
 
 func scanDelivery(s db.Scanner) (d postern.Delivery, err error) {
 	err = s.Scan(&d.ID, &d.EndpointID, &d.EventID, &d.Type, &d.DeviceID, &d.Status, &d.Attempts, &d.LastStatus,
-		&d.LastReason,
-		&d.CreatedAt, &d.FirstAttemptAt, &d.LastAttemptAt, &d.NextAttemptAt, &d.CompletedAt)
+		&d.LastReason, &d.CreatedAt, &d.FirstAttemptAt, &d.LastAttemptAt, &d.NextAttemptAt, &d.CompletedAt)
 	return d, err
 }
 
@@ -122,8 +121,8 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 			SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END,
 			earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
 			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END,
-			replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END, chat = CASE WHEN status = 'pending' THEN chat
-			ELSE '' END, completed_at = 0, status = 'pending'
+			replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END,
+			chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.Wake(RetryDue, string(d.EndpointID))
 		return errors.Join(err, recordActs(t, acts))

@@ -15,7 +15,7 @@ import (
 )
 
 // cachedAndRead returns the devices as callers get them and as they are on disk.
-func cachedAndRead(t *testing.T, db *Store, ws postern.WorkspaceID, only []postern.DeviceID) (kept, read string) {
+func cachedAndRead(t *testing.T, db *Store, ws postern.WorkspaceID, only []postern.DeviceID) (cached, read string) {
 	t.Helper()
 	p := Page{Limit: 50}
 	list, err := db.Devices.List(t.Context(), ws, only, p)
@@ -74,20 +74,20 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 			if err := step(); err != nil {
 				t.Fatalf("step %d: %v", i, err)
 			}
-			kept, read := cachedAndRead(t, db, ws, nil)
-			if kept != read {
-				t.Errorf("after step %d callers get\n%s\nand on disk is\n%s", i, kept, read)
+			cached, read := cachedAndRead(t, db, ws, nil)
+			if cached != read {
+				t.Errorf("after step %d callers get\n%s\nand on disk is\n%s", i, cached, read)
 			}
 			if i > 0 && read == before {
 				t.Errorf("step %d has changed nothing: it tests nothing", i)
 			}
 			before = read
 		}
-		if kept, _ := cachedAndRead(t, db, other, nil); strings.Contains(kept, string(d.ID)) {
+		if cached, _ := cachedAndRead(t, db, other, nil); strings.Contains(cached, string(d.ID)) {
 			t.Error("another workspace's device is in the list")
 		}
-		if kept, _ := cachedAndRead(t, db, ws, []postern.DeviceID{}); kept != "" {
-			t.Errorf("a key of no device lists %s", kept)
+		if cached, _ := cachedAndRead(t, db, ws, []postern.DeviceID{}); cached != "" {
+			t.Errorf("a key of no device lists %s", cached)
 		}
 	})
 }
@@ -131,12 +131,12 @@ func TestCachedDevicesAreBounded(t *testing.T) {
 		q := deviceQuery{workspace: postern.WorkspaceID(fmt.Sprint(i))}
 		list, err := k.get(q, func() ([]postern.Device, error) { return []postern.Device{{Name: "d", Metadata: big}}, nil })
 		if err != nil || k.bytes > cacheBytes {
-			t.Fatalf("%d bytes are kept, want at most %d (%v)", k.bytes, cacheBytes, err)
+			t.Fatalf("%d bytes are cached, want at most %d (%v)", k.bytes, cacheBytes, err)
 		}
 		list[0].Name = "changed by a caller"
-		list, _ = k.get(q, func() ([]postern.Device, error) { return nil, fmt.Errorf("it is kept") })
+		list, _ = k.get(q, func() ([]postern.Device, error) { return nil, fmt.Errorf("it is cached") })
 		if len(list) != 1 || list[0].Name != "d" {
-			t.Fatalf("what is kept is %v", list)
+			t.Fatalf("the cache holds %v", list)
 		}
 	}
 }

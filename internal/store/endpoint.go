@@ -18,10 +18,9 @@ const endpointColumns = `id, workspace_id, url, description, events, devices, he
 
 func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs},
-		jsonColumn{&e.Headers}, &e.Status, &e.StatusReason,
-		&e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered, &e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt,
-		&e.PendingURL,
-		jsonColumn{&e.OldSecrets}, jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
+		jsonColumn{&e.Headers}, &e.Status, &e.StatusReason, &e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered,
+		&e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL, jsonColumn{&e.OldSecrets},
+		jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
 	return e, err
 }
 
@@ -49,9 +48,8 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
 			(SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
 			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status,
-			e.StatusReason,
-			e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts, e.DueAt, e.PendingURL,
-			asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
+			e.StatusReason, e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts,
+			e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 	}))
 }
 
@@ -115,12 +113,11 @@ func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 		headers = $8, status_reason = $9,
 		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16,
 		old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
-		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0)
-		FROM event) ELSE since END, status = $14
+		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event)
+			ELSE since END, status = $14
 		WHERE workspace_id = $1 AND id = $2`,
 		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers),
-		e.StatusReason,
-		e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
+		e.StatusReason, e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
 		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 }
 

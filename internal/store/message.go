@@ -44,11 +44,9 @@ const (
 	newContentSet = `new_type, new_body, new_extra`
 )
 
-const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name,
-	to_number, ` +
-	`reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, delivered_at,
-		read_at, ` +
-	`expires_at, ` + contentColumns
+const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
+	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
+	`delivered_at, read_at, expires_at, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure

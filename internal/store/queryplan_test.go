@@ -55,8 +55,7 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 	db := engine{}.open(t)
 	for query, want := range map[string]string{
 		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5
-			GROUP BY 1`: "SEARCH message_hour USING " +
-			"PRIMARY KEY " +
+			GROUP BY 1`: "SEARCH message_hour USING PRIMARY KEY " +
 			"(workspace_id=? AND hour>?)",
 		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint
 			WHERE workspace_id = 'w') AND hour >= 5
@@ -65,8 +64,7 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 			LIMIT 1`: "INDEX message_hour_age (hour<?)",
 		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC
 			LIMIT 9`: "USING COVERING INDEX event_workspace " +
-			"(workspace_id=? AND " +
-			"position>? AND position<?)",
+			"(workspace_id=? AND position>? AND position<?)",
 		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5
 			AND ('x' = 'null' OR type IN ` + db.db.InList(1) + `) ORDER BY position DESC
 				LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",

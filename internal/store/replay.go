@@ -35,8 +35,7 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 		}
 		if running >= maxReplays {
 			return postern.Errorf(postern.ReplayLimit,
-				"%d replays already run for this endpoint; wait for one to end or stop one",
-				maxReplays)
+				"%d replays already run for this endpoint; wait for one to end or stop one", maxReplays)
 		}
 		t.Wake(ReplayChanged, string(r.ID))
 		if err := recordActs(t, acts); err != nil {

@@ -297,11 +297,10 @@ func TestEndpointThatIsNotActiveHoldsNothingBack(t *testing.T) {
 		}
 		change(t, db, dead, func(e *postern.Endpoint) { e.Status = postern.EndpointDisabled })
 		clearLog(t, db, d.WorkspaceID, testNow.Add(1e12))
-		if n, m, a := count(t, db, `SELECT count(*) FROM event`), count(t, db, `SELECT count(*)
-			FROM delivery`), count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 4 || a != 2 {
+		if n, m, a := count(t, db, `SELECT count(*) FROM event`), count(t, db, `SELECT count(*) FROM delivery`),
+			count(t, db, `SELECT count(*) FROM attempt`); n != 2 || m != 4 || a != 2 {
 			t.Errorf("%d events, %d deliveries and %d attempts are left, want the events that the active endpoint waits "+
-				"for, with "+
-				"all about them: 2, 4 and 2", n, m, a)
+				"for, with all about them: 2, 4 and 2", n, m, a)
 		}
 		if due, err := db.Deliveries.Due(t.Context(), alive.ID, testNow, true, 10); err != nil || len(due) != 2 {
 			t.Errorf("the active endpoint has %d deliveries to come (%v), want 2", len(due), err)

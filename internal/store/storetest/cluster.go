@@ -134,9 +134,8 @@ func programs() (string, error) {
 		}
 	}
 	if newest < 15 {
-		return "", errors.New("these tests need PostgreSQL 15 or later: install Debian's package postgresql, or run " +
-			"make deps " +
-			"as root, which does")
+		return "", errors.New("these tests need PostgreSQL 15 or later: " +
+			"install Debian's package postgresql, or run make deps as root, which does")
 	}
 	return best, nil
 }

@@ -43,8 +43,7 @@ func ofNoOther(row, workspace string, rows []string) bool {
 	}
 	for _, thing := range id.FindAllString(row, -1) {
 		if slices.ContainsFunc(rows, func(r string) bool {
-			return strings.Contains(r, workspace) &&
-				strings.Contains(r, thing)
+			return strings.Contains(r, workspace) && strings.Contains(r, thing)
 		}) {
 			return true
 		}
