@@ -210,11 +210,11 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 				t.Errorf("user operator --remove = %s", out)
 			}
 			if exit, _, errs := command(t, "user", "operator", "eve@example.com", at); exit != 1 ||
-				!strings.Contains(errs, "nobody has") {
+				!strings.Contains(errs, "no user has") {
 				t.Errorf("an unknown user as an operator = %d %s", exit, errs)
 			}
 			if exit, _, errs := command(t, "user", "reset-password", "eve@example.com", at); exit != 1 ||
-				!strings.Contains(errs, "nobody has") {
+				!strings.Contains(errs, "no user has") {
 				t.Errorf("the password of an unknown user = %d %s", exit, errs)
 			}
 			if exit, _, errs := command(t, "key", "list", "--workspace", "ws_none", at); exit != 1 ||
