@@ -17,22 +17,22 @@ import (
 	"postern/internal/store"
 )
 
-// unchecked lists the exported methods that ask nobody for a scope or a role, each
-// with its reason. A method that is not here must refuse everybody without rights.
+// unchecked lists the exported methods that check no scope or role, each with its
+// reason. A method that is not listed must refuse every caller without rights.
 func unchecked() map[string]string {
 	const (
 		engine  = "the session engine's: it does what somebody with the rights asked for"
 		upkeep  = "the server's own: it runs without anybody's request"
-		linkURL = "whoever has the token of the link page, and of its browser, may see it"
-		joinURL = "whoever has the token of the link may use it; it is sent to one mailbox or shown once"
-		setUp   = "whoever has the token of the set-up link owns the server; it is shown in the operator's terminal"
+		linkURL = "the token of the link page, with that of its browser, allows seeing it"
+		joinURL = "the token of the link allows using it; it is sent to one mailbox or shown once"
+		setUp   = "the token of the set-up link makes its holder the owner; it is shown in the operator's terminal"
 		signIn  = "it is the sign-in: it finds out who somebody is, and counts the attempts"
-		browser = "whoever has the token of a browser's session has the session"
+		browser = "the token of a browser's login session is the proof of that session"
 		fact    = "a fact about the server that everybody may know"
 	)
 	return map[string]string{
 		"gateway.Keys.Authenticate":     signIn,
-		"gateway.Keys.Watch":            "every caller may wait for the end of the own key; it refuses nobody's",
+		"gateway.Keys.Watch":            "every caller may wait for the end of its own key",
 		"gateway.LinkPages.Bind":        linkURL,
 		"gateway.LinkPages.Get":         linkURL,
 		"gateway.LinkPages.Watch":       linkURL,
@@ -55,7 +55,7 @@ func unchecked() map[string]string {
 		"people.Invitations.Get":            joinURL,
 		"people.Invitations.Join":           joinURL,
 		"people.Invitations.JoinByIdentity": joinURL,
-		"people.PasswordLinks.ByMail":       "the link goes to the mailbox of the account alone, whoever asks for it",
+		"people.PasswordLinks.ByMail":       "the link is sent only to the mailbox of the account",
 		"people.PasswordLinks.Forgot":       signIn,
 		"people.SecondFactors.PasskeysOff":  fact,
 		"people.SignIns.Create":             browser,

@@ -76,7 +76,7 @@ func (h links) png(ctx context.Context, q *request, in *deviceInput) (*image, er
 	return &image{ContentType: spec.PNG, Body: picture}, err
 }
 
-// picture draws the code to show now; it is NotFound when there is none.
+// picture draws the code to show now. The error is NotFound if there is no code.
 func (h links) picture(
 	ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error),
 ) ([]byte, error) {

@@ -249,3 +249,27 @@ func TestPagesFollowEachOther(t *testing.T) {
 		sameText(t, "pages", got, want...)
 	})
 }
+
+// A group may hold messages of one device that count in two months, and ids of devices that
+// belong to another workspace.
+func TestEachMessageOfAGroupIsCheckedInItsOwnMonthAndWorkspace(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		mine, other := newWorkspace(t, db), newWorkspace(t, db)
+		d := newDevice(t, db, mine, postern.Connected)
+		send := func(ws postern.WorkspaceID, month string) op {
+			m := outbound(d)
+			m.WorkspaceID = ws
+			return hot(QueueMessage{Message: m, Month: month, Quota: 1})
+		}
+		if err := db.db.Do(t.Context(), send(mine, "2026-10")); err != nil {
+			t.Fatal(err)
+		}
+		got := grouped(db, send(other, "2026-11"), send(mine, "2026-10"), send(mine, "2026-11"), send(mine, "2026-11"))
+		for i, want := range []postern.Reason{postern.NotFound, postern.QuotaExhausted, "", postern.QuotaExhausted} {
+			if (got[i] == nil) != (want == "") || got[i] != nil && postern.ReasonOf(got[i]) != want {
+				t.Errorf("message %d: %v, want %q", i, got[i], want)
+			}
+		}
+	})
+}

@@ -79,6 +79,8 @@ type account struct {
 
 func (o QueueMessage) account() account { return account{o.Message.WorkspaceID, o.Month} }
 
+func (o QueueMessage) counter() counter { return counter{o.account(), o.Message.DeviceID} }
+
 // room is the state that decides whether a message is accepted.
 type room struct {
 	status postern.Status // of its device
@@ -95,7 +97,7 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 	accepted := make(map[account]int, 1)
 	for _, p := range list {
 		o := p.Value
-		device, known := rooms[o.Message.DeviceID]
+		device, known := rooms[o.counter()]
 		device.used += accepted[o.account()]
 		if err := o.check(device, known); err != nil {
 			p.Refuse(err)
@@ -107,26 +109,28 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 	return rest, nil
 }
 
-var readRoom = db.NewStatement("device, workspace, month",
-	`SELECT d.id, d.status, coalesce(m.messages, 0) FROM [@rows CROSS JOIN] device d
-	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @month
+var readRoom = db.NewStatement("device, workspace, in_month",
+	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0) FROM [@rows CROSS JOIN] device d
+	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @in_month
 	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
 
-func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[postern.DeviceID]room, error) {
+// readRooms reads what each message needs to be accepted, once for all messages of a device
+// in a month. A device that the workspace does not have is left out.
+func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, error) {
 	rows := make([][]any, 0, len(list))
-	asked := make(map[postern.DeviceID]bool, 1)
+	asked := make(map[counter]bool, 1)
 	for _, p := range list {
-		if m := p.Value.Message; !asked[m.DeviceID] {
-			asked[m.DeviceID] = true
-			rows = append(rows, []any{m.DeviceID, m.WorkspaceID, p.Value.Month})
+		if c := p.Value.counter(); !asked[c] {
+			asked[c] = true
+			rows = append(rows, []any{c.device, c.ws, c.month})
 		}
 	}
-	rooms := make(map[postern.DeviceID]room, len(rows))
+	rooms := make(map[counter]room, len(rows))
 	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
-		var id postern.DeviceID
+		var c counter
 		var one room
-		err := r.Scan(&id, &one.status, &one.used)
-		rooms[id] = one
+		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used)
+		rooms[c] = one
 		return err
 	})
 	return rooms, err
@@ -153,7 +157,7 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	units, rows := make(map[counter]int, 1), make([][]any, len(list))
 	for i, p := range list {
 		o := &p.Value
-		units[counter{o.account(), o.Message.DeviceID}]++
+		units[o.counter()]++
 		rows[i] = newMessage(o.Message, "", false)
 		if err := recordActs(t, o.Acts); err != nil {
 			return err

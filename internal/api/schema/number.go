@@ -32,7 +32,7 @@ func (w *walker) number(s *huma.Schema, tok jsontext.Token) {
 	}
 }
 
-// outOfRange says which bound a number exceeds; "" is none.
+// outOfRange says which bound a number exceeds; "" means that it exceeds no bound.
 func outOfRange(s *huma.Schema, n float64) string {
 	switch {
 	case s.Minimum != nil && n < *s.Minimum:
