@@ -152,8 +152,12 @@ func checkRetriable(t *db.Tx, ws postern.WorkspaceID, id postern.DeliveryID) err
 }
 
 func notActive(status postern.EndpointStatus) error {
+	first := "verify"
+	if status == postern.EndpointPaused || status == postern.EndpointDisabled {
+		first = "resume"
+	}
 	return postern.Errorf(postern.EndpointNotActive,
-		"the endpoint is %s and gets nothing; verify or resume it first", status)
+		"the endpoint is %s, so nothing can be sent to it; %s it first", status, first)
 }
 
 // DueDelivery is a delivery with what an attempt needs.
