@@ -25,7 +25,7 @@ func (p Paging) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit:
 type output[T any] struct{ Body T }
 
 type created[T any] struct {
-	Replayed string `header:"Idempotent-Replayed" enum:"true" doc:"Present when this is the stored answer to an earlier request with the same Idempotency-Key."`
+	Replayed string `header:"Idempotent-Replayed" enum:"true" doc:"Present when this is the stored response to an earlier request with the same Idempotency-Key."`
 	Body     T
 }
 

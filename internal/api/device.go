@@ -47,7 +47,7 @@ type changeInput struct {
 type deviceChange struct {
 	_        struct{}                          `additionalProperties:"false"`
 	Name     string                            `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"A display name." example:"Support"`
-	Metadata member[map[string]member[string]] `json:"metadata,omitzero" doc:"Labels to set. null as a label removes it; null as metadata removes all. At most 50, each with at most 500 bytes."`
+	Metadata member[map[string]member[string]] `json:"metadata,omitzero" doc:"Labels to set. A label that is null is removed; if metadata itself is null, all labels are removed. At most 50, each with at most 500 bytes."`
 	Pace     member[paceChange]                `json:"pace,omitzero" doc:"Sending rate; null resets it to the operator's default."`
 	Receive  member[receiveChange]             `json:"receive,omitzero" doc:"Which kinds of chats are stored; null resets it to direct and groups."`
 	ProxyURL member[string]                    `json:"proxyUrl,omitzero" doc:"Proxy for the connection to the network: an http, https or socks5 URL with its credentials. It is never shown. null removes it." example:"socks5://user:secret@proxy.example.com:1080"`

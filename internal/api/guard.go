@@ -87,7 +87,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, op *huma.Operation) error {
 	if offers := spec.AnswerTypes(op); len(offers) > 0 && !accepts(r.Header["Accept"], offers) {
 		return postern.Errorf(postern.NotAcceptable,
-			"the Accept header excludes the type of the answer, %s", strings.Join(offers, " or "))
+			"the Accept header excludes the type of the response, %s", strings.Join(offers, " or "))
 	}
 	r.Header.Set("Accept", spec.JSON) // decided; huma's own parser panics on some values
 	if err := checkQuery(op, r.URL.RawQuery); err != nil {

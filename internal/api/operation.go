@@ -44,7 +44,7 @@ func creates(op *huma.Operation) {
 	limit := maxKey
 	op.Parameters = append(op.Parameters, &huma.Param{
 		Name: spec.IdempotencyKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: &limit},
-		Description: "Makes a retry safe: for 24 hours, a request with the same key gets the first answer again.",
+		Description: "Makes a retry safe: for 24 hours, a request with the same key gets the first response again.",
 	})
 }
 

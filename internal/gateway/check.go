@@ -10,7 +10,7 @@ func tooLarge(format string, args ...any) error {
 
 func checkMetadata(m map[string]string) error {
 	if len(m) > maxMetadata {
-		return tooLarge("metadata may have at most %d members", maxMetadata)
+		return tooLarge("metadata may have at most %d fields", maxMetadata)
 	}
 	for k, v := range m {
 		if len(k) > maxMetadataBytes || len(v) > maxMetadataBytes {

@@ -100,7 +100,7 @@ func replay[T any](ctx context.Context, g *core, once store.Once) (v T, ok bool,
 	if hash != once.RequestHash {
 		return v, false, postern.Errorf(
 			postern.IdempotencyReused,
-			"this Idempotency-Key was used with a different body; use a new key for a new request",
+			"this Idempotency-Key was used with a different body; use a new one for a new request",
 		)
 	}
 	answer, err := g.box.Open(sealed, oncePlace(once))

@@ -12,7 +12,7 @@ import (
 
 // Used is how much of a limit is used.
 type Used struct {
-	Used  int `json:"used" doc:"How many are in use; a key that is limited to devices sees only theirs." example:"17"`
+	Used  int `json:"used" doc:"How many are in use. A key that is limited to certain devices sees only theirs." example:"17"`
 	Limit int `json:"limit" doc:"How many the workspace may use." example:"3000"`
 }
 
@@ -20,7 +20,7 @@ type Used struct {
 type Usage struct {
 	Month    string       `json:"month" doc:"The UTC calendar month." example:"2026-11"`
 	ResetsAt postern.Time `json:"resetsAt" doc:"When the month ends and the count of messages starts again." example:"2026-12-01T00:00:00.000Z" format:"date-time"`
-	Messages Used         `json:"messages" doc:"Outbound messages accepted in the month, except those that were given back."`
+	Messages Used         `json:"messages" doc:"Outbound messages accepted in the month. Messages that failed before they were sent do not count."`
 	Devices  Used         `json:"devices" doc:"Devices that are linked or being linked."`
 }
 

@@ -28,7 +28,7 @@ type NewEndpoint struct {
 // EndpointWithSecret is an endpoint in the only answer that contains its secret.
 type EndpointWithSecret struct {
 	postern.Endpoint
-	Secret string `json:"secret" doc:"Signing secret, shown this once." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`
+	Secret string `json:"secret" doc:"Signing secret. Only this response contains it." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`
 }
 
 // Create creates an endpoint and queues its handshake. It needs messages:read and

@@ -89,7 +89,7 @@ func Errorf(reason Reason, format string, args ...any) *Error {
 // Invalid creates a ValidationFailed error about one place in the body.
 func Invalid(pointer, format string, args ...any) *Error {
 	return &Error{
-		Reason: ValidationFailed, Detail: "the request has members that cannot be accepted",
+		Reason: ValidationFailed, Detail: "the request has fields that cannot be accepted",
 		Fields: []Field{{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}},
 	}
 }

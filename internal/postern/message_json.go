@@ -72,7 +72,7 @@ type Arrival struct {
 	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	Type     Kind      `json:"type" enum:"text,location,unsupported" doc:"Kind of the message." example:"text"`
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
-	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one answers."`
+	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
 	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
 	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`

@@ -21,7 +21,7 @@ const (
 type Endpoint struct {
 	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
-	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the handshake yet; url stays in use until it has." example:"https://hooks.example.com/new"`
+	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the challenge yet; url stays in use until it has." example:"https://hooks.example.com/new"`
 	Description    string            `json:"description" example:"orders service"`
 	Events         []string          `json:"events" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"*\"]"`
 	DeviceIDs      []DeviceID        `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
@@ -120,7 +120,7 @@ type Delivery struct {
 	DeviceID      DeviceID       `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" example:"succeeded"`
 	Attempts      int            `json:"attempts" doc:"Attempts made so far." example:"1"`
-	LastStatus    int            `json:"lastStatus" doc:"HTTP status of the last attempt; 0 when there was no answer." example:"200"`
+	LastStatus    int            `json:"lastStatus" doc:"HTTP status of the last attempt; 0 if there was no response." example:"200"`
 	LastReason    Maybe          `json:"lastReason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why the last attempt failed." example:"status"`
 	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
 	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
@@ -135,9 +135,9 @@ type Attempt struct {
 	Number     int    `json:"number" doc:"Number of the attempt, starting with 1; a manual retry continues the count." example:"1"`
 	At         Time   `json:"at" format:"date-time" doc:"When it began." example:"2026-11-21T09:00:00.000Z"`
 	DurationMs int    `json:"durationMs" doc:"How long it took, in milliseconds." example:"120"`
-	Status     int    `json:"status" doc:"HTTP status of the answer; 0 when there was none." example:"503"`
+	Status     int    `json:"status" doc:"HTTP status of the response; 0 if there was none." example:"503"`
 	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded." example:"status"`
-	Answer     string `json:"answer" doc:"The first KiB of the answer." example:"busy"`
+	Answer     string `json:"answer" doc:"The first KiB of the response." example:"busy"`
 }
 
 // EndpointHour counts an endpoint's attempts in one hour, by outcome.

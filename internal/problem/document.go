@@ -30,7 +30,7 @@ type Document struct { //nolint:errname // the name of a thing, not only an erro
 	Type      string          `json:"type" format:"uri-reference" doc:"Address of a page about the reason. It ends in the precise reason, such as device-not-connected." example:"https://postern.example.com/problems/validation-failed"`
 	Title     string          `json:"title" doc:"The reason in a few words." example:"Validation failed"`
 	Status    int             `json:"status" doc:"The HTTP status." example:"422"`
-	Detail    string          `json:"detail" doc:"What is wrong with this request, and how to correct it." example:"the request has members that cannot be accepted"`
+	Detail    string          `json:"detail" doc:"What is wrong with this request, and how to correct it." example:"the request has fields that cannot be accepted"`
 	Code      string          `json:"code" doc:"A coarse, stable word to branch on." example:"VALIDATION_FAILED"`
 	RequestID string          `json:"requestId" doc:"Id of the request; also in the Request-Id header and in the server's log." example:"req_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Errors    []postern.Field `json:"errors,omitempty" nullable:"false" doc:"With 422: the places that are wrong, as JSON pointers into the body. A query parameter is /query/name."`

@@ -42,7 +42,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.LinkAlreadyOpen:      {409, "CONFLICT", "Link attempt already open", cannot},
 	postern.NoOpenLink:           {409, "CONFLICT", "No open link attempt", cannot},
 	postern.NotLinked:            {409, "CONFLICT", "Device not linked", cannot},
-	postern.NoPasskeyWanted:      {409, "CONFLICT", "No passkey wanted", cannot},
+	postern.NoPasskeyWanted:      {409, "CONFLICT", "No passkey requested", cannot},
 	postern.PasskeyNotSupported:  {409, "CONFLICT", "Passkeys are not supported", cannot},
 	postern.NumberTaken:          {409, "CONFLICT", "Number taken", cannot},
 	postern.EndpointNotActive:    {409, "CONFLICT", "Endpoint not active", cannot},

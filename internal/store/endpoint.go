@@ -38,7 +38,7 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 		}
 		if have >= limit {
 			return postern.Errorf(postern.EndpointLimit,
-				"the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
+				"the plan allows %d webhook endpoints, and %d exist; delete one or change the plan", limit, have)
 		}
 		if err := recordActs(t, acts); err != nil {
 			return err

@@ -38,7 +38,8 @@ func (o OpenLink) apply(t *db.Tx) error {
 	}
 	if slots = min(slots, o.Slots); used >= slots { // the plan may have shrunk since the caller was authorized
 		return postern.Errorf(postern.DeviceLimit,
-			"the plan's %d linked devices are in use; unlink one or change the plan", slots)
+			"the plan allows %d linked devices, and %d are linked or being linked; unlink one or change the plan",
+			slots, used)
 	}
 	if err := recordActs(t, o.Acts); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (w *walker) chosen(s *huma.Schema, raw []byte) *huma.Schema {
 	switch {
 	case kind == jsontext.KindInvalid && usual != nil:
 	case kind == jsontext.KindInvalid:
-		w.invalid(place, "this member is required")
+		w.invalid(place, "this field is required")
 	case kind != jsontext.KindString:
 		w.invalid(place, "expected a string")
 	case d.Mapping[name] == "":

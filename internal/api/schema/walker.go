@@ -135,7 +135,7 @@ func (w *walker) object(s *huma.Schema) error {
 	}
 	for n := 0; w.dec.PeekKind() != jsontext.KindEndObject; n++ {
 		if n == maxMembers {
-			return postern.Errorf(postern.PayloadTooLarge, "an object has at most %d members", maxMembers)
+			return postern.Errorf(postern.PayloadTooLarge, "an object may have at most %d fields", maxMembers)
 		}
 		tok, err := w.dec.ReadToken()
 		if err != nil {
@@ -150,7 +150,7 @@ func (w *walker) object(s *huma.Schema) error {
 		}
 	}
 	for _, name := range missing {
-		w.invalid(Step(name), "this member is required")
+		w.invalid(Step(name), "this field is required")
 	}
 	_, err := w.dec.ReadToken()
 	return err
@@ -171,7 +171,7 @@ func (w *walker) member(s *huma.Schema, name string) error {
 	return err
 }
 
-// schemaOf finds the schema of a member, and notes that there is no such member.
+// schemaOf finds the schema of a member, and notes that there is no such field.
 func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	if s == nil {
 		return nil, nil
@@ -188,10 +188,10 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	for have := range s.Properties {
 		if strings.EqualFold(have, name) {
 			return nil, postern.Errorf(postern.MalformedRequest,
-				"the body names a member in another case than documented, at byte %d", w.at())
+				"the body contains a field whose name is capitalized differently than documented, at byte %d", w.at())
 		}
 	}
-	w.invalid(Step(name), "there is no such member")
+	w.invalid(Step(name), "there is no such field")
 	return nil, nil
 }
 

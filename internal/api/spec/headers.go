@@ -48,7 +48,7 @@ func headers() map[string]*huma.Param {
 	}
 	return map[string]*huma.Param{
 		"Request-Id":       text("Identifies the request in the server's log.", `^req_[0-9A-Z]{26}$`, "req_"+exampleULID),
-		"RateLimit-Policy": text(`The rate: "default";q=300;w=60 means 300 requests in 60 seconds, for the key and for all keys of the workspace together. On an answer to a request without a valid key the policy is "address", which counts refused credentials from the caller's address.`, `^"(default|address)";q=[0-9]+;w=60$`, `"default";q=300;w=60`),
+		"RateLimit-Policy": text(`The rate: "default";q=300;w=60 means 300 requests in 60 seconds, for the key and for all keys of the workspace together. In a response to a request without a valid key, the policy is "address", which counts refused credentials from the caller's address.`, `^"(default|address)";q=[0-9]+;w=60$`, `"default";q=300;w=60`),
 		"RateLimit":        text(`What is left: "default";r=42;t=17 means 42 requests now, and the full rate again in 17 seconds.`, `^"(default|address)";r=[0-9]+;t=[0-9]+$`, `"default";r=42;t=17`),
 		"Retry-After":      text("How many seconds to wait.", `^[1-9][0-9]*$`, "17"),
 		"WWW-Authenticate": text("How to authenticate.", `^Bearer$`, "Bearer"),

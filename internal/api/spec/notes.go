@@ -11,53 +11,53 @@ type note struct {
 // notes has a row for each operation.
 func notes() map[string]note { //nolint:funlen // a table, not a program
 	const (
-		streamNote = " Comment lines are sent as heartbeats. The stream ends within a second after its key expires or is revoked."
-		patch      = "A JSON merge patch (RFC 7396): members that are left out stay unchanged; null resets a member."
+		streamNote = " Comment lines serve as heartbeats. The stream ends within a second after its key expires or is revoked."
+		patch      = "A JSON merge patch (RFC 7396): fields that are left out stay unchanged; null resets a field."
 	)
 	return map[string]note{
 		"listDevices":  {text: "Returns the devices that the key may see, newest first."},
-		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it. A key that is limited to devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed}},
+		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it. A key that is limited to certain devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed}},
 		"getDevice":    {text: "Returns a device and the state of its session."},
 		"updateDevice": {text: patch},
 		"deleteDevice": {text: "Unlinks the device, waiting up to 10 seconds for the network to confirm. The device, its keys and its messages are deleted at once, even when the network cannot be reached."},
 		"pauseDevice":  {text: "Disconnects the device. It stays linked and still counts towards the plan's device limit.", refuses: []postern.Reason{postern.NotLinked}},
-		"resumeDevice": {text: "Reconnects the device. A device that was paused because of the plan can be resumed once another device has made room.", refuses: []postern.Reason{postern.NotLinked, postern.DeviceLimit}},
+		"resumeDevice": {text: "Reconnects the device. A device that was paused because of the plan's limit can be resumed once fewer devices are in use.", refuses: []postern.Reason{postern.NotLinked, postern.DeviceLimit}},
 		"unlinkDevice": {text: "Removes the link to the account. The device keeps its id, history, keys and webhooks, and can be linked again.", refuses: []postern.Reason{postern.NotLinked}},
 
 		"openLink":      {text: "Opens a link attempt. It counts towards the plan's device limit until it ends without a link. The code to show follows within seconds: get the attempt again, or follow its stream.", refuses: []postern.Reason{postern.DeviceLimit, postern.LinkAlreadyOpen, postern.DeviceAlreadyLinked}},
-		"getLink":       {text: "Returns the newest link attempt with the code to show now. Codes change every 20 to 60 seconds; qrExpiresAt says when."},
-		"openLinkPage":  {text: "Creates a web page for the person who holds the phone. It belongs to the first browser in which the button on the page is pressed. The page and the attempt last 15 minutes. An attempt has one page: a new page replaces the previous one.", refuses: []postern.Reason{postern.NoOpenLink}},
-		"answerPasskey": {text: "An attempt becomes `passkey_required` when the network asks the account's owner for a passkey. A browser gives the passkey only to the network's own pages, so this server cannot pass it on. The answer is 409: `passkey-not-supported` for such an attempt, and `no-passkey-wanted` for any other.", refuses: []postern.Reason{postern.NoOpenLink, postern.NoPasskeyWanted, postern.PasskeyNotSupported}},
+		"getLink":       {text: "Returns the newest link attempt, with the code to show at the moment. Codes change every 20 to 60 seconds; qrExpiresAt says when."},
+		"openLinkPage":  {text: "Creates a web page for the person who holds the phone. It belongs to the first browser in which the button on the page is pressed. The page and the attempt last 15 minutes. An attempt has at most one page; a new page replaces the previous one.", refuses: []postern.Reason{postern.NoOpenLink}},
+		"answerPasskey": {text: "An attempt becomes `passkey_required` when the network asks the account's owner for a passkey. A browser sends the passkey only to the network's own pages, so this server cannot pass it on. The response is always 409: `passkey-not-supported` for such an attempt, and `no-passkey-wanted` for any other.", refuses: []postern.Reason{postern.NoOpenLink, postern.NoPasskeyWanted, postern.PasskeyNotSupported}},
 		"cancelLink":    {text: "Ends the open attempt. It no longer counts towards the plan's device limit.", refuses: []postern.Reason{postern.NoOpenLink}},
-		"getLinkSVG":    {text: "Returns the code of the open attempt as a scalable image. The answer is 404 while there is no code to show."},
-		"getLinkPNG":    {text: "Returns the code of the open attempt as an image. The answer is 404 while there is no code to show."},
+		"getLinkSVG":    {text: "Returns the code of the open attempt as an SVG image. The response is 404 while there is no code to show."},
+		"getLinkPNG":    {text: "Returns the code of the open attempt as a PNG image. The response is 404 while there is no code to show."},
 		"streamLink":    {text: "Server-sent events: \"code\" with the link attempt each time its code changes, \"passkey\" when the network asks for a passkey, and \"ended\" with the final attempt. Then the stream ends." + streamNote},
 
-		"sendMessage":  {text: "Accepts a text message. When the answer arrives, the message is stored durably and one message of the monthly quota is used. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
+		"sendMessage":  {text: "Accepts a message. When the response arrives, the message is stored on disk and counts towards the monthly quota. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
 		"listMessages": {text: "Returns messages in both directions, newest first.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed}},
 		"getMessage":   {text: "Returns a message and its delivery status."},
 
 		"listWebhooks":    {text: "Returns the endpoints that the key may see, newest first."},
-		"createWebhook":   {text: "Creates an endpoint. A signed challenge is posted to the URL at once; the endpoint becomes active when it answers with the challenge. Only this answer contains the signing secret. A key that is limited to devices creates endpoints for those devices.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EndpointLimit}},
+		"createWebhook":   {text: "Creates an endpoint. A signed challenge is posted to the URL at once; the endpoint becomes active when it responds with the challenge. Only this response contains the signing secret. If the key is limited to certain devices, the endpoint receives only their events.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EndpointLimit}},
 		"getWebhook":      {text: "Returns an endpoint and its state, without its secret."},
 		"deleteWebhook":   {text: "Deletes the endpoint and its deliveries. Nothing more is posted to it."},
-		"updateWebhook":   {text: patch + " A new url is shown as pendingUrl until it has answered the challenge; until then the old URL stays in use. Changing the url also needs the scopes `messages:read` and `events:read`.", refuses: []postern.Reason{postern.MissingScope}},
+		"updateWebhook":   {text: patch + " A new url is shown as pendingUrl until it has answered the challenge. Until then, the old URL stays in use. Changing the URL also requires the scopes `messages:read` and `events:read`.", refuses: []postern.Reason{postern.MissingScope}},
 		"verifyWebhook":   {text: "Sends a new challenge. An active endpoint receives nothing until it has answered.", refuses: []postern.Reason{postern.EndpointIsPaused}},
 		"pauseWebhook":    {text: "Stops all deliveries until the endpoint is resumed.", refuses: []postern.Reason{postern.EndpointNotActive}},
 		"resumeWebhook":   {text: "Verifies the endpoint, and then delivers the events recorded since the pause, up to 72 hours back."},
-		"rotateSecret":    {text: "Only this answer contains the new secret. It signs from the next delivery on; until the overlap ends, the old secret signs too."},
+		"rotateSecret":    {text: "Only this response contains the new secret. Deliveries are signed with it from the next one on, and with the old secret too until the overlap ends."},
 		"testWebhook":     {text: "Sends a webhook.test event to this endpoint alone. It is signed and retried like any event. It appears in the list of deliveries, but not in the event log.", refuses: []postern.Reason{postern.EndpointNotActive}},
-		"createReplay":    {text: "Delivers events of the log again, including those that the endpoint missed while it was not active. The replay runs in the background and gives way to new events. Every event keeps its eventId and its exact bytes.", refuses: []postern.Reason{postern.EndpointNotActive, postern.ReplayLimit}},
+		"createReplay":    {text: "Delivers events from the event log again, including those that the endpoint missed while it was not active. The replay runs in the background and gives way to new events. Every event keeps its eventId and its exact bytes.", refuses: []postern.Reason{postern.EndpointNotActive, postern.ReplayLimit}},
 		"getReplay":       {text: "Returns a replay and its progress."},
-		"stopReplay":      {text: "Stops queueing events. Events that are queued already, about a hundred, are still delivered."},
-		"getWebhookStats": {text: "Returns the results of the delivery attempts of each hour, oldest first: by default of the last 24 hours, at most of 31 days. Hours without attempts are left out."},
+		"stopReplay":      {text: "Stops queueing events. Events that are already queued (about a hundred) are still delivered."},
+		"getWebhookStats": {text: "Returns the results of the delivery attempts of each hour, oldest first: by default for the last 24 hours, at most for 31 days. Hours without attempts are left out."},
 		"getDelivery":     {text: "Returns a delivery with every attempt, newest first. event is the body that is posted; only keys with the scopes `messages:read` and `events:read` see it."},
 		"retryDelivery":   {text: "Starts a new round of attempts with the same eventId and bytes. A pending delivery is tried at once.", refuses: []postern.Reason{postern.EndpointNotActive, postern.EventRemoved}},
 		"listDeliveries":  {text: "Returns what was or will be posted to the endpoint, newest first, with the outcome of the last attempt."},
 
 		"listEvents":   {text: "Returns the event log, oldest first, so that a consumer that was offline can catch up. An event that is recorded later never appears before one that was already returned. Without after and cursor, the list starts at the oldest event that is kept.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EventsExpired}},
 		"streamEvents": {text: "Server-sent events: each has the event's id, its type as name, and the event as data." + streamNote, refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EventsExpired}},
-		"getUsage":     {text: "Returns how many messages of the month and how many linked devices of the plan are in use. A key that is limited to devices sees the usage of those devices."},
+		"getUsage":     {text: "Returns how many messages were sent this month and how many devices are linked, with the limits of the plan. A key that is limited to certain devices sees the usage of those devices."},
 
 		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink, postern.NumberTaken}},
 		"receiveInSandbox": {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},

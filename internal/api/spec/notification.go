@@ -53,7 +53,7 @@ type Verification struct {
 	Type      postern.EventType `json:"type" enum:"webhook.verification" doc:"Always webhook.verification." example:"webhook.verification"`
 	Timestamp postern.Time      `json:"timestamp" format:"date-time" doc:"When the challenge was made." example:"2026-11-21T09:00:00.000Z"`
 	DeviceID  string            `json:"deviceId" maxLength:"0" doc:"Empty: it concerns no device." example:""`
-	Challenge string            `json:"challenge" doc:"Send this value back in the answer." example:"3q2-7wAAAAAAAAAAAAAAAA"`
+	Challenge string            `json:"challenge" doc:"Send this value back in the response." example:"3q2-7wAAAAAAAAAAAAAAAA"`
 }
 
 // Event is any event of the log, told apart by its type.
@@ -109,9 +109,9 @@ func notification(kind string, body *huma.Schema, example json.RawMessage) *huma
 		Security: []map[string][]string{{}}, Parameters: deliveryParameters(),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{JSON: content}},
 		Responses: map[string]*huma.Response{
-			"2XX":     {Description: "Accepted. The body is read only when the event is a verification: it contains the challenge."},
-			"410":     {Description: "The endpoint no longer exists: it is disabled at once."},
-			"default": {Description: "Not accepted, like a redirect or no answer within 15 seconds. Up to 12 attempts are made within 72 hours. Retry-After is honoured."},
+			"2XX":     {Description: "Accepted. Postern reads the response body only for `webhook.verification`, where it must contain the challenge."},
+			"410":     {Description: "The receiver is gone: Postern disables the endpoint at once."},
+			"default": {Description: "Not accepted. A redirect, or no response within 15 seconds, counts as not accepted too. Up to 12 attempts are made within 72 hours. Retry-After is honored."},
 		},
 	}}
 }
@@ -137,7 +137,7 @@ func deliveryHeaders() map[string]*huma.Param {
 	return map[string]*huma.Param{
 		"webhook-id":          header("webhook-id", "The eventId; the same on every attempt.", "evt_"+exampleULID),
 		"webhook-timestamp":   header("webhook-timestamp", "Unix time in seconds at which this attempt was signed. Refuse a request whose time differs from yours by more than a few minutes.", "1795251600"),
-		"webhook-signature":   header("webhook-signature", "v1, and base64 of HMAC-SHA256 over webhook-id.webhook-timestamp.body (Standard Webhooks). While a secret is rotated there are two signatures, separated by a space.", signature),
+		"webhook-signature":   header("webhook-signature", "v1, and base64 of HMAC-SHA256 over webhook-id.webhook-timestamp.body (Standard Webhooks). While a secret is being rotated, there are two signatures, separated by a space.", signature),
 		"X-Service-Signature": header("X-Service-Signature", "The same value as webhook-signature.", signature),
 		"webhook-attempt":     header("webhook-attempt", "Number of the attempt, starting with 1.", "1"),
 	}
@@ -171,6 +171,6 @@ func told() map[postern.EventType]string {
 		postern.DeviceConflict:       "The same session was opened by another client.",
 		postern.DeviceUnlinked:       "The device was unlinked on request.",
 		postern.DevicePaused:         "The device was paused, on request or because of a smaller plan; statusReason says which.",
-		postern.WebhookVerification:  "The handshake of an endpoint: answer with 2xx within 10 seconds and the body {\"challenge\":\"…\"}, or the bare challenge as text.",
+		postern.WebhookVerification:  "The challenge that verifies an endpoint: respond within 10 seconds with 2xx and the body {\"challenge\":\"…\"}, or with the challenge alone as plain text.",
 	}
 }

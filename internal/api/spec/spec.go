@@ -73,7 +73,7 @@ func tags() []*huma.Tag {
 		{Name: "webhooks", Description: "Endpoints to which events are posted"},
 		{Name: "deliveries", Description: "What was posted to which endpoint, with every attempt"},
 		{Name: "replays", Description: "Parts of the event log that are delivered again"},
-		{Name: "events", Description: "The log of everything that happened"},
+		{Name: "events", Description: "The log of all events, in the order in which they were recorded"},
 		{Name: "usage", Description: "How much of the plan is used"},
 		{Name: "sandbox", Description: "Simulated phones; only on a server whose sandbox is on"},
 	}
@@ -141,7 +141,19 @@ func Describe(op *huma.Operation, scopes []postern.Scope) {
 	}
 	op.Security = []map[string][]string{{bearer: {}}}
 	op.Extensions = map[string]any{"x-scopes": needed} // many readers take names beside a bearer scheme for a mistake
-	op.Description = notes()[op.OperationID].text + "\n\nNeeds the scope `" + strings.Join(needed, "` and `") + "`."
+	op.Description = notes()[op.OperationID].text + "\n\n" + needs(needed)
+}
+
+// needs names the scopes of an operation.
+func needs(scopes []string) string {
+	if len(scopes) == 1 {
+		return "Needs the scope `" + scopes[0] + "`."
+	}
+	list := strings.Join(scopes, "`, `")
+	if at := strings.LastIndex(list, "`, `"); at >= 0 {
+		list = list[:at] + "` and `" + list[at+len("`, `"):]
+	}
+	return "Needs the scopes `" + list + "`."
 }
 
 // Operations ranges over the operations of a path, each with its method.
