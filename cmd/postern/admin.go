@@ -328,7 +328,7 @@ func (c *webhookAddCmd) Run(ctx context.Context, std streams) error {
 			return err
 		}
 		return c.print(std, map[string]any{"id": e.ID, "secret": e.Secret},
-			"webhook %s (%s until it answers the handshake)\n%s\nStore the secret now: this command does not show it again.",
+			"webhook %s (%s until it answers the challenge)\n%s\nStore the secret now: this command does not show it again.",
 			e.ID, e.Status, e.Secret)
 	})
 }

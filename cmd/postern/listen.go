@@ -22,13 +22,14 @@ type listenCmd struct {
 // Help is the text above the flags.
 func (*listenCmd) Help() string {
 	return "Events arrive over the API, so the server does not need to reach this machine. " +
-		"They are posted one after another, in log order, with the body, the headers and the timeout (15 s) of a webhook.\n\n" +
-		"An event that the receiver does not accept (it cannot be reached, or answers other than 2xx) is reported " +
-		"and not posted again, so that old events do not get in your way while you work on the receiver. " +
+		"They are posted one after another, in the order in which they were recorded, with the body, the headers and " +
+		"the timeout (15 s) of a webhook.\n\n" +
+		"An event that the receiver does not accept (it cannot be reached, or responds with a status other than 2xx) is " +
+		"reported and not posted again, so that old events do not get in your way while you work on the receiver. " +
 		"When you stop the command, it prints the --after value that repeats them. " +
 		"A registered webhook endpoint receives each event at least once, with retries over 72 hours.\n\n" +
 		"If the connection is lost, the command reconnects and resumes after the last event it handled. " +
-		"It sends no handshake (webhook.verification). Deduplicate on eventId as usual."
+		"It sends no challenge (webhook.verification). Deduplicate on eventId as usual."
 }
 
 // Validate checks the flags together.

@@ -34,7 +34,8 @@ func invite(ctx context.Context, a *app.App, out io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(out,
-		"Nobody can sign in to the dashboard yet. Open this link to create the first user. It works once.\n\n    %s\n\n",
+		"There are no users yet. Open this URL to create the first user, who owns the first workspace. It works once.\n\n"+
+			"    %s\n\n",
 		url)
 	return err
 }
