@@ -212,12 +212,12 @@ func outcomes(p postern.Plan) []page.Tile {
 		{
 			Label: "Messages",
 			Value: "New messages are refused (403, quota-exhausted) until the month ends. Inbound messages, events, and " +
-				"webhooks continue. Messages that provably were never sent are not counted.",
+				"webhooks continue. Messages that were certainly never sent are not counted.",
 		},
 		{
 			Label: "Devices",
-			Value: "Linking another phone is refused (403, device-limit) until you unlink or delete a device. A smaller plan " +
-				"pauses the most recently linked devices. They stay linked.",
+			Value: "Linking another phone is refused (403, device-limit) until you unlink or delete a device. If a new " +
+				"plan allows fewer devices, the most recently linked ones are paused. They stay linked.",
 		},
 	}
 	if p.API {

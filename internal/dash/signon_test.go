@@ -424,10 +424,10 @@ func TestSigningInAgainStandsForThePassword(t *testing.T) {
 	p.SignIn(oidctest.Person{Subject: "subject-of-bob"})
 	p.Fail(oidctest.NoAuthTime) // not all say it
 	bob.want(bob.through(again), http.StatusSeeOther, page)
-	bob.asked(bob.get(page), http.StatusOK, "so none is needed")
+	bob.asked(bob.get(page), http.StatusOK, "so you do not need to enter one")
 	bob.asked(bob.post(page, nil), http.StatusOK, "whsec_")
 	device := bob.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
-	bob.asked(bob.get(device+"/delete"), http.StatusOK, "so none is needed")
+	bob.asked(bob.get(device+"/delete"), http.StatusOK, "so you do not need to enter one")
 	bob.want(bob.post(device+"/delete", nil), http.StatusSeeOther, "/devices")
 }
 

@@ -152,7 +152,7 @@ func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
 	)
 	c.says(own, "orders", "message.*", "The webhook was changed", "Send a test event")
 	c.want(c.post(own, url.Values{"url": {hookURL + "/2"}, "event": {"message.*"}}), http.StatusSeeOther, own)
-	c.says(own, "after it answers", hookURL+"/2")
+	c.says(own, "once that URL answers", hookURL+"/2")
 	for _, wrong := range []url.Values{
 		{"url": {""}, "event": {"*"}}, {"url": {hookURL}}, {"url": {"ftp://x"}, "event": {"*"}},
 		{"url": {hookURL}, "event": {"<b>"}},

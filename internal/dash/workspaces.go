@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/dash/page"
@@ -224,18 +225,18 @@ func (d workspaces) addActs(r *http.Request, v visit, view *page.WorkspaceView) 
 func (d workspaces) limitFields(ws postern.Workspace) []page.LimitField {
 	p, _ := postern.PlanByName(ws.Plan)
 	plan := func(n int) string { return "Leave empty to use the plan's limit of " + number(n) + "." }
-	kept := func(what string, n string) string {
-		return "Leave empty to keep " + what + " as long as the server does, " + n + ". A larger number has no effect."
+	kept := func(span time.Duration) string {
+		return "Leave empty to use the server's retention (" + timeWords(span) + "). It can only be shortened."
 	}
 	return []page.LimitField{
 		{Name: "messages", Label: "Messages per month", Hint: plan(p.Messages), Field: figure(ws.Limits.Messages)},
 		{Name: "devices", Label: "Linked devices", Hint: plan(p.Devices), Field: figure(ws.Limits.Devices)},
 		{
-			Name: "eventDays", Label: "Event retention in days", Hint: kept("events", timeWords(d.retention.Events)),
+			Name: "eventDays", Label: "Event retention in days", Hint: kept(d.retention.Events),
 			Field: figure(ws.Limits.EventDays),
 		},
 		{
-			Name: "messageDays", Label: "Message retention in days", Hint: kept("messages", timeWords(d.retention.Messages)),
+			Name: "messageDays", Label: "Message retention in days", Hint: kept(d.retention.Messages),
 			Field: figure(ws.Limits.MessageDays),
 		},
 	}

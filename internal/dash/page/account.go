@@ -61,9 +61,9 @@ type IdentitiesView struct {
 
 func (v IdentitiesView) connectLabel() string {
 	if len(v.Identities) > 0 {
-		return "Connect another account at "
+		return "Connect another "
 	}
-	return "Connect "
+	return "Connect your "
 }
 
 // Identity is a user's identity at a provider.

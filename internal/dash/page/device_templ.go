@@ -84,7 +84,7 @@ func OneDevice(f Frame, v DeviceView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Share != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"panel space-y-3 p-5\" aria-labelledby=\"share-title\"><h2 id=\"share-title\">Link page</h2><p class=\"soft max-w-prose\">Send this link to the person who has the phone. The page works only in the first browser where the button is pressed. The link is shown here only once.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<section class=\"panel space-y-3 p-5\" aria-labelledby=\"share-title\"><h2 id=\"share-title\">Link page</h2><p class=\"soft max-w-prose\">Send this link to the person who has the phone. It opens in any browser, but once someone presses <strong>Show the code</strong>, it works only in that browser. The link is shown here only once.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

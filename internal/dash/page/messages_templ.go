@@ -120,7 +120,7 @@ func Messages(f Frame, v MessagesView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<h2>No messages found</h2><p class=\"soft mx-auto max-w-prose\">No message of the currently linked numbers matches your search.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<h2>No messages found</h2><p class=\"soft mx-auto max-w-prose\">No messages match. The search covers only numbers that are currently linked.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

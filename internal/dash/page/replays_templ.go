@@ -42,7 +42,7 @@ func ReplayForm(f Frame, v ReplayFormView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Replay events", "Delivers events from the log again, with the same IDs and content, whether or not they were delivered before.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Replay events", "Sends events from the log to this webhook with their original IDs and content, including events that were already delivered.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -116,7 +116,7 @@ func ReplayForm(f Frame, v ReplayFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "><legend class=\"small soft pt-2\">Types that the webhook subscribes to. Select none to replay all of them.</legend> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "><legend class=\"small soft pt-2\">Types that the webhook subscribes to. Leave all unselected to replay every type.</legend> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -316,7 +316,7 @@ func Replays(f Frame, v ReplaysView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = heading("Replays", "Parts of the event log that were delivered again.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Replays", "Times when events from the log were sent to this webhook again.").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -338,7 +338,7 @@ func Replays(f Frame, v ReplaysView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Replays) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<div class=\"panel space-y-2 p-6 text-center sm:p-10\"><h2>No replays</h2><p class=\"soft mx-auto max-w-prose\">A replay redelivers events that this webhook lost or never received.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<div class=\"panel space-y-2 p-6 text-center sm:p-10\"><h2>No replays</h2><p class=\"soft mx-auto max-w-prose\">A replay sends events that this webhook lost or never received.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -137,7 +137,7 @@ func Second(v SecondView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, " <p class=\"soft small\">Lost access to all of these? The server's operator can reset your account.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, " <p class=\"soft small\">Cannot use any of your methods? The server's operator can turn off two-step authentication for your account.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -283,7 +283,7 @@ func Factors(f Frame, v FactorsView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Two-step authentication", "After your password, you confirm each sign-in with one of these.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Two-step authentication", "Each sign-in is confirmed with one of the methods below.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -560,7 +560,7 @@ func WebhookForm(f Frame, v WebhookFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "> <span class=\"min-w-0\"><span class=\"block font-semibold\">Keep the events of a chat in order</span> <span class=\"block small soft\">An event waits up to 10 minutes until the previous event of the same chat is accepted.</span></span></label>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "> <span class=\"min-w-0\"><span class=\"block font-semibold\">Keep the events of a chat in order</span> <span class=\"block small soft\">An event waits up to 10 minutes for the previous event of the same chat to be accepted.</span></span></label>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -653,7 +653,7 @@ func webhookDetails(v WebhookFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "><legend class=\"legend\">Devices</legend><p class=\"small soft\">Select devices to receive only their events. Select none to receive the events of all devices, including future ones.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "><legend class=\"legend\">Devices</legend><p class=\"small soft\">Select devices to receive only their events. Leave all unselected to receive the events of every device, including devices that are added later.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

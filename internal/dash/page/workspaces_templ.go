@@ -59,20 +59,20 @@ func Workspaces(v WorkspacesView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Stopped != "" {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"mt-2\">This server does not know the plan of <bdi class=\"font-semibold\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<p class=\"mt-2\"><bdi class=\"font-semibold\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(v.Stopped)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `workspaces.templ`, Line: 9, Col: 96}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `workspaces.templ`, Line: 9, Col: 58}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</bdi>. Ask the server's operator to assign another plan. Until then, its API keys are refused too.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "</bdi> has a plan that this server does not know. Ask the server's operator to assign another plan. Until then, its API keys are refused too.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -681,7 +681,7 @@ func OneWorkspace(f Frame, v WorkspaceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "\" class=\"panel space-y-4 p-5\"><div><h2>Plan</h2><p class=\"small soft\">Changes take effect immediately. A smaller plan pauses the most recently linked devices. They stay linked and resume when the plan allows it. On a plan without the API, API keys are refused and webhooks are paused.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "\" class=\"panel space-y-4 p-5\"><div><h2>Plan</h2><p class=\"small soft\">Changes take effect immediately. If the new plan allows fewer devices, the most recently linked ones are paused. They stay linked and resume when the plan allows it. On a plan without the API, API keys are refused and webhooks are paused.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -702,7 +702,7 @@ func OneWorkspace(f Frame, v WorkspaceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "\" class=\"panel space-y-4 p-5\"><div><h2>Plan overrides</h2><p class=\"small soft\">Overrides replace the limits of the plan and the server, even after the plan changes. Clear a field to remove its override.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "\" class=\"panel space-y-4 p-5\"><div><h2>Plan overrides</h2><p class=\"small soft\">Overrides replace the limits of the plan, even after the plan changes. Clear a field to remove its override.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
