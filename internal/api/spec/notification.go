@@ -138,7 +138,7 @@ func deliveryHeaders() map[string]*huma.Param {
 		"webhook-id":          header("webhook-id", "The eventId; the same on every attempt.", "evt_"+exampleULID),
 		"webhook-timestamp":   header("webhook-timestamp", "Unix time in seconds at which this attempt was signed. Refuse a request whose time differs from yours by more than a few minutes.", "1795251600"),
 		"webhook-signature":   header("webhook-signature", "v1, and base64 of HMAC-SHA256 over webhook-id.webhook-timestamp.body (Standard Webhooks). While a secret is being rotated, there are two signatures, separated by a space.", signature),
-		"X-Service-Signature": header("X-Service-Signature", "The same value as webhook-signature.", signature),
+		"X-Service-Signature": header("X-Service-Signature", "The same value as webhook-signature, for receivers that read this header instead.", signature),
 		"webhook-attempt":     header("webhook-attempt", "Number of the attempt, starting with 1.", "1"),
 	}
 }
