@@ -495,6 +495,57 @@ func TestDeletedDeviceIsPurgedThoughTheVendorIsAway(t *testing.T) {
 	})
 }
 
+// forgetful is a driver whose first Forget is interrupted: the account cannot be opened
+// any more, but some of its keys are left.
+type forgetful struct {
+	*networktest.Fake
+	calls int
+}
+
+func (f *forgetful) Forget(ctx context.Context, account string) error {
+	if f.calls++; f.calls == 1 {
+		return context.Canceled
+	}
+	return f.Fake.Forget(ctx, account)
+}
+
+func (f *forgetful) Open(ctx context.Context, account string) (network.Session, error) {
+	if f.calls == 1 {
+		return nil, network.ErrUnknownAccount
+	}
+	session, err := f.Fake.Open(ctx, account)
+	return interrupted{session, f}, err
+}
+
+// interrupted is a session whose Unlink keeps the keys until the driver has removed them.
+type interrupted struct {
+	network.Session
+	driver *forgetful
+}
+
+func (s interrupted) Unlink(ctx context.Context) error {
+	return s.driver.Forget(ctx, account)
+}
+
+func TestInterruptedUnlinkIsFinished(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.stop()
+		driver := &forgetful{Fake: w.net}
+		w.driver = driver
+		w.boot()
+		w.settle(time.Minute)
+		if _, err := w.g.Devices.Unlink(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.Unlinked, "unlinked")
+		if list, _ := w.net.Accounts(t.Context()); len(list) != 0 {
+			t.Errorf("keys of %v are kept after %d calls of Forget", list, driver.calls)
+		}
+	})
+}
+
 // faulty is a driver that panics once.
 type faulty struct {
 	*networktest.Fake

@@ -79,7 +79,7 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	}
 	conn, err := e.driver.Open(ctx, d.Account)
 	if errors.Is(err, network.ErrUnknownAccount) {
-		return nil
+		return e.driver.Forget(ctx, d.Account) // it may have been interrupted after the companion's own keys
 	}
 	if err != nil {
 		return err
