@@ -155,9 +155,9 @@ func (t *Tx) Which(s *Statement, rows [][]any, more ...any) (changed []bool, err
 }
 
 // Inserted runs an INSERT that skips rows which conflict, and tells for each of the rows
-// whether it was inserted. The first column is a unique string, which the statement returns
-// with PostgreSQL: it ends in "[RETURNING …]". SQLite's RETURNING would double the cost of
-// the statement.
+// whether it was inserted. The statement's first column is a string that no two rows of
+// the table have in common; PostgreSQL returns it. SQLite's RETURNING would double the cost
+// of the statement.
 func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 	inserted = make([]bool, len(rows))
 	if len(rows) == 0 {
@@ -178,7 +178,7 @@ func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 	for i, key := range keys {
 		places[key] = i
 	}
-	err = t.Rows(s.forRows(types), args, func(r *sql.Rows) error {
+	err = t.Rows(s.forRows(types)+" RETURNING "+s.columns[0], args, func(r *sql.Rows) error {
 		var key string
 		err := r.Scan(&key)
 		inserted[places[key]] = true
@@ -188,6 +188,7 @@ func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 }
 
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
+	t.w.trace(query)
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil
 	}

@@ -157,3 +157,30 @@ func TestFirstIsNewAfterAPartialRollback(t *testing.T) {
 		}
 	})
 }
+
+// together is a hot write that records how many values are written at once.
+type together struct{ lists *[]int }
+
+func (together) About() About { return About{} }
+
+func (w together) WriteAll(_ *Tx, list []Pending[together]) error {
+	*w.lists = append(*w.lists, len(list))
+	return nil
+}
+
+// PostgreSQL gets the writes of one kind at once, whatever is between them.
+func TestWritesOfOneKindAreWrittenTogether(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		var lists []int
+		w := Item(together{&lists})
+		group(t, db, w, Item(add{"a", 1}), w, w, Item(add{"b", 1}), w)
+		want := "[1 1 1 1]"
+		if on.postgres {
+			want = "[4]"
+		}
+		if got := fmt.Sprint(lists); got != want {
+			t.Errorf("lists of %s values were written, want %s", got, want)
+		}
+	})
+}

@@ -34,6 +34,7 @@ type writer struct {
 	ledgers   ledgers
 	wake      func([]Wake)
 	written   func(several bool) // after each group that is on disk; may be nil
+	trace     func(query string) // see [Options.Trace]
 	log       *slog.Logger
 	scheduler scheduler
 	group     []request // being written
@@ -204,13 +205,13 @@ func (w *writer) collect() []request {
 // linger waits for more writes, or until a pausing workspace may write again; but no
 // longer once somebody waits for the group.
 func (w *writer) linger(ready int, rested time.Time) {
-	wait := patience
+	wait := gatherTime
 	if ready == 0 {
 		wait = time.Until(rested)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for ready < patientGroup {
+	for ready < gatherGroup {
 		select {
 		case <-timer.C:
 			return
@@ -223,7 +224,7 @@ func (w *writer) linger(ready int, rested time.Time) {
 				return
 			}
 			if ready++; ready == 1 {
-				timer.Reset(min(patience, time.Until(rested)))
+				timer.Reset(min(gatherTime, time.Until(rested)))
 			}
 		}
 	}
