@@ -129,6 +129,65 @@ func TestAShortGroupIsNotCut(t *testing.T) {
 	}
 }
 
+// unshared returns the writes of a list that take no turns.
+func unshared(list []request) (numbers []int) {
+	for _, r := range list {
+		if !r.about.Urgency.shared() {
+			numbers = append(numbers, r.write.(item[numbered]).value.n)
+		}
+	}
+	return numbers
+}
+
+// Writes that take no turns keep their order, whatever floods, newcomers and full groups
+// are between them. They wait for no flood.
+func TestWritesInOrderKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, map[string]int{"other": 1})
+	const writes = groupSize + 20
+	for i := range writes {
+		q.add(requestOf(numbered{"", []Urgency{InOrder, Patient}[i%2], i}))
+		q.add(writeOf("flood", i))
+	}
+	in := make(chan request, 1)
+	in <- writeOf("newcomer", 0)
+	first := q.next(time.Now())
+	if n := ownersOf(first); n[""] != groupSize-3 || n["flood"] != localRules.share {
+		t.Errorf("the first group has %v: the flood takes no more than its share", n)
+	}
+	q.taken["flood"] = localRules.share + 1 // a long group
+	first = q.cut(first, 10, in)
+	second := q.next(time.Now())
+	got := unshared(slices.Concat(first, second, q.waiting))
+	if len(got) != writes || !slices.IsSorted(got) {
+		t.Errorf("they are written in the order %v", got)
+	}
+	if n := ownersOf(first); n["newcomer"] != 1 || len(first) != 11 {
+		t.Errorf("the first group was cut to %v", n)
+	}
+}
+
+// While a flood pauses, its workspace's Fair writes overtake it, and their own order stays.
+func TestFairWritesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, map[string]int{"other": 1})
+	for i := range 40 {
+		q.add(requestOf(numbered{"ws", []Urgency{Flood, Fair}[i%2], i}))
+	}
+	q.resting["ws"] = time.Now().Add(time.Hour)
+	first := q.next(time.Now())
+	delete(q.resting, "ws")
+	got := orderOf(slices.Concat(first, q.next(time.Now()), q.next(time.Now()), q.waiting), "ws")
+	fair := slices.DeleteFunc(slices.Clone(got), func(n int) bool { return n%2 == 0 })
+	flood := slices.DeleteFunc(slices.Clone(got), func(n int) bool { return n%2 == 1 })
+	if len(fair) != 20 || len(flood) != 20 || !slices.IsSorted(fair) || !slices.IsSorted(flood) {
+		t.Errorf("they are written in the order %v", got)
+	}
+	if ready := orderOf(first, "ws"); len(ready) == 0 || ready[0] != 1 {
+		t.Errorf("while it pauses, %v are written", ready)
+	}
+}
+
 // A flood pauses between its groups while others write; nothing else of its workspace does.
 func TestAFloodPauses(t *testing.T) {
 	t.Parallel()
