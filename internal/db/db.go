@@ -71,7 +71,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{lock: l, hub: newHub(), translate: opts.Unavailable, trace: opts.Trace}
+	db := &DB{lock: l, hub: newHub(opts.Log), translate: opts.Unavailable, trace: opts.Trace}
 	db.close = sync.OnceValue(db.shut)
 	if err := db.open(ctx, opts); err != nil {
 		return nil, errors.Join(db.report(err), db.Close())
