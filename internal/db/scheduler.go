@@ -54,6 +54,9 @@ func (r *request) owner() (workspace string, shared bool) {
 	return r.about.Workspace, r.about.Urgency.shared()
 }
 
+// room is how many more writes may wait.
+func (q *scheduler) room() int { return max(0, queueLength-len(q.waiting)) }
+
 // add queues a write.
 func (q *scheduler) add(r request) {
 	q.waiting = append(q.waiting, r)
@@ -151,7 +154,7 @@ func (q *scheduler) cut(group []request, written int, in <-chan request) []reque
 		return group // there is little to wait for
 	}
 	var first []request
-	for range len(in) {
+	for range min(len(in), q.room()) {
 		r := <-in
 		if ws, is := q.newcomer(r); is && len(first) < groupSize {
 			q.taken[ws], q.seen[ws] = 1, visit{q.group, time.Now()}

@@ -265,3 +265,16 @@ func TestAWorkspaceAloneForASecondIsAlone(t *testing.T) {
 		t.Errorf("%d are ready", ready)
 	}
 }
+
+// A queue that is full takes no more writes out of the hands of their callers.
+func TestAFullQueueTakesNoMore(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, map[string]int{"flood": queueLength + groupSize - 1})
+	group := q.next(time.Now())
+	in := make(chan request, 2)
+	in <- writeOf("flood", 0)
+	in <- writeOf("flood", 1)
+	if q.cut(group, 5, in); len(q.waiting) != queueLength || len(in) != 1 {
+		t.Errorf("%d wait and %d have been left to their callers", len(q.waiting), len(in))
+	}
+}

@@ -2,7 +2,9 @@ package db
 
 import (
 	"fmt"
+	"path"
 	"reflect"
+	"runtime"
 )
 
 // About is what the scheduler knows about a write before it runs.
@@ -135,13 +137,16 @@ func (f followed) apply(t *Tx, _ []pending) error {
 	return f.more(t)
 }
 
-// nameOf names a write in logs.
+// nameOf names a write in logs. A Func has the name of the function that made it.
 func nameOf(w Write) string {
 	if f, is := w.(followed); is {
 		return nameOf(f.Write)
 	}
 	if kind := w.kind(); kind != nil {
 		return kind.String()
+	}
+	if f, is := w.(Func); is {
+		return path.Base(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
 	}
 	return fmt.Sprintf("%T", w)
 }

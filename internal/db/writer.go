@@ -145,6 +145,9 @@ func (w *writer) commitWaiting() {
 		if group := w.collect(); len(group) > 0 {
 			w.commit(group)
 		}
+		if time.Since(w.looked) >= writerTick {
+			w.ping() // under load, run does not come to its ticks
+		}
 	}
 }
 
@@ -190,7 +193,7 @@ func (w *writer) close() {
 // caller waits: a group gathers during the fsync of the one before. A group for which
 // nobody waits gathers a little longer.
 func (w *writer) collect() []request {
-	for len(w.in) > 0 && len(w.scheduler.waiting) < queueLength {
+	for len(w.in) > 0 && w.scheduler.room() > 0 {
 		w.scheduler.add(<-w.in)
 	}
 	now := time.Now()
@@ -212,10 +215,14 @@ func (w *writer) linger(ready int, rested time.Time) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for ready < gatherGroup {
+		in := w.in
+		if w.scheduler.room() == 0 {
+			in = nil // only time helps
+		}
 		select {
 		case <-timer.C:
 			return
-		case r := <-w.in:
+		case r := <-in:
 			w.scheduler.add(r)
 			if !w.scheduler.rests(r, time.Now()).IsZero() {
 				continue
