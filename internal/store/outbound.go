@@ -236,9 +236,9 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	if kind == Repeating {
 		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
 	}
-	where := map[ChatKind]string{
+	where := map[ChatKind]string{ // with a bare EXISTS for Known, SQLite would take another index
 		Answering: wroteLately(),
-		Known:     `NOT ` + wroteLately() + ` AND ` + hasMessages(),
+		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(),
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
 	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)

@@ -71,7 +71,8 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 		}},
 		{"inbound", func(i int) op { return hot(inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hi")) }},
 		{"session keys", func(i int) op {
-			return hot(WriteSessionKeys{Account: string(devices[i].ID), Keys: []SessionKey{{Kind: "k", Name: "x", Value: []byte{1}}}})
+			k := SessionKey{Kind: "k", Name: "x", Value: []byte{1}}
+			return hot(WriteSessionKeys{Account: string(devices[i].ID), Keys: []SessionKey{k}})
 		}},
 		{"attempt", func(i int) op {
 			d := due()[i]
