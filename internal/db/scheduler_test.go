@@ -118,6 +118,24 @@ func TestNewcomerCutsAGroupShort(t *testing.T) {
 	}
 }
 
+// Writes that take no turns make a group long as well.
+func TestNewcomerCutsAGroupOfWritesInOrder(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, nil)
+	for i := range 20 {
+		q.add(requestOf(numbered{"", InOrder, i}))
+	}
+	in := make(chan request, 1)
+	in <- writeOf("other", 0)
+	group := q.cut(q.next(time.Now()), 5, in)
+	if n := ownersOf(group); n["other"] != 1 || len(group) != 6 {
+		t.Errorf("the group is cut to %v", n)
+	}
+	if got := unshared(slices.Concat(group, q.waiting)); len(got) != 20 || !slices.IsSorted(got) {
+		t.Errorf("they are written in the order %v", got)
+	}
+}
+
 func TestAShortGroupIsNotCut(t *testing.T) {
 	t.Parallel()
 	q := schedulerWith(localRules, map[string]int{"a": 2, "b": 2})
@@ -155,7 +173,6 @@ func TestWritesInOrderKeepTheirOrder(t *testing.T) {
 	if n := ownersOf(first); n[""] != groupSize-3 || n["flood"] != localRules.share {
 		t.Errorf("the first group has %v: the flood takes no more than its share", n)
 	}
-	q.taken["flood"] = localRules.share + 1 // a long group
 	first = q.cut(first, 10, in)
 	second := q.next(time.Now())
 	got := unshared(slices.Concat(first, second, q.waiting))
