@@ -142,7 +142,8 @@ func BenchmarkSend(b *testing.B) {
 				return err
 			}
 			return db.Messages.RecordReceipts(b.Context(),
-				[]Receipt{{DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read, At: testNow, Now: testNow}})
+				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read,
+					At: testNow, Now: testNow}})
 		})
 	})
 }

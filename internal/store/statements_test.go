@@ -66,8 +66,8 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 			return hot(FinishOutbound{MessageID: sent[i].ID, Status: postern.Sent, At: testNow, SentAt: testNow})
 		}},
 		{"receipts", func(i int) op {
-			return hot(receipts{{DeviceID: devices[i].ID, NetworkID: sent[i].NetworkID, Status: postern.Delivered,
-				At: testNow, Now: testNow}})
+			return hot(receipts{{WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID, NetworkID: sent[i].NetworkID,
+				Status: postern.Delivered, At: testNow, Now: testNow}})
 		}},
 		{"inbound", func(i int) op { return hot(inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hi")) }},
 		{"session keys", func(i int) op {
