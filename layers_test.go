@@ -52,7 +52,7 @@ var layers = map[string]string{
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/db internal/failpoint internal/postern",
-	"internal/db":                  "internal/failpoint internal/obs",
+	"internal/db":                  "",
 	"internal/store/storetest":     "",
 	"internal/egress":              "",
 	"internal/ratelimit":           "",
