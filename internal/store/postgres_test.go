@@ -17,8 +17,8 @@ import (
 	"time"
 
 	storage "postern/internal/db"
+	"postern/internal/db/dbtest"
 	"postern/internal/postern"
-	"postern/internal/store/storetest"
 )
 
 func TestSecondServerIsToldWhoHoldsTheDatabase(t *testing.T) {
@@ -294,7 +294,7 @@ func openAdmin(t *testing.T, where string) *sql.DB {
 
 func TestNothingIsLostOrDoubledWhenTheServerCrashes(t *testing.T) {
 	t.Parallel()
-	cluster := storetest.New(t)
+	cluster := dbtest.New(t)
 	db := reopen(t, Options{Dir: t.TempDir(), URL: cluster.URL(t)})
 	l := startLoad(t, db, 16)
 	for range 3 {
@@ -479,7 +479,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 // TestErrorsSayNothingOfTheURL fails to open a database in every distinguishable way.
 func TestErrorsSayNothingOfTheURL(t *testing.T) {
 	t.Parallel()
-	good, err := url.Parse(storetest.URL(t))
+	good, err := url.Parse(dbtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
