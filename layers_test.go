@@ -52,7 +52,8 @@ var layers = map[string]string{
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/db internal/failpoint internal/postern",
-	"internal/db":                  "internal/failpoint internal/obs",
+	"internal/db":                  "",
+	"internal/db/dbtest":           "",
 	"internal/store/storetest":     "",
 	"internal/egress":              "",
 	"internal/ratelimit":           "",
@@ -75,7 +76,7 @@ var owners = map[string]string{
 	"github.com/throttled/":   "internal/ratelimit",
 	"golang.org/x/oauth2":     "internal/oidc",
 	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/keys vendorsim bench/bare",
-	"github.com/jackc/pgx/v5": "internal/db internal/store/storetest internal/chaos",
+	"github.com/jackc/pgx/v5": "internal/db internal/db/dbtest internal/chaos",
 	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
 }
 

@@ -13,11 +13,11 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/dash"
+	"postern/internal/db/dbtest"
 	"postern/internal/gateway"
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
-	"postern/internal/store/storetest"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // pages measures the server's time for each page of the dashboard, in a workspace with
 // many devices and messages, on both engines.
 func pages(t *testing.T) (list []figure) {
-	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", storetest.NewDurable(t).URL(t)}} {
+	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", dbtest.NewDurable(t).URL(t)}} {
 		h, cookie, names := dashboard(t, engine.url)
 		for _, path := range pagePaths() {
 			where := names.Replace(path)

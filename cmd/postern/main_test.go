@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/store/storetest"
+	"postern/internal/db/dbtest"
 )
 
 const asProgram = "POSTERN_TEST_AS_PROGRAM"
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(storetest.Binary{M: m}.Run())
+	os.Exit(dbtest.Binary{M: m}.Run())
 }
 
 // output collects what a command prints.
@@ -230,7 +230,7 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 func TestCommandsAndServersShareAPostgreSQLDatabase(t *testing.T) {
 	t.Parallel()
 	dir, other := shortDir(t), shortDir(t)
-	url := strings.Replace(storetest.URL(t), "postern@", "postern:canary@", 1)
+	url := strings.Replace(dbtest.URL(t), "postern@", "postern:canary@", 1)
 	keyFile := filepath.Join(shortDir(t), "key")
 	if err := os.WriteFile(keyFile, []byte("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -20,26 +20,26 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/api"
+	"postern/internal/db/dbtest"
 	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/problem"
 	"postern/internal/seal"
 	"postern/internal/store"
-	"postern/internal/store/storetest"
 	"postern/internal/web"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(storetest.Binary{M: m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Binary{M: m}) }
 
 // onEachEngine runs a test with the embedded database (url is "") and with
 // PostgreSQL.
 func onEachEngine(t *testing.T, test func(t *testing.T, url func(testing.TB) string)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": storetest.URL} {
+	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": dbtest.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, url)

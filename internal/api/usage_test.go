@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/db/dbtest"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
-	"postern/internal/store/storetest"
 )
 
 func (t *tenant) usage() string {
@@ -126,8 +126,8 @@ func TestMonthsAreUTC(t *testing.T) {
 // A server whose machine has another date counts by that of the database.
 func TestMonthIsTheDatabases(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	storetest.SetClockAhead(t, url, "40 days")
+	url := dbtest.URL(t)
+	dbtest.SetClockAhead(t, url, "40 days")
 	mine := newServerOn(t, url, fakeSandbox{}).tenant("growth")
 	d := mine.device("d", postern.Connected)
 	sent := mine.do("POST", "/v1/messages", `{"deviceId":"`+string(d)+`","to":"+15551234567","body":"x"}`)

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"postern/internal/chaos"
+	"postern/internal/db/dbtest"
 	"postern/internal/failpoint"
 	"postern/internal/seal"
-	"postern/internal/store/storetest"
 )
 
 // patience is how long a wait may last: until shortly before the test binary times out.
@@ -147,7 +147,7 @@ func (w *world) databaseFlags() []string {
 	if cmp.Or(w.opts.Database, *database) != "postgres" {
 		return nil
 	}
-	w.url = storetest.NewDurable(w.t).URL(w.t)
+	w.url = dbtest.NewDurable(w.t).URL(w.t)
 	key := filepath.Join(w.dir, "secret.key")
 	if _, err := seal.LoadOrMakeKey(key); err != nil {
 		w.t.Fatal(err)

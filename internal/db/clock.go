@@ -14,8 +14,8 @@ type clock struct {
 }
 
 // Now is the time by the database's clock, so that all machines agree on the month in
-// which something is counted. The clock is read with every new connection and every
-// second.
+// which something is counted. The clock is read with every new connection and, between
+// two groups of writes, every second.
 func (db *DB) Now() time.Time {
 	return time.Now().Add(time.Duration(db.clock.ahead.Load()) * time.Millisecond)
 }

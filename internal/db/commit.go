@@ -3,6 +3,9 @@ package db
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 )
 
@@ -61,10 +64,22 @@ func (w *writer) answer(r request, err error) {
 	case r.done != nil:
 		r.done <- err
 	case r.then != nil:
-		r.then(err)
+		_ = guarded(w.log, nameOf(r.write), func() error { r.then(err); return nil }) // it has logged its panic
 	case err != nil:
 		w.log.Error("a write that nobody waits for failed", "write", nameOf(r.write), "error", err)
 	}
+}
+
+// guarded calls code that others wrote. It turns a panic, which it logs, into an error: a
+// mistake of theirs must not end the only writer.
+func guarded(log *slog.Logger, name string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("panic in the writer", "in", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic in %s: %v", name, p)
+		}
+	}()
+	return f()
 }
 
 // transact runs the group in one transaction. With savepoints each write has its own
@@ -83,7 +98,7 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	if err := t.runGroup(savepoints); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
-	if err := w.ledgers.write(t); err != nil {
+	if err := t.writeLedgers(); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
 	if err := t.Exec("COMMIT"); err != nil {

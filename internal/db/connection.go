@@ -19,6 +19,7 @@ type connection struct {
 	conn    *sql.Conn                              // nil while there is none
 	stmts   map[string]*sql.Stmt
 
+	looked  time.Time // when ping was called last
 	failure error     // of the last try to connect
 	next    time.Time // no new try before
 	since   time.Time // since when another server holds the database; zero: none does
@@ -62,8 +63,13 @@ func (c *connection) notice() {
 	}
 }
 
-// ping checks an idle connection, and drops a lost one.
+// ping checks the connection between two groups, and drops a lost one. It reads the
+// server's clock.
 func (c *connection) ping() {
+	c.looked = time.Now()
+	if !c.dialect.remote {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
 	if c.conn != nil && c.look(ctx, c.conn) != nil {

@@ -24,6 +24,7 @@ type DB struct {
 	checkpoints *checkpointer // nil with PostgreSQL
 	clock       clock
 	translate   func(*UnavailableError) error
+	trace       func(query string)
 	close       func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
@@ -46,6 +47,10 @@ type Options struct {
 	// AnswerLimit is how long a statement may go without a response of PostgreSQL before its
 	// connection counts as lost. Nil is 30 seconds.
 	AnswerLimit func() time.Duration
+
+	// Trace is called with the text of each statement before it runs, from many goroutines.
+	// Tests count and explain statements with it. Nil traces nothing.
+	Trace func(query string)
 }
 
 // Open takes the data directory for this process, migrates the database and starts the
@@ -56,6 +61,9 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	if opts.Trace == nil {
+		opts.Trace = func(string) {}
+	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
@@ -63,7 +71,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{lock: l, hub: newHub(), translate: opts.Unavailable}
+	db := &DB{lock: l, hub: newHub(opts.Log), translate: opts.Unavailable, trace: opts.Trace}
 	db.close = sync.OnceValue(db.shut)
 	if err := db.open(ctx, opts); err != nil {
 		return nil, errors.Join(db.report(err), db.Close())
@@ -91,6 +99,7 @@ func (db *DB) startWriter(opts Options) {
 		stmts: map[string]*sql.Stmt{}, taken: make(chan struct{}),
 	}, opts.Ledgers, db.hub.publish, opts.Log)
 	db.first = nil
+	db.writer.trace = opts.Trace
 	if db.checkpoints != nil {
 		db.writer.written = db.checkpoints.written
 	}

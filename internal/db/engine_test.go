@@ -6,13 +6,13 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"postern/internal/store/storetest"
+	"postern/internal/db/dbtest"
 
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(storetest.Binary{M: m})
+	goleak.VerifyTestMain(dbtest.Binary{M: m})
 }
 
 // engine is a database engine that a test runs on.
@@ -41,7 +41,7 @@ func (e engine) options(t *testing.T) Options {
 	}
 	opts := Options{Dir: t.TempDir(), Migrations: fstest.MapFS{"sqlite/0001_entry.sql": table, "postgres/0001_entry.sql": table}}
 	if e.postgres {
-		opts.URL = storetest.URL(t)
+		opts.URL = dbtest.URL(t)
 	}
 	return opts
 }

@@ -7,8 +7,8 @@ const (
 	groupSize   = 256  // writes that share one fsync; more would only delay the first one's caller
 
 	// Writes that nobody waits for are gathered for this long, or until there are this many.
-	patience     = 3 * time.Millisecond
-	patientGroup = 64
+	gatherTime  = 3 * time.Millisecond
+	gatherGroup = 64
 
 	// SQLite makes a checkpoint after this many groups, or after checkpointOften groups
 	// while several workspaces write. Beyond journalPages the writer makes one itself.

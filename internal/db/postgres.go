@@ -39,7 +39,7 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	if opts.AnswerLimit == nil {
 		opts.AnswerLimit = func() time.Duration { return answerLimit }
 	}
-	config.DialFunc = impatientDial(opts.AnswerLimit)
+	config.DialFunc = limitedDial(opts.AnswerLimit)
 	name := serverName()
 	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
 	db.clock.query = serverClock
@@ -126,26 +126,26 @@ func plainDial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-func impatientDial(patience func() time.Duration) pgconn.DialFunc {
+func limitedDial(limit func() time.Duration) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := plainDial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return impatientConn{conn, patience}, nil
+		return limitedConn{conn, limit}, nil
 	}
 }
 
-// impatientConn fails when no response to what was written arrives in time. Without it a
+// limitedConn fails when no response to what was written arrives in time. Without it a
 // server that is cut off would block the writer for a quarter of an hour.
-type impatientConn struct {
+type limitedConn struct {
 	net.Conn
 
-	patience func() time.Duration
+	limit func() time.Duration
 }
 
-func (c impatientConn) Write(p []byte) (int, error) {
-	if err := c.SetDeadline(time.Now().Add(c.patience())); err != nil {
+func (c limitedConn) Write(p []byte) (int, error) {
+	if err := c.SetDeadline(time.Now().Add(c.limit())); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

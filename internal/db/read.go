@@ -15,6 +15,7 @@ func (db *DB) Row(ctx context.Context, query string, args []any, dst ...any) err
 
 // One is the row that a query finds. Its Scan returns what went wrong.
 func (db *DB) One(ctx context.Context, query string, args ...any) Scanner {
+	db.trace(query)
 	if db.dialect.remote {
 		return remoteRow(func(dst []any) error { return db.remoteRow(ctx, query, args, dst) })
 	}
@@ -27,6 +28,7 @@ func (db *DB) One(ctx context.Context, query string, args ...any) Scanner {
 
 // Rows calls scan for each row that a query finds.
 func (db *DB) Rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
+	db.trace(query)
 	if db.dialect.remote {
 		return db.remoteRows(ctx, query, args, scan)
 	}

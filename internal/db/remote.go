@@ -42,10 +42,19 @@ func (db *DB) borrow(ctx context.Context, ask func(*sql.Conn) error) error {
 	defer cancel()
 	conn, err := db.read.Conn(wait)
 	if err != nil {
-		return err
+		return busyOr(err)
 	}
 	defer conn.Close() // returns it to the pool
 	return ask(conn)
+}
+
+// busyOr tells a wait for a connection that took too long from a server that cannot be
+// reached: the pool returns the end of the wait as it is, while a driver says what it tried.
+func busyOr(err error) error {
+	if err == context.DeadlineExceeded { //nolint:errorlint // see above
+		return fails("the storage is busy now")
+	}
+	return err
 }
 
 // wasStale tells whether a read met a lost connection. The idle connections of the pool

@@ -18,6 +18,7 @@ type scheduler struct {
 	waiting []request      // in the order in which they came
 	queued  map[string]int // shared writes among them, by workspace
 	taken   map[string]int // shared writes in the group at hand, by workspace
+	others  int            // further writes in the group at hand
 	group   int            // number of the group at hand
 	whole   bool           // the group was not cut
 	seen    map[string]visit
@@ -53,6 +54,9 @@ func newScheduler(rules sharing) scheduler {
 func (r *request) owner() (workspace string, shared bool) {
 	return r.about.Workspace, r.about.Urgency.shared()
 }
+
+// room is how many more writes may wait.
+func (q *scheduler) room() int { return max(0, queueLength-len(q.waiting)) }
 
 // add queues a write.
 func (q *scheduler) add(r request) {
@@ -96,6 +100,7 @@ func (q *scheduler) next(now time.Time) (group []request) {
 	q.group++
 	q.whole = true
 	clear(q.taken)
+	q.others = 0
 	maps.DeleteFunc(q.seen, func(_ string, v visit) bool {
 		return v.group < q.group-activeGroups || now.Sub(v.at) > activeTime
 	})
@@ -131,6 +136,7 @@ func (q *scheduler) most(now time.Time) int {
 func (q *scheduler) take(r request, most int) bool {
 	ws, shared := r.owner()
 	if !shared {
+		q.others++
 		return true
 	}
 	if q.taken[ws] >= most {
@@ -151,7 +157,7 @@ func (q *scheduler) cut(group []request, written int, in <-chan request) []reque
 		return group // there is little to wait for
 	}
 	var first []request
-	for range len(in) {
+	for range min(len(in), q.room()) {
 		r := <-in
 		if ws, is := q.newcomer(r); is && len(first) < groupSize {
 			q.taken[ws], q.seen[ws] = 1, visit{q.group, time.Now()}
@@ -168,8 +174,12 @@ func (q *scheduler) cut(group []request, written int, in <-chan request) []reque
 	return append(group[:written:written], first...)
 }
 
-// long tells whether one workspace has more of the group than it would beside another.
+// long tells whether one workspace has more of the group than it would beside another, or
+// the writes that take no turns are many.
 func (q *scheduler) long() bool {
+	if q.others > q.length {
+		return true
+	}
 	for _, n := range q.taken {
 		if n > q.share {
 			return true

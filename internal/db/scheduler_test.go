@@ -118,6 +118,24 @@ func TestNewcomerCutsAGroupShort(t *testing.T) {
 	}
 }
 
+// Writes that take no turns make a group long as well.
+func TestNewcomerCutsAGroupOfWritesInOrder(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, nil)
+	for i := range 20 {
+		q.add(requestOf(numbered{"", InOrder, i}))
+	}
+	in := make(chan request, 1)
+	in <- writeOf("other", 0)
+	group := q.cut(q.next(time.Now()), 5, in)
+	if n := ownersOf(group); n["other"] != 1 || len(group) != 6 {
+		t.Errorf("the group is cut to %v", n)
+	}
+	if got := unshared(slices.Concat(group, q.waiting)); len(got) != 20 || !slices.IsSorted(got) {
+		t.Errorf("they are written in the order %v", got)
+	}
+}
+
 func TestAShortGroupIsNotCut(t *testing.T) {
 	t.Parallel()
 	q := schedulerWith(localRules, map[string]int{"a": 2, "b": 2})
@@ -126,6 +144,64 @@ func TestAShortGroupIsNotCut(t *testing.T) {
 	in <- writeOf("other", 0)
 	if got := q.cut(group, 1, in); len(got) != 4 || len(in) != 1 {
 		t.Errorf("the group has %d, %d have not been looked at", len(got), len(in))
+	}
+}
+
+// unshared returns the writes of a list that take no turns.
+func unshared(list []request) (numbers []int) {
+	for _, r := range list {
+		if !r.about.Urgency.shared() {
+			numbers = append(numbers, r.write.(item[numbered]).value.n)
+		}
+	}
+	return numbers
+}
+
+// Writes that take no turns keep their order, whatever floods, newcomers and full groups
+// are between them. They wait for no flood.
+func TestWritesInOrderKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, map[string]int{"other": 1})
+	const writes = groupSize + 20
+	for i := range writes {
+		q.add(requestOf(numbered{"", []Urgency{InOrder, Patient}[i%2], i}))
+		q.add(writeOf("flood", i))
+	}
+	in := make(chan request, 1)
+	in <- writeOf("newcomer", 0)
+	first := q.next(time.Now())
+	if n := ownersOf(first); n[""] != groupSize-3 || n["flood"] != localRules.share {
+		t.Errorf("the first group has %v: the flood takes no more than its share", n)
+	}
+	first = q.cut(first, 10, in)
+	second := q.next(time.Now())
+	got := unshared(slices.Concat(first, second, q.waiting))
+	if len(got) != writes || !slices.IsSorted(got) {
+		t.Errorf("they are written in the order %v", got)
+	}
+	if n := ownersOf(first); n["newcomer"] != 1 || len(first) != 11 {
+		t.Errorf("the first group was cut to %v", n)
+	}
+}
+
+// While a flood pauses, its workspace's Fair writes overtake it, and their own order stays.
+func TestFairWritesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, map[string]int{"other": 1})
+	for i := range 40 {
+		q.add(requestOf(numbered{"ws", []Urgency{Flood, Fair}[i%2], i}))
+	}
+	q.resting["ws"] = time.Now().Add(time.Hour)
+	first := q.next(time.Now())
+	delete(q.resting, "ws")
+	got := orderOf(slices.Concat(first, q.next(time.Now()), q.next(time.Now()), q.waiting), "ws")
+	fair := slices.DeleteFunc(slices.Clone(got), func(n int) bool { return n%2 == 0 })
+	flood := slices.DeleteFunc(slices.Clone(got), func(n int) bool { return n%2 == 1 })
+	if len(fair) != 20 || len(flood) != 20 || !slices.IsSorted(fair) || !slices.IsSorted(flood) {
+		t.Errorf("they are written in the order %v", got)
+	}
+	if ready := orderOf(first, "ws"); len(ready) == 0 || ready[0] != 1 {
+		t.Errorf("while it pauses, %v are written", ready)
 	}
 }
 
@@ -204,5 +280,18 @@ func TestAWorkspaceAloneForASecondIsAlone(t *testing.T) {
 	q.tire(nil, later, time.Second)
 	if ready, _, _ := q.look(later); ready != 300-groupSize {
 		t.Errorf("%d are ready", ready)
+	}
+}
+
+// A queue that is full takes no more writes out of the hands of their callers.
+func TestAFullQueueTakesNoMore(t *testing.T) {
+	t.Parallel()
+	q := schedulerWith(localRules, map[string]int{"flood": queueLength + groupSize - 1})
+	group := q.next(time.Now())
+	in := make(chan request, 2)
+	in <- writeOf("flood", 0)
+	in <- writeOf("flood", 1)
+	if q.cut(group, 5, in); len(q.waiting) != queueLength || len(in) != 1 {
+		t.Errorf("%d wait and %d have been left to their callers", len(q.waiting), len(in))
 	}
 }

@@ -32,6 +32,11 @@ func (t *Tx) Wake(topic Topic, id string) { t.wakes = append(t.wakes, Wake{topic
 // Note tells the ledgers of a change.
 func (t *Tx) Note(change any) { t.w.ledgers.note(change) }
 
+// writeLedgers writes what the ledgers have noted.
+func (t *Tx) writeLedgers() error {
+	return guarded(t.w.log, "a ledger", func() error { return t.w.ledgers.write(t) })
+}
+
 // First tells whether this is the first call with a key in this transaction, for
 // what need not be done twice. After a partial rollback, keys are new again.
 func (t *Tx) First(key any) bool {
@@ -155,9 +160,9 @@ func (t *Tx) Which(s *Statement, rows [][]any, more ...any) (changed []bool, err
 }
 
 // Inserted runs an INSERT that skips rows which conflict, and tells for each of the rows
-// whether it was inserted. The first column is a unique string, which the statement returns
-// with PostgreSQL: it ends in "[RETURNING …]". SQLite's RETURNING would double the cost of
-// the statement.
+// whether it was inserted. The statement's first column is a string that no two rows of
+// the table have in common; PostgreSQL returns it. SQLite's RETURNING would double the cost
+// of the statement.
 func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 	inserted = make([]bool, len(rows))
 	if len(rows) == 0 {
@@ -178,7 +183,7 @@ func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 	for i, key := range keys {
 		places[key] = i
 	}
-	err = t.Rows(s.forRows(types), args, func(r *sql.Rows) error {
+	err = t.Rows(s.forRows(types)+" RETURNING "+s.columns[0], args, func(r *sql.Rows) error {
 		var key string
 		err := r.Scan(&key)
 		inserted[places[key]] = true
@@ -188,6 +193,7 @@ func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 }
 
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
+	t.w.trace(query)
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil
 	}
@@ -302,7 +308,7 @@ func (t *Tx) run(list []pending) error {
 // roll all of it back by itself (sqlite.org/lang_transaction, 3.1), and then nothing of
 // the group may be committed or reported as done.
 func (t *Tx) runGuarded(p pending) (lost error) {
-	if err := errors.Join(t.w.ledgers.write(t), t.Exec("SAVEPOINT op")); err != nil {
+	if err := errors.Join(t.writeLedgers(), t.Exec("SAVEPOINT op")); err != nil {
 		return unavailable(err)
 	}
 	before := len(t.wakes)
@@ -311,7 +317,7 @@ func (t *Tx) runGuarded(p pending) (lost error) {
 		*p.outcome = err
 	}
 	if *p.outcome == nil {
-		*p.outcome = unavailable(t.w.ledgers.write(t))
+		*p.outcome = unavailable(t.writeLedgers())
 	}
 	clear(t.seen) // what was done once may be rolled back
 	t.w.ledgers.discard()
@@ -325,18 +331,17 @@ func (t *Tx) runGuarded(p pending) (lost error) {
 	return nil
 }
 
-// apply runs writes of one kind. It keeps a mistake in them from ending the only
-// writer. A write that goes on after a failed statement has failed: PostgreSQL would
+// apply runs writes of one kind. A write that goes on after a failed statement has failed: PostgreSQL would
 // turn the commit of it, and of its neighbours, into a rollback.
 func (t *Tx) apply(list []pending) (err error) {
 	t.changed, t.failed = false, nil
-	w := list[0].write
-	defer func() {
-		if p := recover(); p != nil {
-			t.changed, err = true, fmt.Errorf("panic in %s: %v", nameOf(w), p)
-		}
-	}()
-	err = w.apply(t, list)
+	w, ended := list[0].write, false
+	err = guarded(t.w.log, nameOf(w), func() error {
+		err := w.apply(t, list)
+		ended = true
+		return err
+	})
+	t.changed = t.changed || !ended // nobody knows what it did before the panic
 	if err == nil && t.failed != nil {
 		err = fmt.Errorf("%s went on after a failed statement: %w", nameOf(w), t.failed)
 	}

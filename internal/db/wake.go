@@ -1,6 +1,7 @@
 package db
 
 import (
+	"log/slog"
 	"slices"
 	"sync"
 )
@@ -58,13 +59,14 @@ func (l *Listener) add(id string) {
 
 // hub hands committed changes to the listeners of this process.
 type hub struct {
+	log       *slog.Logger
 	mu        sync.RWMutex
 	listeners map[Wake]map[*Listener]struct{} // by topic and id; id "" takes all
 	caches    map[Topic][]func()              // see [DB.Invalidate]
 }
 
-func newHub() *hub {
-	return &hub{listeners: map[Wake]map[*Listener]struct{}{}, caches: map[Topic][]func(){}}
+func newHub(log *slog.Logger) *hub {
+	return &hub{log: log, listeners: map[Wake]map[*Listener]struct{}{}, caches: map[Topic][]func(){}}
 }
 
 // Listen subscribes to a topic, for one id or, with "", for all of them.
@@ -86,7 +88,7 @@ func (h *hub) invalidate(wakes []Wake) {
 			continue
 		}
 		for _, drop := range list {
-			drop()
+			_ = guarded(h.log, "a cache", func() error { drop(); return nil }) // it has logged its panic
 		}
 	}
 }

@@ -2,7 +2,9 @@ package db
 
 import (
 	"fmt"
+	"path"
 	"reflect"
+	"runtime"
 )
 
 // About is what the scheduler knows about a write before it runs.
@@ -14,18 +16,22 @@ type About struct {
 // Urgency says how a write shares the writer with others.
 type Urgency int
 
-// The urgencies.
+// The urgencies. What is said of their order is about commits. Within a commit, PostgreSQL
+// gets the hot writes kind by kind.
 const (
-	// InOrder keeps its place in the queue: it is written after everything that was
-	// handed over before it. A caller waits for it.
+	// InOrder is committed with, or after, the InOrder and Patient writes that were handed
+	// over before it. It waits for no Fair or Flood write, and these may overtake it.
 	InOrder Urgency = iota
-	// Fair takes turns with the Fair and Flood writes of other workspaces. Within its
-	// workspace it keeps its order among these.
+	// Fair takes turns with the Fair and Flood writes of other workspaces. It is committed
+	// with, or after, the Fair writes of its workspace that were handed over before it. It
+	// may overtake Flood writes.
 	Fair
 	// Flood is Fair for what arrives without a caller who slows down when responses
-	// are slow: after a full group, the workspace's other Flood writes pause.
+	// are slow: after a full group, the workspace's other Flood writes pause. It is
+	// committed with, or after, the Fair and Flood writes of its workspace that were handed
+	// over before it.
 	Flood
-	// Patient is InOrder for writes on which nothing depends: they may wait a few
+	// Patient is InOrder for writes on which nothing depends: it may wait a few
 	// milliseconds to share a commit.
 	Patient
 )
@@ -45,7 +51,7 @@ type pending struct {
 	outcome *error
 }
 
-// Func is a write that happens rarely. It keeps its place in the queue.
+// Func is a write that happens rarely. It is [InOrder].
 type Func func(t *Tx) error
 
 func (f Func) about() About       { return About{} }
@@ -131,13 +137,16 @@ func (f followed) apply(t *Tx, _ []pending) error {
 	return f.more(t)
 }
 
-// nameOf names a write in logs.
+// nameOf names a write in logs. A Func has the name of the function that made it.
 func nameOf(w Write) string {
 	if f, is := w.(followed); is {
 		return nameOf(f.Write)
 	}
 	if kind := w.kind(); kind != nil {
 		return kind.String()
+	}
+	if f, is := w.(Func); is {
+		return path.Base(runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
 	}
 	return fmt.Sprintf("%T", w)
 }

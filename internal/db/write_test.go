@@ -1,9 +1,12 @@
 package db
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"strings"
 	"testing"
 )
 
@@ -154,6 +157,78 @@ func TestFirstIsNewAfterAPartialRollback(t *testing.T) {
 		group(t, db, once("c", true), once("d", false))
 		if got, want := fmt.Sprint(ran), "[a c c d]"; got != want {
 			t.Errorf("ran %s, want %s", got, want)
+		}
+	})
+}
+
+// together is a hot write that records how many values are written at once.
+type together struct{ lists *[]int }
+
+func (together) About() About { return About{} }
+
+func (w together) WriteAll(_ *Tx, list []Pending[together]) error {
+	*w.lists = append(*w.lists, len(list))
+	return nil
+}
+
+// PostgreSQL gets the writes of one kind at once, whatever is between them.
+func TestWritesOfOneKindAreWrittenTogether(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		var lists []int
+		w := Item(together{&lists})
+		group(t, db, w, Item(add{"a", 1}), w, w, Item(add{"b", 1}), w)
+		want := "[1 1 1 1]"
+		if on.postgres {
+			want = "[4]"
+		}
+		if got := fmt.Sprint(lists); got != want {
+			t.Errorf("lists of %s values were written, want %s", got, want)
+		}
+	})
+}
+
+// clumsy is a ledger that panics at a value of 13.
+type clumsy struct{ fails bool }
+
+func (c *clumsy) Note(change any) {
+	if a, is := change.(add); is && a.value == 13 {
+		c.fails = true
+	}
+}
+
+func (c *clumsy) Write(*Tx) error {
+	if c.fails {
+		panic("thirteen")
+	}
+	return nil
+}
+
+func (c *clumsy) Discard() { c.fails = false }
+
+// A panic in what others gave to the writer is logged with its stack, and the writer goes
+// on. A write that a ledger cannot follow is refused.
+func TestPanicDoesNotEndTheWriter(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		var log bytes.Buffer // of the writer alone
+		db := on.open(t, func(o *Options) {
+			o.Ledgers, o.Log = []Ledger{&clumsy{}}, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		got := group(t, db, Item(add{"a", 1}), Item(add{"b", 13}), Item(add{"c", 1}))
+		if all := entries(t, db); got[0] != nil || got[1] == nil || got[2] != nil || len(all) != 2 {
+			t.Errorf("outcomes %v, entries %v", got, all)
+		}
+		dropped := false
+		db.Invalidate("t", func() { panic("a cache") })
+		db.Invalidate("t", func() { dropped = true })
+		db.After(Func(func(tx *Tx) error { tx.Wake("t", ""); return nil }), func(error) { panic("a callback") })
+		if err := db.Do(t.Context(), Item(add{"d", 1})); err != nil || !dropped {
+			t.Fatalf("after the panics: %v; the next cache was dropped: %v", err, dropped)
+		}
+		for _, want := range []string{"thirteen", "a cache", "a callback", "write_test.go"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log says nothing of %s", want)
+			}
 		}
 	})
 }

@@ -34,6 +34,7 @@ type writer struct {
 	ledgers   ledgers
 	wake      func([]Wake)
 	written   func(several bool) // after each group that is on disk; may be nil
+	trace     func(query string) // see [Options.Trace]
 	log       *slog.Logger
 	scheduler scheduler
 	group     []request // being written
@@ -144,6 +145,9 @@ func (w *writer) commitWaiting() {
 		if group := w.collect(); len(group) > 0 {
 			w.commit(group)
 		}
+		if time.Since(w.looked) >= writerTick {
+			w.ping() // under load, run does not come to its ticks
+		}
 	}
 }
 
@@ -189,7 +193,7 @@ func (w *writer) close() {
 // caller waits: a group gathers during the fsync of the one before. A group for which
 // nobody waits gathers a little longer.
 func (w *writer) collect() []request {
-	for len(w.in) > 0 && len(w.scheduler.waiting) < queueLength {
+	for len(w.in) > 0 && w.scheduler.room() > 0 {
 		w.scheduler.add(<-w.in)
 	}
 	now := time.Now()
@@ -204,17 +208,21 @@ func (w *writer) collect() []request {
 // linger waits for more writes, or until a pausing workspace may write again; but no
 // longer once somebody waits for the group.
 func (w *writer) linger(ready int, rested time.Time) {
-	wait := patience
+	wait := gatherTime
 	if ready == 0 {
 		wait = time.Until(rested)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for ready < patientGroup {
+	for ready < gatherGroup {
+		in := w.in
+		if w.scheduler.room() == 0 {
+			in = nil // only time helps
+		}
 		select {
 		case <-timer.C:
 			return
-		case r := <-w.in:
+		case r := <-in:
 			w.scheduler.add(r)
 			if !w.scheduler.rests(r, time.Now()).IsZero() {
 				continue
@@ -223,7 +231,7 @@ func (w *writer) linger(ready int, rested time.Time) {
 				return
 			}
 			if ready++; ready == 1 {
-				timer.Reset(min(patience, time.Until(rested)))
+				timer.Reset(min(gatherTime, time.Until(rested)))
 			}
 		}
 	}

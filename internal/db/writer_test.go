@@ -1,8 +1,11 @@
 package db
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"testing"
+	"time"
 )
 
 // Every outcome is reported even if the database is closed at the same time: a lane of
@@ -38,4 +41,51 @@ func TestEveryOutcomeIsReportedWhenTheDatabaseIsClosed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The writer of a full queue waits for the end of a pause, and takes no more writes.
+func TestAFullQueueWaitsForTheEndOfAPause(t *testing.T) {
+	t.Parallel()
+	w := newWriter(connection{dialect: sqliteDialect()}, nil, nil, nil)
+	for i := range queueLength {
+		w.scheduler.add(writeOf("flood", i))
+	}
+	w.in <- writeOf("flood", queueLength)
+	w.linger(0, time.Now().Add(10*time.Millisecond))
+	if len(w.scheduler.waiting) != queueLength || len(w.in) != 1 {
+		t.Errorf("%d wait, and %d have been left to their callers", len(w.scheduler.waiting), len(w.in))
+	}
+}
+
+// While there is always something to write, the writer still looks at its connection and
+// the server's clock.
+func TestConnectionIsCheckedUnderLoad(t *testing.T) {
+	t.Parallel()
+	db := engine{postgres: true}.open(t)
+	looks, seen := 0, 0
+	writes := make([]Write, 2*groupSize) // two groups, without a pause between them
+	for i := range writes {
+		writes[i] = Func(func(*Tx) error { return nil })
+	}
+	w := db.writer
+	writes[0] = Func(func(*Tx) error {
+		w.looked = time.Time{}
+		w.look = func(context.Context, *sql.Conn) error { looks++; return nil }
+		return nil
+	})
+	writes[groupSize] = Func(func(*Tx) error { seen = looks; return nil })
+	group(t, db, writes...)
+	if seen != 1 {
+		t.Errorf("the writer looked %d times between two groups, want 1", seen)
+	}
+}
+
+func TestAFuncIsNamedAfterItsMaker(t *testing.T) {
+	t.Parallel()
+	f := Func(func(*Tx) error { return nil })
+	for _, w := range []Write{f, Then(f, nil)} {
+		if got, want := nameOf(w), "db.TestAFuncIsNamedAfterItsMaker.func1"; got != want {
+			t.Errorf("name %s, want %s", got, want)
+		}
+	}
 }

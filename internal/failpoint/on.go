@@ -43,10 +43,13 @@ func parse(setting string) (Point, string, int64) {
 	return Point(p), act, n
 }
 
+// Armed reports whether the run has a setting for a point.
+func Armed(p Point) bool { return p != "" && p == point }
+
 // At kills the process, returns ErrInjected or waits, as the setting of the run says. It
 // reports that on standard error first.
 func At(p Point) error {
-	if p == "" || p != point {
+	if !Armed(p) {
 		return nil
 	}
 	n := hits.Add(1)

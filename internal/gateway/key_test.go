@@ -8,21 +8,21 @@ import (
 	"testing"
 
 	"postern/internal/access"
+	"postern/internal/db/dbtest"
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
-	"postern/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
+func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
 
 // onEachEngine runs a test on SQLite and on PostgreSQL.
 func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Helper()
 	t.Parallel()
 	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": storetest.URL}
+		"postgres": dbtest.URL}
 	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -119,13 +119,15 @@ func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string,
 	)
 }
 
-// Confirm advances the status of messages by the network's receipts.
+// Confirm advances the status of messages by the network's receipts to a device.
 func (g Sessions) Confirm(
-	ctx context.Context, device postern.DeviceID, networkIDs []string, status postern.MessageStatus, at postern.Time,
+	ctx context.Context, d postern.Device, networkIDs []string, status postern.MessageStatus, at postern.Time,
 ) error {
 	list := make([]store.Receipt, len(networkIDs))
 	for i, id := range networkIDs {
-		list[i] = store.Receipt{DeviceID: device, NetworkID: id, Status: status, At: at, Now: g.time()}
+		list[i] = store.Receipt{
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Status: status, At: at, Now: g.time(),
+		}
 	}
 	return g.db.Messages.RecordReceipts(ctx, list)
 }

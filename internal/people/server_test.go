@@ -6,13 +6,13 @@ import (
 	"os"
 	"testing"
 
+	"postern/internal/db/dbtest"
 	"postern/internal/gateway"
 	"postern/internal/seal"
 	"postern/internal/store"
-	"postern/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Binary{M: m}.Run()) }
+func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
 
 // server has the rules of both packages over one store: what a member may do in the
 // gateway is tested here, where members can be made.
@@ -26,7 +26,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, g *server)) {
 	t.Helper()
 	t.Parallel()
 	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": storetest.URL}
+		"postgres": dbtest.URL}
 	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	case network.Live:
 		return h.connected(ctx, u)
 	case network.Receipt:
-		return h.e.g.Sessions.Confirm(ctx, h.d.ID, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
+		return h.e.g.Sessions.Confirm(ctx, h.d, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
 	case network.Inbound:
 		return h.receive(ctx, inbound(h.d, u))
 	case network.Undecryptable:

@@ -49,8 +49,8 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		return hot(o)
 	}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
-		return Receipt{DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s, At: testNow.Add(time.Hour),
-			Now: testNow.Add(2 * time.Second)}
+		return Receipt{WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s,
+			At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
 	}
 	mark := func(n int) op {
 		o := &markSending{id: postern.MessageID(fmt.Sprint("msg_", n))}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/db/dbtest"
 	"postern/internal/postern"
-	"postern/internal/store/storetest"
 )
 
 // The benchmarks run 64 callers against one writer, on disk:
@@ -20,7 +20,7 @@ func eachDurable(b *testing.B, bench func(b *testing.B, db *Store)) {
 		b.Run(name, func(b *testing.B) {
 			opts := Options{Dir: b.TempDir()}
 			if name == "postgres" {
-				opts.URL = storetest.NewDurable(b).URL(b)
+				opts.URL = dbtest.NewDurable(b).URL(b)
 			}
 			db, err := Open(b.Context(), opts)
 			if err != nil {
@@ -142,7 +142,8 @@ func BenchmarkSend(b *testing.B) {
 				return err
 			}
 			return db.Messages.RecordReceipts(b.Context(),
-				[]Receipt{{DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read, At: testNow, Now: testNow}})
+				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read,
+					At: testNow, Now: testNow}})
 		})
 	})
 }

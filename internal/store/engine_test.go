@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"postern/internal/db"
-	"postern/internal/store/storetest"
+	"postern/internal/db/dbtest"
 
 	"go.uber.org/goleak"
 )
@@ -19,7 +19,7 @@ type (
 func hot[T db.Hot[T]](value T) op { return db.Item(value) }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(storetest.Binary{M: m})
+	goleak.VerifyTestMain(dbtest.Binary{M: m})
 }
 
 // engine is a database engine that a test runs on.
@@ -44,7 +44,7 @@ func (e engine) options(t *testing.T) Options {
 	t.Helper()
 	opts := Options{Dir: t.TempDir()}
 	if e.postgres {
-		opts.URL = storetest.URL(t)
+		opts.URL = dbtest.URL(t)
 	}
 	return opts
 }

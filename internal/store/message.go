@@ -75,24 +75,13 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	}, contentValues(m.Content)...)
 }
 
-// addMessages numbers messages with n in the order of their rows; see the end of store.go.
+// addMessages adds the messages that are new: a device has at most one message with the same
+// network id and sender. It numbers them with n in the order of their rows; see the end of
+// store.go.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
-	ON CONFLICT (device_id, network_id, sender) DO NOTHING RETURNING id`)
-
-// insertMessages adds rows and reports which of them were new: a device has at most one
-// message with the same network id and sender.
-func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, err error) {
-	fresh = make(map[postern.MessageID]bool, len(rows))
-	err = t.EachRow(addMessages, rows, func(r *sql.Rows) error {
-		var id postern.MessageID
-		err := r.Scan(&id)
-		fresh[id] = true
-		return err
-	})
-	return fresh, err
-}
+	ON CONFLICT (device_id, network_id, sender) DO NOTHING`)
 
 // MessageMoved is the change of a message to its current status from an earlier one; From
 // is "" for a new message. The ledgers of hours and chats are updated from it.
@@ -173,7 +162,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	for i, p := range list {
 		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
 	}
-	fresh, err := insertMessages(t, rows)
+	fresh, err := t.Inserted(addMessages, rows)
 	if err != nil {
 		return err
 	}
@@ -181,7 +170,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	var repeated []RecordInbound
 	for i := range list {
 		o := &list[i].Value
-		if !fresh[o.Message.ID] {
+		if !fresh[i] {
 			repeated = append(repeated, *o)
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -272,4 +273,14 @@ func TestEachMessageOfAGroupIsCheckedInItsOwnMonthAndWorkspace(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Receipts take turns with the writes of other workspaces: a workspace may have thousands
+// of devices that get them at once.
+func TestReceiptsTakeTurns(t *testing.T) {
+	t.Parallel()
+	got, want := receipts{{WorkspaceID: "ws_1"}}.About(), db.About{Workspace: "ws_1", Urgency: db.Fair}
+	if got != want {
+		t.Errorf("about %+v, want %+v", got, want)
+	}
 }

@@ -83,6 +83,7 @@ func (o QueueMessage) counter() counter { return counter{o.account(), o.Message.
 
 // room is the state that decides whether a message is accepted.
 type room struct {
+	known  bool           // the workspace has the device
 	status postern.Status // of its device
 	used   int            // of the month's quota
 }
@@ -97,9 +98,9 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 	accepted := make(map[account]int, 1)
 	for _, p := range list {
 		o := p.Value
-		device, known := rooms[o.counter()]
+		device := rooms[o.counter()]
 		device.used += accepted[o.account()]
-		if err := o.check(device, known); err != nil {
+		if err := o.check(device); err != nil {
 			p.Refuse(err)
 			continue
 		}
@@ -115,20 +116,18 @@ var readRoom = db.NewStatement("device, workspace, in_month",
 	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
 
 // readRooms reads what each message needs to be accepted, once for all messages of a device
-// in a month. A device that the workspace does not have is left out.
+// in a month.
 func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, error) {
-	rows := make([][]any, 0, len(list))
-	asked := make(map[counter]bool, 1)
+	rows, rooms := make([][]any, 0, len(list)), make(map[counter]room, 1)
 	for _, p := range list {
-		if c := p.Value.counter(); !asked[c] {
-			asked[c] = true
+		c := p.Value.counter()
+		if _, asked := rooms[c]; !asked {
+			rooms[c] = room{}
 			rows = append(rows, []any{c.device, c.ws, c.month})
 		}
 	}
-	rooms := make(map[counter]room, len(rows))
 	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
-		var c counter
-		var one room
+		c, one := counter{}, room{known: true}
 		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used)
 		rooms[c] = one
 		return err
@@ -137,10 +136,10 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 }
 
 // check returns the error that refuses a message, or nil.
-func (o QueueMessage) check(device room, known bool) error {
+func (o QueueMessage) check(device room) error {
 	waits := device.status.HoldsSlot() && device.status != postern.Linking && o.WhenDisconnected == "queue"
 	switch {
-	case !known:
+	case !device.known:
 		return postern.Errorf(postern.NotFound, "there is no such device")
 	case device.status != postern.Connected && !waits:
 		return postern.Errorf(postern.DeviceNotConnected,
@@ -237,9 +236,9 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	if kind == Repeating {
 		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
 	}
-	where := map[ChatKind]string{
+	where := map[ChatKind]string{ // with a bare EXISTS for Known, SQLite would take another index
 		Answering: wroteLately(),
-		Known:     `NOT ` + wroteLately() + ` AND ` + hasMessages(),
+		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(),
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
 	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)

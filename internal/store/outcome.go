@@ -162,11 +162,12 @@ func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at po
 
 // Receipt is the network's report of how far an outbound message got.
 type Receipt struct {
-	DeviceID  postern.DeviceID
-	NetworkID string
-	Status    postern.MessageStatus // Delivered or Read
-	At        postern.Time          // the network's time
-	Now       postern.Time
+	WorkspaceID postern.WorkspaceID // of the device
+	DeviceID    postern.DeviceID
+	NetworkID   string
+	Status      postern.MessageStatus // Delivered or Read
+	At          postern.Time          // the network's time
+	Now         postern.Time
 }
 
 // RecordReceipts advances outbound messages to the statuses that receipts report. Receipts
@@ -175,11 +176,16 @@ func (s Messages) RecordReceipts(ctx context.Context, list []Receipt) error {
 	return write(ctx, s.core, receipts(list))
 }
 
-// receipts are the receipts of one report of the network.
+// receipts are the receipts of one report of the network to a device.
 type receipts []Receipt
 
-// About keeps the order of receipts among other writes.
-func (receipts) About() db.About { return db.About{} }
+// About lets workspaces take turns, because many devices may get receipts at once.
+func (list receipts) About() db.About {
+	if len(list) == 0 {
+		return db.About{}
+	}
+	return db.About{Workspace: string(list[0].WorkspaceID), Urgency: db.Fair}
+}
 
 // WriteAll advances messages in the order of the receipts.
 func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	storage "postern/internal/db"
+	"postern/internal/db/dbtest"
 	"postern/internal/postern"
-	"postern/internal/store/storetest"
 )
 
 func TestSecondServerIsToldWhoHoldsTheDatabase(t *testing.T) {
@@ -294,7 +294,7 @@ func openAdmin(t *testing.T, where string) *sql.DB {
 
 func TestNothingIsLostOrDoubledWhenTheServerCrashes(t *testing.T) {
 	t.Parallel()
-	cluster := storetest.New(t)
+	cluster := dbtest.New(t)
 	db := reopen(t, Options{Dir: t.TempDir(), URL: cluster.URL(t)})
 	l := startLoad(t, db, 16)
 	for range 3 {
@@ -318,7 +318,7 @@ type cutter struct {
 	frozen atomic.Bool // data is read and discarded
 }
 
-func (c *cutter) patience() time.Duration {
+func (c *cutter) answerLimit() time.Duration {
 	if c.frozen.Load() {
 		return 200 * time.Millisecond
 	}
@@ -458,7 +458,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 	t.Parallel()
 	opts := engine{postgres: true}.options(t)
 	c, way := newCutter(t, opts.URL)
-	opts.URL, opts.patience = way, c.patience
+	opts.URL, opts.answerLimit = way, c.answerLimit
 	db := reopen(t, opts)
 	if err := db.Settings.Set(t.Context(), "a", ""); err != nil {
 		t.Fatal(err)
@@ -479,7 +479,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 // TestErrorsSayNothingOfTheURL fails to open a database in every distinguishable way.
 func TestErrorsSayNothingOfTheURL(t *testing.T) {
 	t.Parallel()
-	good, err := url.Parse(storetest.URL(t))
+	good, err := url.Parse(dbtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,7 +514,7 @@ func TestServerThatWasCutOffWritesNothingWhileAnotherHoldsTheDatabase(t *testing
 	opts := engine{postgres: true}.options(t)
 	straight := Options{Dir: t.TempDir(), URL: opts.URL}
 	c, way := newCutter(t, opts.URL)
-	opts.URL, opts.patience = way, c.patience
+	opts.URL, opts.answerLimit = way, c.answerLimit
 	first := reopen(t, opts)
 	c.frozen.Store(true)
 	if err := first.Settings.Set(t.Context(), "a", ""); postern.ReasonOf(err) != postern.Unavailable {

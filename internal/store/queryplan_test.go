@@ -4,6 +4,9 @@ import (
 	"database/sql"
 	"strings"
 	"testing"
+	"time"
+
+	"postern/internal/postern"
 )
 
 // plan returns SQLite's plan for a query, whatever its arguments are.
@@ -30,21 +33,53 @@ func actsPlan(f ActFilter) string {
 	return actsWhere + condition + ` ORDER BY a.n DESC LIMIT 51`
 }
 
+// plansOf returns SQLite's plans for the queries that a method of the store makes.
+func plansOf(t *testing.T, db *Store, ran *recorder, read func() error) string {
+	t.Helper()
+	ran.take()
+	if err := read(); err != nil {
+		t.Fatal(err)
+	}
+	var plans []string
+	for _, query := range ran.take() {
+		plans = append(plans, plan(t, db, query))
+	}
+	return strings.Join(plans, "\n")
+}
+
 // The chat of each queued message, and the messages and deliveries to repeat, are looked up
 // through indexes that contain only such rows. Otherwise a long queue to one chat would be
 // read once for each of its messages.
 func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 	t.Parallel()
-	db := engine{}.open(t)
-	const queued = `SELECT n FROM message m WHERE device_id = 'd' AND status IN ('queued', 'sending') AND `
-	for query, want := range map[string]string{
-		queued + hasMessages():                          "USING INDEX message_known (device_id=? AND chat_id=?",
-		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
-		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5
-			ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
+	db, ran := engine{}.openTraced(t)
+	const lately = "USING COVERING INDEX message_chat (device_id=? AND chat_id=? AND direction=? AND created_at>?)"
+	const known = "USING INDEX message_known (device_id=? AND chat_id=?"
+	next := func(kind ChatKind) func() error {
+		return func() error {
+			_, err := db.Outbox.NextOf(t.Context(), "d", kind, testNow, 65)
+			return err
+		}
+	}
+	due := func() error {
+		_, err := db.Deliveries.Due(t.Context(), "e", testNow, false, 9)
+		return err
+	}
+	for name, tt := range map[string]struct {
+		read func() error
+		want []string
+	}{
+		"repeating":  {next(Repeating), []string{"INDEX message_repeat (device_id=?"}},
+		"answering":  {next(Answering), []string{lately}},
+		"known":      {next(Known), []string{lately, known}},
+		"fresh":      {next(Fresh), []string{lately, known}},
+		"deliveries": {due, []string{"INDEX delivery_again (endpoint_id=? AND due_at<?)"}},
 	} {
-		if got := plan(t, db, query); !strings.Contains(got, want) {
-			t.Errorf("the plan is %s\nwant %s", got, want)
+		got := plansOf(t, db, ran, tt.read)
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: the plan is %s\nwant %s", name, got, want)
+			}
 		}
 	}
 }
@@ -52,25 +87,30 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 // The figures on the dashboard are looked up in indexes, without scanning tables.
 func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 	t.Parallel()
-	db := engine{}.open(t)
-	for query, want := range map[string]string{
-		`SELECT hour - hour % 5, sum(sent) FROM message_hour WHERE workspace_id = 'w' AND hour >= 5
-			GROUP BY 1`: "SEARCH message_hour USING PRIMARY KEY " +
-			"(workspace_id=? AND hour>?)",
-		`SELECT hour - hour % 5, sum(failed) FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint
-			WHERE workspace_id = 'w') AND hour >= 5
-			GROUP BY 1`: "SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)",
-		`SELECT hour FROM message_hour WHERE hour < 5
-			LIMIT 1`: "INDEX message_hour_age (hour<?)",
-		`SELECT position FROM event WHERE workspace_id = 'w' AND position < 5 AND position > 1 ORDER BY position DESC
-			LIMIT 9`: "USING COVERING INDEX event_workspace " +
-			"(workspace_id=? AND position>? AND position<?)",
-		`SELECT id FROM event WHERE workspace_id = 'w' AND position > 1 AND position <= 5
-			AND ('x' = 'null' OR type IN ` + db.db.InList(1) + `) ORDER BY position DESC
-				LIMIT 9`: "USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)",
+	db, ran := engine{}.openTraced(t)
+	for want, read := range map[string]func() error{
+		"SEARCH message_hour USING PRIMARY KEY (workspace_id=? AND hour>?)": func() error {
+			_, err := db.Hours.MessageSpans(t.Context(), "w", testNow, time.Hour)
+			return err
+		},
+		"SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)": func() error {
+			_, err := db.Hours.AttemptSpans(t.Context(), "w", testNow, time.Hour)
+			return err
+		},
+		"INDEX message_hour_age (hour<?)": func() error {
+			_, err := db.Hours.RemoveMessageHours(t.Context(), testNow)
+			return err
+		},
+		"USING COVERING INDEX event_workspace (workspace_id=? AND position>? AND position<?)": func() error {
+			_, err := db.Events.Before(t.Context(), "w", EventFilter{}, 5, 1, 9)
+			return err
+		},
+		"USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)": func() error {
+			_, err := db.Events.Before(t.Context(), "w", EventFilter{Types: []postern.EventType{postern.MessageSent}}, 5, 1, 9)
+			return err
+		},
 	} {
-		if got := plan(t, db, strings.ReplaceAll(query, "$1", "'[]'")); !strings.Contains(got, want) ||
-			strings.Contains(got, "TEMP B-TREE FOR ORDER") {
+		if got := plansOf(t, db, ran, read); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
 			t.Errorf("the plan is %s\nwant %s", got, want)
 		}
 	}

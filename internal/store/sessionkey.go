@@ -27,8 +27,7 @@ type WriteSessionKeys struct {
 	Keys    []SessionKey
 }
 
-// About keeps the order of writes: what is handed over after the keys is written after
-// them.
+// About keeps the order of the keys.
 func (o WriteSessionKeys) About() db.About { return db.About{} }
 
 // keyPlace identifies a key.
@@ -75,16 +74,16 @@ func saveSessionKeys(t *db.Tx, gone, put [][]any) error {
 	return err
 }
 
-// Write writes keys and waits until they are on disk. With no keys it waits for everything
-// that was handed over before.
+// Write writes keys and waits until they are on disk. With no keys it waits for those that
+// were handed over before.
 func (s SessionKeys) Write(ctx context.Context, o WriteSessionKeys) error {
 	return write(ctx, s.core, o)
 }
 
-// StartWrite hands keys over to be written before everything that is handed over after
-// them, usually in the same commit. Under load, a message may be committed one commit
-// before its keys. The returned function waits until the keys are on disk; it may be called
-// once.
+// StartWrite hands keys over. They are committed before the keys that are handed over after
+// them, or with them, and usually with the message that came with them. Under load, a
+// message may be committed one commit before its keys. The returned function waits until
+// the keys are on disk; it may be called once.
 func (s SessionKeys) StartWrite(ctx context.Context, o WriteSessionKeys) (wait func() error, err error) {
 	return s.db.Start(ctx, db.Item(o))
 }

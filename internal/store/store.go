@@ -114,7 +114,8 @@ type Options struct {
 	URL string       // of a PostgreSQL database; "" for SQLite in the data directory
 	Log *slog.Logger // nil discards
 
-	patience func() time.Duration // how long PostgreSQL may take to respond; nil is the engine's default
+	answerLimit func() time.Duration // see [db.Options]
+	trace       func(query string)   // see [db.Options]
 }
 
 // LockedError and InUseError are errors of [Open].
@@ -156,7 +157,7 @@ func engineOptions(opts Options) db.Options {
 	return db.Options{
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
 		Ledgers: []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}, Unavailable: unavailable,
-		AnswerLimit: opts.patience,
+		AnswerLimit: opts.answerLimit, Trace: opts.trace,
 	}
 }
 

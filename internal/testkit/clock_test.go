@@ -3,8 +3,8 @@ package testkit_test
 import (
 	"testing"
 
+	"postern/internal/db/dbtest"
 	"postern/internal/postern"
-	"postern/internal/store/storetest"
 	"postern/internal/testkit"
 )
 
@@ -12,8 +12,8 @@ import (
 // database, which may show another date than this machine's.
 func TestMessagesExpireByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
-	storetest.SetClockAhead(t, url, "-40 days")
+	url := dbtest.URL(t)
+	dbtest.SetClockAhead(t, url, "-40 days")
 	k := testkit.StartOn(t, url)
 	c := k.Workspace("growth")
 	d := c.Link(phone)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/db/dbtest"
 	"postern/internal/postern"
-	"postern/internal/store/storetest"
 	"postern/internal/testkit"
 	"postern/vendorsim"
 
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 	// more, which is long for a test. Nothing reads these variables yet.
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 2*time.Second, 3*time.Second
 	whatsmeow.KeepAliveResponseDeadline = 4 * time.Second
-	os.Exit(storetest.Binary{M: m}.Run())
+	os.Exit(dbtest.Binary{M: m}.Run())
 }
 
 // onEachEngine runs a test on a gateway with the embedded database, and on one
@@ -67,7 +67,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, k *testkit.Kit)) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) *testkit.Kit{
 		"sqlite":   func(t *testing.T) *testkit.Kit { return testkit.Start(t) },
-		"postgres": func(t *testing.T) *testkit.Kit { return testkit.StartOn(t, storetest.URL(t)) },
+		"postgres": func(t *testing.T) *testkit.Kit { return testkit.StartOn(t, dbtest.URL(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -288,7 +288,7 @@ func TestRestartConnectsAgainWithoutAScan(t *testing.T) {
 
 func TestDatabaseThatCrashesCostsNothingThatWasAccepted(t *testing.T) {
 	t.Parallel()
-	cluster := storetest.New(t)
+	cluster := dbtest.New(t)
 	k := testkit.StartOn(t, cluster.URL(t))
 	c := k.Workspace("growth")
 	hooks := c.Receive("message.received")

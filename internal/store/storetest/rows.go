@@ -1,3 +1,4 @@
+// Package storetest reads what the database holds of a workspace, past the store.
 package storetest
 
 import (

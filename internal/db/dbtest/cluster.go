@@ -1,7 +1,7 @@
-// Package storetest gives tests PostgreSQL servers of their own: private clusters run by
+// Package dbtest gives tests PostgreSQL servers of their own: private clusters run by
 // the programs of Debian's package postgresql, reached over a socket in a temporary
 // directory. It never touches a cluster that the machine runs.
-package storetest
+package dbtest
 
 import (
 	"errors"
