@@ -329,7 +329,7 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
 			LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
-			return err
+			return errors.Join(err, lowerHistory(t))
 		}
 		emptied, err := emptyEvents(t, id)
 		if err != nil || emptied {

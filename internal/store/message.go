@@ -94,6 +94,9 @@ func insertMessages(t *db.Tx, rows [][]any) (fresh map[postern.MessageID]bool, e
 	return fresh, err
 }
 
+// unsent are the statuses of a message that still has to be sent.
+const unsent = `('queued', 'sending')`
+
 // MessageMoved is the change of a message to its current status from an earlier one; From
 // is "" for a new message. The ledgers of hours and chats are updated from it.
 type MessageMoved struct {
@@ -122,7 +125,7 @@ type MessageFilter struct {
 
 // current returns the condition that a message, under its name in the statement, belongs to
 // the present number of its device. It compares the message's n, which is sufficient
-// because the queue of a device is empty while its number changes.
+// because the queue of a device is empty while its number changes; see [lowerHistory].
 func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
