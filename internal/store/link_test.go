@@ -190,16 +190,7 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &none}, testNow); err != nil {
 			t.Fatal(err)
 		}
-		_, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow,
-			func(_ *postern.Device, free int) (postern.EventType, error) {
-				if free != 0 {
-					t.Errorf("%d slots are free, want 0", free)
-				}
-				return "", nil
-			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hasSlots(t, db, d, false)
 		if err := db.Links.Open(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked),
 			5)); postern.ReasonOf(err) != postern.DeviceLimit {
 			t.Errorf("a link attempt = %v, want device-limit", err)
