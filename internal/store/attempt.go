@@ -26,7 +26,7 @@ type Attempt struct {
 	DueAt      postern.Time           // of the next attempt, while pending
 	Disable    string                 // why to disable the endpoint at once; "" does not
 
-	newRound bool // the delivery starts a new round
+	newRound bool // the delivery starts a new round, as with [Deliveries.Retry]
 }
 
 // FinishAttempt records an attempt and its consequences for the delivery and the endpoint.
@@ -132,6 +132,8 @@ var updateDelivery = db.NewStatement(
 	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began
 	ELSE first_attempt_at END,
 	earlier = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN @number ELSE earlier END,
+	replay_id = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN '' ELSE replay_id END,
+	chat = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN '' ELSE chat END,
 	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said,
 	completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts < @number`)

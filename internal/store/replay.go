@@ -223,9 +223,10 @@ func (o queueReplay) queue(t *db.Tx, e loggedEvent, due postern.Time) (n int64, 
 		ON CONFLICT (endpoint_id, position) DO NOTHING`, postern.NewDeliveryID(), r.EndpointID, o.now, r.ID, e.position, due)
 }
 
-// countReplay counts an ended delivery of a replay.
+// countReplay counts an ended delivery of a replay. A new round does not belong to the
+// replay, for which the delivery has failed.
 func (o Attempt) countReplay(t *db.Tx) error {
-	if o.Replay == "" || o.Status == postern.DeliveryPending {
+	if o.Replay == "" || o.Status == postern.DeliveryPending && !o.newRound {
 		return nil
 	}
 	t.Wake(ReplayChanged, string(o.Replay))
