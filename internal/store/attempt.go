@@ -58,7 +58,7 @@ func (Attempt) WriteAll(t *db.Tx, list []db.Pending[Attempt]) error {
 }
 
 // recordAttempts records attempts of different deliveries. An attempt that is already
-// recorded, or whose endpoint was deleted, changes nothing.
+// recorded, or whose delivery was deleted, changes nothing.
 func recordAttempts(t *db.Tx, list []*Attempt) error {
 	recorded, err := updateDeliveries(t, list)
 	if err != nil {

@@ -125,9 +125,7 @@ func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(EndpointChanged, string(id))
-		err := errors.Join(t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
-			t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1
-				AND id = $2)`, ws, id))
+		err := t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id)
 		if err != nil {
 			return err
 		}
@@ -143,8 +141,9 @@ func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id poster
 	return err
 }
 
-// dropDeliveries deletes a chunk of an endpoint's log and queue. Deleting all of it in one
-// operation would make every other write wait.
+// dropDeliveries deletes a chunk of the log and queue of a deleted endpoint, and with the
+// last one the counts of attempts that ended since. Deleting all of it in one operation
+// would make every other write wait.
 func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
 	id postern.EndpointID) (left bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
@@ -153,8 +152,11 @@ func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
 			return err
 		}
 		n, err := t.Changed(`DELETE FROM delivery WHERE id IN (`+chunk+`)`, ws, id, purgeChunk)
-		left = n == purgeChunk
-		return err
+		if left = n == purgeChunk; err != nil || left {
+			return err
+		}
+		return t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = $1
+			AND NOT EXISTS (SELECT 1 FROM endpoint WHERE id = $1)`, id)
 	}))
 	return left, err
 }
