@@ -290,17 +290,14 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event,
 	at postern.Time, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
-			return err
-		}
-		if err := failQueued(t, ws, id, at); err != nil {
-			return err
-		}
-		t.Wake(DeviceChanged, string(id))
 		n, err := changeDevices(t, `UPDATE device
 			SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1
 			AND id = $2 AND deleted_at = 0`, ws, id, at)
 		if err != nil || n == 0 {
+			return err
+		}
+		t.Wake(DeviceChanged, string(id))
+		if err := errors.Join(failLink(t, ws, id, "deleted", at), failQueued(t, ws, id, at)); err != nil {
 			return err
 		}
 		if err := recordActs(t, acts); err != nil || event == nil {

@@ -187,47 +187,52 @@ func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.Do(
 
 // LinkEnd is the end of a link attempt that did not make a link.
 type LinkEnd struct {
-	DeviceID postern.DeviceID
-	LinkID   postern.LinkID // "" for the open one
-	Status   postern.LinkStatus
-	Reason   string
-	At       postern.Time
-	Acts     []Act
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	LinkID      postern.LinkID // "" for the open one
+	Status      postern.LinkStatus
+	Reason      string
+	At          postern.Time
+	Acts        []Act
 }
 
 // End ends the open attempt of a device without a link and releases its slot. ended is
 // false when no attempt was open.
 func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		ended, err = endLink(t, o.DeviceID, o.LinkID, o.Status, o.Reason, o.At)
-		if err != nil || !ended {
+		if ended, err = o.apply(t); err != nil || !ended {
 			return err
 		}
 		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
-		// The same state as postern.Device.WithoutLink returns.
-		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $2,
-			desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`,
-			o.DeviceID, o.Reason)
+		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
+		if err != nil {
+			return err
+		}
+		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $3, desired = $4
+			WHERE workspace_id = $1 AND id = $2 AND status = 'linking'`,
+			o.WorkspaceID, o.DeviceID, o.Reason, d.WithoutLink())
 	}))
 	return ended, err
 }
 
-func endOpenLink(t *db.Tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) error {
-	_, err := endLink(t, device, "", status, reason, at)
-	return err
-}
-
-func endLink(t *db.Tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string,
-	at postern.Time) (bool, error) {
-	n, err := t.Changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1
-		AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
+// apply ends the attempt and leaves the device as it is.
+func (o LinkEnd) apply(t *db.Tx) (ended bool, err error) {
+	n, err := t.Changed(`UPDATE link SET status = $3, reason = $4, code = $6, ended_at = $5 WHERE workspace_id = $1
+		AND device_id = $2 AND status = 'pending' AND ($7 = '' OR id = $7)`,
+		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.At, []byte{}, o.LinkID)
 	if n > 0 {
-		t.Wake(LinkChanged, string(device))
-		t.Wake(DeviceChanged, string(device))
+		t.Wake(LinkChanged, string(o.DeviceID))
+		t.Wake(DeviceChanged, string(o.DeviceID))
 	}
 	return n > 0, err
+}
+
+// failLink ends the open attempt of a device, if there is one.
+func failLink(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID, reason string, at postern.Time) error {
+	_, err := LinkEnd{WorkspaceID: ws, DeviceID: id, Status: postern.LinkFailed, Reason: reason, At: at}.apply(t)
+	return err
 }
 
 // DropAccount records that all data of an account that a device had is deleted.

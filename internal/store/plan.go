@@ -131,7 +131,7 @@ func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) e
 	case within || d.Status == postern.Paused:
 		return nil
 	case d.Status == postern.Linking:
-		if err := endOpenLink(t, d.ID, postern.LinkFailed, PlanLimit, at); err != nil {
+		if err := failLink(t, d.WorkspaceID, d.ID, PlanLimit, at); err != nil {
 			return err
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Unlinked, PlanLimit, d.WithoutLink()
