@@ -65,10 +65,7 @@ func (c receiveColumn) bits() (n int64) {
 
 // Create adds a device that is not linked yet.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
+	return s.doOnce(ctx, once, unchecked, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
@@ -78,7 +75,7 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
 			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
 			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
-	}))
+	})
 }
 
 // Change applies change to the settings of a device and returns the result. change receives

@@ -28,18 +28,8 @@ func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 // recorded from now on. limit is the number of endpoints that the plan allows; at the limit
 // Create returns an EndpointLimit error.
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
-		var have int
-		if err := t.Row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{e.WorkspaceID}, &have); err != nil {
-			return err
-		}
-		if have >= limit {
-			return postern.Errorf(postern.EndpointLimit,
-				"the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
-		}
+	check := func(t *db.Tx) error { return checkRoom(t, e.WorkspaceID, limit) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
@@ -50,7 +40,18 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status,
 			e.StatusReason, e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts,
 			e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
-	}))
+	})
+}
+
+// checkRoom returns an error when a workspace has as many endpoints as it may have.
+func checkRoom(t *db.Tx, ws postern.WorkspaceID, limit int) error {
+	var have int
+	err := t.Row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{ws}, &have)
+	if err == nil && have >= limit {
+		err = postern.Errorf(postern.EndpointLimit,
+			"the plan's %d webhook endpoints exist already; delete one or change the plan", limit)
+	}
+	return err
 }
 
 // List returns a workspace's endpoints, newest first.
@@ -82,21 +83,14 @@ func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.E
 // active again. The acts are recorded only when something changes.
 func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once,
 	change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
+	var before postern.Endpoint
+	err = s.doOnce(ctx, once, func(t *db.Tx) error {
+		before, err = readEndpoint(t, ws, id)
+		if e = before; err != nil {
 			return err
 		}
-		e, err = scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
-		if errors.Is(err, sql.ErrNoRows) {
-			return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
-		}
-		if err != nil {
-			return err
-		}
-		before := e
-		if err := change(&e); err != nil {
-			return err
-		}
+		return change(&e)
+	}, func(t *db.Tx) error {
 		if !reflect.DeepEqual(before, e) {
 			if err := recordActs(t, acts); err != nil {
 				return err
@@ -104,7 +98,16 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 		}
 		t.Wake(EndpointChanged, string(id))
 		return saveEndpoint(t, e)
-	}))
+	})
+	return e, err
+}
+
+// readEndpoint returns an endpoint of the workspace.
+func readEndpoint(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
+	e, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+	}
 	return e, err
 }
 
@@ -318,15 +321,10 @@ func chatIn(body []byte) string {
 // describes the delivery and body is what it posts.
 func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte,
 	once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
-		if err := checkActive(t, ws, d.EndpointID); err != nil {
-			return err
-		}
+	check := func(t *db.Tx) error { return checkActive(t, ws, d.EndpointID) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		return errors.Join(insertNotice(t, ws, d, body), recordActs(t, acts))
-	}))
+	})
 }
 
 // checkActive returns an error when the endpoint does not exist or is not active.

@@ -21,10 +21,9 @@ type OpenLink struct {
 	Acts           []Act
 }
 
-func (o OpenLink) apply(t *db.Tx) error {
-	if err := o.Once.claim(t); err != nil {
-		return err
-	}
+// check returns an error when the device has a link or an open attempt, or when no slot is
+// free. The plan may have shrunk since the caller was authorized.
+func (o OpenLink) check(t *db.Tx) error {
 	if err := o.checkDevice(t); err != nil {
 		return err
 	}
@@ -33,17 +32,11 @@ func (o OpenLink) apply(t *db.Tx) error {
 		return err
 	}
 	slots, err := countSlots(t, o.Link.WorkspaceID)
-	if err != nil {
-		return err
-	}
-	if slots = min(slots, o.Slots); used >= slots { // the plan may have shrunk since the caller was authorized
-		return postern.Errorf(postern.DeviceLimit,
+	if slots = min(slots, o.Slots); err == nil && used >= slots {
+		err = postern.Errorf(postern.DeviceLimit,
 			"the plan's %d linked devices are in use; unlink one or change the plan", slots)
 	}
-	if err := recordActs(t, o.Acts); err != nil {
-		return err
-	}
-	return o.insert(t)
+	return err
 }
 
 func (o OpenLink) checkDevice(t *db.Tx) error {
@@ -63,7 +56,10 @@ func (o OpenLink) checkDevice(t *db.Tx) error {
 	return nil
 }
 
-func (o OpenLink) insert(t *db.Tx) error {
+func (o OpenLink) apply(t *db.Tx) error {
+	if err := recordActs(t, o.Acts); err != nil {
+		return err
+	}
 	l := o.Link
 	err := t.Exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new,
 		expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
@@ -81,7 +77,9 @@ func (o OpenLink) insert(t *db.Tx) error {
 
 // Open opens a link attempt. It returns an error when the device has a link or an open
 // attempt, or when all slots are taken.
-func (s Links) Open(ctx context.Context, o OpenLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
+func (s Links) Open(ctx context.Context, o OpenLink) error {
+	return s.doOnce(ctx, o.Once, o.check, o.apply)
+}
 
 // LinkRow is a link attempt with the fields that only the engine needs.
 type LinkRow struct {
@@ -255,16 +253,21 @@ type OpenLinkPage struct {
 	Acts        []Act
 }
 
-func (o OpenLinkPage) apply(t *db.Tx) error {
-	if err := o.Once.claim(t); err != nil {
-		return err
-	}
+// check returns an error when no attempt is open.
+func (o OpenLinkPage) check(t *db.Tx) error {
 	var link postern.LinkID
-	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'
-		RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
+	err := t.Row(`SELECT id FROM link WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'`,
+		[]any{o.WorkspaceID, o.DeviceID}, &link)
 	if errors.Is(err, sql.ErrNoRows) {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
 	}
+	return err
+}
+
+func (o OpenLinkPage) apply(t *db.Tx) error {
+	var link postern.LinkID
+	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'
+		RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
 	if err != nil {
 		return err
 	}
@@ -283,7 +286,7 @@ func (o OpenLinkPage) apply(t *db.Tx) error {
 // Open creates the page of the open link attempt of a device. It returns a NoOpenLink error
 // when no attempt is open.
 func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error {
-	return s.db.Do(ctx, db.Func(o.apply))
+	return s.doOnce(ctx, o.Once, o.check, o.apply)
 }
 
 // LinkPage is the page of a link attempt.

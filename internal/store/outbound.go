@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -305,13 +306,29 @@ type Once struct {
 // first. Its response can be read with [Idempotency.Answered].
 var ErrAlreadyDone = errors.New("the idempotency key was used before")
 
-// claim writes the row, replacing one that has expired.
-func (o *Once) claim(t *db.Tx) error {
-	if o == nil {
-		return nil
-	}
-	return claim(t, []*Once{o})
+// doOnce writes something rare at most once: check reads what may refuse it, and effect
+// writes it together with the key. A refusal has written nothing, so the engine goes on with
+// the other writes of the group; otherwise it would have to write all of them again.
+func (c *core) doOnce(ctx context.Context, o *Once, check, effect func(*db.Tx) error) error {
+	return c.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		keys := []*Once{}
+		if o != nil {
+			keys = append(keys, o)
+		}
+		if used, err := usedKeys(t, keys); err != nil || len(used) > 0 {
+			return cmp.Or(err, ErrAlreadyDone)
+		}
+		if err := check(t); err != nil {
+			return err
+		}
+		if err := claim(t, keys); err != nil {
+			return err
+		}
+		return effect(t)
+	}))
 }
+
+func unchecked(*db.Tx) error { return nil }
 
 var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, answer, created_at",
 	`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) @values
