@@ -211,7 +211,7 @@ type SetDeviceState struct {
 	Desired     postern.Desired  // "" keeps it
 	DisplayName string           // "" keeps it
 	DropAccount bool             // the link no longer exists
-	FailQueued  bool             // messages still to be sent fail
+	FailQueued  bool             // the device loses its link: messages still to be sent fail after the change
 	From        []postern.Status // the state must be one of these; nil for any
 	FromDesired postern.Desired  // the desired state must be this; "" for any
 	At          postern.Time
@@ -231,11 +231,6 @@ func (o SetDeviceState) apply(t *db.Tx) error {
 	}
 	if o.From != nil && !slices.Contains(o.From, have) || o.FromDesired != "" && o.FromDesired != desired {
 		return nil // another operation has changed the state
-	}
-	if o.FailQueued {
-		if err := failQueued(t, o.WorkspaceID, o.DeviceID, o.At); err != nil {
-			return err
-		}
 	}
 	if err := o.update(t); err != nil {
 		return err
@@ -261,13 +256,17 @@ func (o SetDeviceState) update(t *db.Tx) error {
 // SetState records a change of a device's session. It does nothing when the device no
 // longer exists or is not in one of the states that From and FromDesired require.
 func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
-	return s.db.Do(ctx, db.Func(o.apply))
+	err := s.db.Do(ctx, db.Func(o.apply))
+	if err == nil && o.FailQueued {
+		err = s.failQueued(ctx, o.DeviceID, o.At)
+	}
+	return err
 }
 
 // RequestUnlink marks a device as unlinked and asks the engine to remove its link at the
 // network as soon as the network can be reached.
 func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
 		if err != nil {
 			return err
@@ -280,13 +279,17 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 		}
 		return o.apply(t)
 	}))
+	if err == nil && o.FailQueued {
+		err = s.failQueued(ctx, o.DeviceID, o.At)
+	}
+	return err
 }
 
 // RequestDelete hides a device at once and asks the engine to remove its link and all its
 // data. event reports the end of the link; it is nil when the device had none.
 func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event,
 	at postern.Time, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := changeDevices(t, `UPDATE device
 			SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1
 			AND id = $2 AND deleted_at = 0`, ws, id, at)
@@ -294,14 +297,15 @@ func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id p
 			return err
 		}
 		t.Wake(DeviceChanged, string(id))
-		if err := errors.Join(failLink(t, ws, id, "deleted", at), failQueued(t, ws, id, at)); err != nil {
-			return err
-		}
-		if err := recordActs(t, acts); err != nil || event == nil {
+		if err := errors.Join(failLink(t, ws, id, "deleted", at), recordActs(t, acts)); err != nil || event == nil {
 			return err
 		}
 		return recordEvent(t, *event, at)
 	}))
+	if err != nil {
+		return err
+	}
+	return s.failQueued(ctx, id, at)
 }
 
 // Purged is how far the purge of a deleted device has come.
@@ -315,10 +319,13 @@ const (
 )
 
 // Purge deletes a chunk of a deleted device's data: first messages, then the content of its
-// events, of which only the ids remain. It leaves events that an active endpoint still
+// events, of which only the ids remain. Messages still to be sent fail before that. It leaves events that an active endpoint still
 // waits for to a later call, and keeps the row of the device until the network has answered
 // its unlink.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
+	if err := s.failQueued(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
+		return PurgeMore, err
+	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
 			LIMIT $2 + 0)`, id, purgeChunk)

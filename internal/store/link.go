@@ -53,7 +53,11 @@ func (o OpenLink) checkDevice(t *db.Tx) error {
 	case status.HoldsSlot():
 		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is linked; unlink it first")
 	}
-	return nil
+	list, err := queuedOf(t, unsendable, o.Link.DeviceID, 1)
+	if err == nil && len(list) > 0 {
+		err = errQueueLeft
+	}
+	return err
 }
 
 func (o OpenLink) apply(t *db.Tx) error {
@@ -78,8 +82,20 @@ func (o OpenLink) apply(t *db.Tx) error {
 // Open opens a link attempt. It returns an error when the device has a link or an open
 // attempt, or when all slots are taken.
 func (s Links) Open(ctx context.Context, o OpenLink) error {
-	return s.doOnce(ctx, o.Once, o.check, o.apply)
+	for {
+		err := s.doOnce(ctx, o.Once, o.check, o.apply)
+		if !errors.Is(err, errQueueLeft) {
+			return err
+		}
+		if err := s.failQueued(ctx, o.Link.DeviceID, o.At); err != nil {
+			return err
+		}
+	}
 }
+
+// errQueueLeft means that messages of the previous link have not failed yet. The new link
+// must not send them.
+var errQueueLeft = errors.New("messages of the previous link are queued")
 
 // LinkRow is a link attempt with the fields that only the engine needs.
 type LinkRow struct {

@@ -198,7 +198,7 @@ func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([
 // the device, the limit, and those of more.
 func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
 	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1
-		AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+		AND status IN `+unsent+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m
@@ -264,7 +264,7 @@ func (*markSending) About() db.About { return db.About{} }
 
 var markMessages = db.NewStatement("message",
 	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows]
-		WHERE id = @message AND status IN ('queued', 'sending')`)
+		WHERE id = @message AND status IN `+unsent)
 
 // WriteAll marks messages.
 func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {

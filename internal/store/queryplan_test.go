@@ -42,6 +42,8 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		queued + `m.frame_left = 1 ORDER BY n LIMIT 65`: "INDEX message_repeat (device_id=?",
 		`SELECT id FROM delivery d WHERE d.endpoint_id = 'e' AND d.status = 'pending'` + again + ` AND d.due_at <= 5
 			ORDER BY d.due_at, d.n`: "INDEX delivery_again (endpoint_id=? AND due_at<?)",
+		unsendable: "SEARCH message USING INDEX message_queue (device_id=?",
+		withQueue:  "SEARCH message USING INDEX message_queue (device_id>?",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)
