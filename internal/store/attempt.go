@@ -154,6 +154,8 @@ var readDue = db.NewStatement("place, delivery",
 
 // heedRequests keeps the due time of a retry that was requested while the attempt was in
 // progress, and starts the delivery over when this was its last attempt.
+//
+// Single writer: change.
 func heedRequests(t *db.Tx, list []*Attempt) error {
 	byRow := make(map[int64]*Attempt, len(list))
 	var rows [][]any
@@ -230,6 +232,8 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 
 // countFailure counts a failure of the endpoint, and disables the endpoint when it has
 // failed for long enough or when the attempt asks for it.
+//
+// Single writer: order.
 func (o *Attempt) countFailure(t *db.Tx) error {
 	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
 		failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At)

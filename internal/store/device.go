@@ -81,6 +81,8 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 // Change applies change to the settings of a device and returns the result. change receives
 // the current device within the transaction and may be called more than once; when it
 // returns an error, the device stays as it was.
+//
+// Single writer: change.
 func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
 	change func(*postern.Device) error) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
@@ -124,7 +126,7 @@ type Page struct {
 }
 
 // List returns a workspace's devices, newest first. When only is not nil, the list is
-// limited to those ids.
+// limited to those ids. The caller must not modify the Metadata and the Pace of a device.
 func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID,
 	p Page) ([]postern.Device, error) {
 	q := deviceQuery{workspace: ws, only: asJSON(only), page: p}
@@ -144,7 +146,7 @@ func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device
 }
 
 // Get returns a device of the workspace. Like List, it leaves out the fields that only the
-// session engine needs.
+// session engine needs, and the caller must not modify its Metadata and Pace.
 func (s Devices) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
 	list, err := s.cached(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
 		d := postern.Device{WorkspaceID: ws}
@@ -218,6 +220,9 @@ type SetDeviceState struct {
 	Event       *postern.Event
 }
 
+// apply changes the state if it is still one of those required.
+//
+// Single writer: change.
 func (o SetDeviceState) apply(t *db.Tx) error {
 	var have postern.Status
 	var desired postern.Desired

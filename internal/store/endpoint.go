@@ -27,6 +27,8 @@ func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 // Create adds an endpoint and queues its handshake. The endpoint receives the events
 // recorded from now on. limit is the number of endpoints that the plan allows; at the limit
 // Create returns an EndpointLimit error.
+//
+// Single writer: order.
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return checkRoom(t, e.WorkspaceID, limit) }
 	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
@@ -44,6 +46,8 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 }
 
 // checkRoom returns an error when a workspace has as many endpoints as it may have.
+//
+// Single writer: count.
 func checkRoom(t *db.Tx, ws postern.WorkspaceID, limit int) error {
 	var have int
 	err := t.Row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{ws}, &have)
@@ -102,7 +106,9 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 	return e, err
 }
 
-// readEndpoint returns an endpoint of the workspace.
+// readEndpoint returns an endpoint of the workspace, for a change.
+//
+// Single writer: change.
 func readEndpoint(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
 	e, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -111,6 +117,10 @@ func readEndpoint(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) (post
 	return e, err
 }
 
+// saveEndpoint writes an endpoint. One that stops being active has received all events so
+// far.
+//
+// Single writer: order.
 func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 	return t.Exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7,
 		headers = $8, status_reason = $9,
@@ -235,6 +245,8 @@ func (s Endpoints) Activate(ctx context.Context, id postern.EndpointID, now post
 
 // activate changes nothing when the endpoint is not pending or its URL differs from url; an
 // empty url matches any.
+//
+// Single writer: order. No event is recorded between the last chunk and the new status.
 func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	for {
 		var more bool
@@ -340,6 +352,9 @@ func checkActive(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) error 
 	return err
 }
 
+// insertNotice queues a notice at a position below those of the endpoint's other notices.
+//
+// Single writer: order.
 func insertNotice(t *db.Tx, ws postern.WorkspaceID, d postern.Delivery, body []byte) error {
 	t.Wake(DeliveryDue, string(d.EndpointID))
 	return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,

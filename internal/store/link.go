@@ -23,6 +23,8 @@ type OpenLink struct {
 
 // check returns an error when the device has a link or an open attempt, or when no slot is
 // free. The plan may have shrunk since the caller was authorized.
+//
+// Single writer: count.
 func (o OpenLink) check(t *db.Tx) error {
 	if err := o.checkDevice(t); err != nil {
 		return err
@@ -163,6 +165,8 @@ func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number s
 
 // FinishLink makes a device linked. When the number differs from the previous one, the
 // history of the previous number is archived.
+//
+// Single writer: order.
 type FinishLink struct {
 	LinkID      postern.LinkID
 	WorkspaceID postern.WorkspaceID

@@ -75,7 +75,10 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	}, contentValues(m.Content)...)
 }
 
-// addMessages numbers messages with n in the order of their rows; see the end of store.go.
+// addMessages numbers messages with n in the order of their rows, which is their order within
+// a chat.
+//
+// Single writer: order.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
@@ -343,6 +346,8 @@ var summarizeChats = db.NewStatement("device, chat",
 
 // chatSummaries maintain the newest message of each chat, with one write for all new
 // messages of a chat in a group. With PostgreSQL a statement trigger does this.
+//
+// Single writer: ledger.
 type chatSummaries map[chatKey]struct{}
 
 func newChatSummaries() chatSummaries { return chatSummaries{} }

@@ -89,7 +89,9 @@ type room struct {
 }
 
 // refuseUnacceptable refuses the messages that the device's state or the quota does not
-// allow. No other writer can change either before the commit; see the end of store.go.
+// allow. No other writer can change either before the commit.
+//
+// Single writer: count.
 func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
 	rooms, err := readRooms(t, list)
 	if err != nil {
@@ -309,6 +311,8 @@ var ErrAlreadyDone = errors.New("the idempotency key was used before")
 // doOnce writes something rare at most once: check reads what may refuse it, and effect
 // writes it together with the key. A refusal has written nothing, so the engine goes on with
 // the other writes of the group; otherwise it would have to write all of them again.
+//
+// Single writer: count. What check has read still holds when effect writes.
 func (c *core) doOnce(ctx context.Context, o *Once, check, effect func(*db.Tx) error) error {
 	return c.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		keys := []*Once{}

@@ -224,6 +224,8 @@ type receipts []Receipt
 func (receipts) About() db.About { return db.About{} }
 
 // WriteAll advances messages in the order of the receipts.
+//
+// Single writer: change. saveMoved does not check the status that readSent has read.
 func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	var all receipts
 	for _, p := range list {

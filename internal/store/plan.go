@@ -16,6 +16,8 @@ import (
 // current plan's slots; see [slotHolders]. It may change the status, its reason and the
 // desired state, and returns the type of the event that reports the change, "" for no event.
 // It may be called more than once; when it returns an error, the device stays as it was.
+//
+// Single writer: change, count.
 func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time,
 	decision func(d *postern.Device, slot bool) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
@@ -101,6 +103,8 @@ func hasSlot(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID) (bool, error
 // enforceDeviceLimit pauses the slotHolders beyond the workspace's limit, and resumes those
 // that are paused for that reason and within the limit again. A device that its owner has
 // paused stays as it is.
+//
+// Single writer: count.
 func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
 	plan, _ := ws.Entitlement()
 	list, err := readHolders(ws.ID, t.Rows)

@@ -35,6 +35,8 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 }
 
 // checkReplay returns an error when a replay's endpoint is not active or has enough of them.
+//
+// Single writer: count.
 func checkReplay(t *db.Tx, r postern.Replay) error {
 	if err := checkActive(t, r.WorkspaceID, r.EndpointID); err != nil {
 		return err
