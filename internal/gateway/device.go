@@ -215,7 +215,7 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 		return postern.Device{}, err
 	}
 	now := g.time()
-	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ int) (postern.EventType, error) {
+	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ bool) (postern.EventType, error) {
 		if err := linked(*d, "pause"); err != nil {
 			return "", err
 		}
@@ -228,8 +228,8 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 	}, did(c, now, "device.paused", string(id), d.Name)...)
 }
 
-// Resume lets a paused device connect again, if the plan has a free slot. A device that is
-// not paused does not change.
+// Resume lets a paused device connect again, unless the plan's slots belong to devices that
+// were linked earlier. A device that is not paused does not change.
 func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -244,14 +244,14 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 		c.Workspace(),
 		id,
 		now,
-		func(d *postern.Device, free int) (postern.EventType, error) {
+		func(d *postern.Device, slot bool) (postern.EventType, error) {
 			if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
 				return "", err
 			}
-			if free <= 0 {
+			if !slot {
 				return "", postern.Errorf(
 					postern.DeviceLimit,
-					"the plan allows no more linked devices; pause or unlink one, or change the plan",
+					"the plan's slots belong to devices that were linked earlier; unlink one or change the plan",
 				)
 			}
 			d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect

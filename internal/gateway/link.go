@@ -172,7 +172,7 @@ func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID)
 	}
 	now := g.time()
 	ended, err := g.db.Links.End(ctx, store.LinkEnd{
-		DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now,
+		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: postern.LinkFailed, Reason: "canceled", At: now,
 		Acts: did(c, now, "device.link-canceled", string(id), d.Name),
 	})
 	if err == nil && !ended {

@@ -211,8 +211,8 @@ func (g Sessions) Linked(
 
 // EndLink ends a link attempt without a link.
 func (g Sessions) EndLink(ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string) error {
-	_, err := g.db.Links.End(
-		ctx, store.LinkEnd{DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time()},
-	)
+	_, err := g.db.Links.End(ctx, store.LinkEnd{
+		WorkspaceID: l.WorkspaceID, DeviceID: l.DeviceID, LinkID: l.ID, Status: status, Reason: reason, At: g.time(),
+	})
 	return err
 }

@@ -134,7 +134,8 @@ func (e *Engine) tell(d postern.Device) bool {
 	return s != nil
 }
 
-// maintain expires messages and removes old idempotency keys, periodically.
+// maintain ends messages that can no longer be sent and removes old idempotency keys,
+// periodically.
 func (e *Engine) maintain(ctx context.Context) error {
 	tick := time.NewTicker(maintenanceInterval)
 	defer tick.Stop()
@@ -153,6 +154,7 @@ func (e *Engine) maintain(ctx context.Context) error {
 func (e *Engine) maintainOnce(ctx context.Context) error {
 	now := e.db.Now()
 	_, expired := e.db.Outbox.Expire(ctx, now, expireChunk)
+	failed := e.db.Outbox.FailUnsendable(ctx, now)
 	_, forgot := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
-	return errors.Join(expired, forgot)
+	return errors.Join(expired, failed, forgot)
 }

@@ -26,7 +26,7 @@ type Attempt struct {
 	DueAt      postern.Time           // of the next attempt, while pending
 	Disable    string                 // why to disable the endpoint at once; "" does not
 
-	newRound bool // the delivery starts a new round
+	newRound bool // the delivery starts a new round, as with [Deliveries.Retry]
 }
 
 // FinishAttempt records an attempt and its consequences for the delivery and the endpoint.
@@ -58,7 +58,7 @@ func (Attempt) WriteAll(t *db.Tx, list []db.Pending[Attempt]) error {
 }
 
 // recordAttempts records attempts of different deliveries. An attempt that is already
-// recorded, or whose endpoint was deleted, changes nothing.
+// recorded, or whose delivery was deleted, changes nothing.
 func recordAttempts(t *db.Tx, list []*Attempt) error {
 	recorded, err := updateDeliveries(t, list)
 	if err != nil {
@@ -132,6 +132,8 @@ var updateDelivery = db.NewStatement(
 	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began
 	ELSE first_attempt_at END,
 	earlier = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN @number ELSE earlier END,
+	replay_id = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN '' ELSE replay_id END,
+	chat = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN '' ELSE chat END,
 	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said,
 	completed_at = @ended
 	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts < @number`)
@@ -152,6 +154,8 @@ var readDue = db.NewStatement("place, delivery",
 
 // heedRequests keeps the due time of a retry that was requested while the attempt was in
 // progress, and starts the delivery over when this was its last attempt.
+//
+// Single writer: change.
 func heedRequests(t *db.Tx, list []*Attempt) error {
 	byRow := make(map[int64]*Attempt, len(list))
 	var rows [][]any
@@ -228,6 +232,8 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 
 // countFailure counts a failure of the endpoint, and disables the endpoint when it has
 // failed for long enough or when the attempt asks for it.
+//
+// Single writer: order.
 func (o *Attempt) countFailure(t *db.Tx) error {
 	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
 		failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At)

@@ -63,6 +63,30 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 	})
 }
 
+// An attempt may end while the deliveries of its deleted endpoint are being removed.
+func TestAnAttemptForADeletedEndpointLeavesNoHour(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 1)
+		err := db.db.Do(t.Context(), opFunc(func(tx *tx) error { // what Delete does first
+			return tx.Exec(`DELETE FROM endpoint WHERE id = $1`, e.ID)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, db, e, succeed)
+		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 1 {
+			t.Fatalf("%d hours, want that of the attempt", n)
+		}
+		if err := db.Endpoints.Delete(t.Context(), d.WorkspaceID, e.ID); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 0 {
+			t.Errorf("%d hours outlive their endpoint", n)
+		}
+	})
+}
+
 // attemptsOf returns the attempts of the i-th delivery; the last one is reported twice.
 func attemptsOf(q DueDelivery, i int) (list []Attempt) {
 	at := testNow.Add(time.Duration(i) * time.Minute)

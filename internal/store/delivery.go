@@ -110,13 +110,8 @@ func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID,
 // notices the request by the changed due time; see heedRequests in attempt.go.
 func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time,
 	once *Once, acts ...Act) (d postern.Delivery, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
-		if err := checkRetriable(t, ws, id); err != nil {
-			return err
-		}
+	check := func(t *db.Tx) error { return checkRetriable(t, ws, id) }
+	err = s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		d, err = scanDelivery(t.One(`UPDATE delivery
 			SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END,
 			earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
@@ -126,7 +121,7 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.Wake(RetryDue, string(d.EndpointID))
 		return errors.Join(err, recordActs(t, acts))
-	}))
+	})
 	return d, err
 }
 

@@ -65,10 +65,7 @@ func (c receiveColumn) bits() (n int64) {
 
 // Create adds a device that is not linked yet.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
+	return s.doOnce(ctx, once, unchecked, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
@@ -78,12 +75,14 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
 			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
 			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
-	}))
+	})
 }
 
 // Change applies change to the settings of a device and returns the result. change receives
 // the current device within the transaction and may be called more than once; when it
 // returns an error, the device stays as it was.
+//
+// Single writer: change.
 func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
 	change func(*postern.Device) error) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
@@ -127,7 +126,7 @@ type Page struct {
 }
 
 // List returns a workspace's devices, newest first. When only is not nil, the list is
-// limited to those ids.
+// limited to those ids. The caller must not modify the Metadata and the Pace of a device.
 func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID,
 	p Page) ([]postern.Device, error) {
 	q := deviceQuery{workspace: ws, only: asJSON(only), page: p}
@@ -147,7 +146,7 @@ func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device
 }
 
 // Get returns a device of the workspace. Like List, it leaves out the fields that only the
-// session engine needs.
+// session engine needs, and the caller must not modify its Metadata and Pace.
 func (s Devices) Get(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID) (postern.Device, error) {
 	list, err := s.cached(deviceQuery{workspace: ws, id: id}, func() ([]postern.Device, error) {
 		d := postern.Device{WorkspaceID: ws}
@@ -214,13 +213,16 @@ type SetDeviceState struct {
 	Desired     postern.Desired  // "" keeps it
 	DisplayName string           // "" keeps it
 	DropAccount bool             // the link no longer exists
-	FailQueued  bool             // messages still to be sent fail
+	FailQueued  bool             // the device loses its link: messages still to be sent fail after the change
 	From        []postern.Status // the state must be one of these; nil for any
 	FromDesired postern.Desired  // the desired state must be this; "" for any
 	At          postern.Time
 	Event       *postern.Event
 }
 
+// apply changes the state if it is still one of those required.
+//
+// Single writer: change.
 func (o SetDeviceState) apply(t *db.Tx) error {
 	var have postern.Status
 	var desired postern.Desired
@@ -234,11 +236,6 @@ func (o SetDeviceState) apply(t *db.Tx) error {
 	}
 	if o.From != nil && !slices.Contains(o.From, have) || o.FromDesired != "" && o.FromDesired != desired {
 		return nil // another operation has changed the state
-	}
-	if o.FailQueued {
-		if err := failQueued(t, o.WorkspaceID, o.DeviceID, o.At); err != nil {
-			return err
-		}
 	}
 	if err := o.update(t); err != nil {
 		return err
@@ -264,13 +261,17 @@ func (o SetDeviceState) update(t *db.Tx) error {
 // SetState records a change of a device's session. It does nothing when the device no
 // longer exists or is not in one of the states that From and FromDesired require.
 func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
-	return s.db.Do(ctx, db.Func(o.apply))
+	err := s.db.Do(ctx, db.Func(o.apply))
+	if err == nil && o.FailQueued {
+		err = s.failQueued(ctx, o.DeviceID, o.At)
+	}
+	return err
 }
 
 // RequestUnlink marks a device as unlinked and asks the engine to remove its link at the
 // network as soon as the network can be reached.
 func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
 		if err != nil {
 			return err
@@ -283,31 +284,33 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 		}
 		return o.apply(t)
 	}))
+	if err == nil && o.FailQueued {
+		err = s.failQueued(ctx, o.DeviceID, o.At)
+	}
+	return err
 }
 
 // RequestDelete hides a device at once and asks the engine to remove its link and all its
 // data. event reports the end of the link; it is nil when the device had none.
 func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event,
 	at postern.Time, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := endOpenLink(t, id, postern.LinkFailed, "deleted", at); err != nil {
-			return err
-		}
-		if err := failQueued(t, ws, id, at); err != nil {
-			return err
-		}
-		t.Wake(DeviceChanged, string(id))
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := changeDevices(t, `UPDATE device
 			SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1
 			AND id = $2 AND deleted_at = 0`, ws, id, at)
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := recordActs(t, acts); err != nil || event == nil {
+		t.Wake(DeviceChanged, string(id))
+		if err := errors.Join(failLink(t, ws, id, "deleted", at), recordActs(t, acts)); err != nil || event == nil {
 			return err
 		}
 		return recordEvent(t, *event, at)
 	}))
+	if err != nil {
+		return err
+	}
+	return s.failQueued(ctx, id, at)
 }
 
 // Purged is how far the purge of a deleted device has come.
@@ -321,15 +324,18 @@ const (
 )
 
 // Purge deletes a chunk of a deleted device's data: first messages, then the content of its
-// events, of which only the ids remain. It leaves events that an active endpoint still
+// events, of which only the ids remain. Messages still to be sent fail before that. It leaves events that an active endpoint still
 // waits for to a later call, and keeps the row of the device until the network has answered
 // its unlink.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
+	if err := s.failQueued(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
+		return PurgeMore, err
+	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
 			LIMIT $2 + 0)`, id, purgeChunk)
 		if err != nil || n > 0 {
-			return err
+			return errors.Join(err, lowerHistory(t))
 		}
 		emptied, err := emptyEvents(t, id)
 		if err != nil || emptied {

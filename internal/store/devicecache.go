@@ -11,7 +11,9 @@ import (
 
 // deviceCache holds the results of reads of devices until a commit changes a device:
 // devices are read with every request and change rarely. It is used only with SQLite, where
-// no process but this one can change a row; see the end of store.go.
+// no process but this one can change a row.
+//
+// Single writer: cache.
 type deviceCache struct {
 	generation atomic.Uint64 // incremented after each commit that changed a device, before its callers are answered
 
@@ -60,7 +62,8 @@ func (s Devices) cached(q deviceQuery, read func() ([]postern.Device, error)) ([
 	return s.cache.get(q, read)
 }
 
-// get returns a result from the cache, or reads it. The caller may modify the slice.
+// get returns a result from the cache, or reads it. The caller may modify the slice and its
+// devices, but not what they point to: the cache shares their Metadata and Pace.
 func (c *deviceCache) get(q deviceQuery, read func() ([]postern.Device, error)) ([]postern.Device, error) {
 	now := c.generation.Load() // before reading, so that a commit during the read makes the result stale
 	if list, ok := c.look(q, now); ok {

@@ -53,7 +53,8 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 		steps := []func() error{
 			func() error { return db.Links.Open(ctx, l) },
 			func() error {
-				_, err := db.Links.End(ctx, LinkEnd{DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired,
+				_, err := db.Links.End(ctx, LinkEnd{WorkspaceID: d.WorkspaceID,
+					DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired,
 					Reason: "timeout", At: testNow})
 				return err
 			},

@@ -27,19 +27,11 @@ func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 // Create adds an endpoint and queues its handshake. The endpoint receives the events
 // recorded from now on. limit is the number of endpoints that the plan allows; at the limit
 // Create returns an EndpointLimit error.
+//
+// Single writer: order.
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
-		var have int
-		if err := t.Row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{e.WorkspaceID}, &have); err != nil {
-			return err
-		}
-		if have >= limit {
-			return postern.Errorf(postern.EndpointLimit,
-				"the plan allows %d webhook endpoints, and %d exist; delete one or change the plan", limit, have)
-		}
+	check := func(t *db.Tx) error { return checkRoom(t, e.WorkspaceID, limit) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
@@ -50,7 +42,20 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status,
 			e.StatusReason, e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts,
 			e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
-	}))
+	})
+}
+
+// checkRoom returns an error when a workspace has as many endpoints as it may have.
+//
+// Single writer: count.
+func checkRoom(t *db.Tx, ws postern.WorkspaceID, limit int) error {
+	var have int
+	err := t.Row(`SELECT count(*) FROM endpoint WHERE workspace_id = $1`, []any{ws}, &have)
+	if err == nil && have >= limit {
+		err = postern.Errorf(postern.EndpointLimit,
+			"the plan allows %d webhook endpoints, and %d exist; delete one or change the plan", limit, have)
+	}
+	return err
 }
 
 // List returns a workspace's endpoints, newest first.
@@ -82,21 +87,14 @@ func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.E
 // active again. The acts are recorded only when something changes.
 func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once,
 	change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
+	var before postern.Endpoint
+	err = s.doOnce(ctx, once, func(t *db.Tx) error {
+		before, err = readEndpoint(t, ws, id)
+		if e = before; err != nil {
 			return err
 		}
-		e, err = scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
-		if errors.Is(err, sql.ErrNoRows) {
-			return postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
-		}
-		if err != nil {
-			return err
-		}
-		before := e
-		if err := change(&e); err != nil {
-			return err
-		}
+		return change(&e)
+	}, func(t *db.Tx) error {
 		if !reflect.DeepEqual(before, e) {
 			if err := recordActs(t, acts); err != nil {
 				return err
@@ -104,10 +102,25 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 		}
 		t.Wake(EndpointChanged, string(id))
 		return saveEndpoint(t, e)
-	}))
+	})
 	return e, err
 }
 
+// readEndpoint returns an endpoint of the workspace, for a change.
+//
+// Single writer: change.
+func readEndpoint(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
+	e, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
+	}
+	return e, err
+}
+
+// saveEndpoint writes an endpoint. One that stops being active has received all events so
+// far.
+//
+// Single writer: order.
 func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 	return t.Exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7,
 		headers = $8, status_reason = $9,
@@ -125,9 +138,7 @@ func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(EndpointChanged, string(id))
-		err := errors.Join(t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id),
-			t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1
-				AND id = $2)`, ws, id))
+		err := t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id)
 		if err != nil {
 			return err
 		}
@@ -143,8 +154,9 @@ func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id poster
 	return err
 }
 
-// dropDeliveries deletes a chunk of an endpoint's log and queue. Deleting all of it in one
-// operation would make every other write wait.
+// dropDeliveries deletes a chunk of the log and queue of a deleted endpoint, and with the
+// last one the counts of attempts that ended since. Deleting all of it in one operation
+// would make every other write wait.
 func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
 	id postern.EndpointID) (left bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
@@ -153,8 +165,11 @@ func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
 			return err
 		}
 		n, err := t.Changed(`DELETE FROM delivery WHERE id IN (`+chunk+`)`, ws, id, purgeChunk)
-		left = n == purgeChunk
-		return err
+		if left = n == purgeChunk; err != nil || left {
+			return err
+		}
+		return t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = $1
+			AND NOT EXISTS (SELECT 1 FROM endpoint WHERE id = $1)`, id)
 	}))
 	return left, err
 }
@@ -230,6 +245,8 @@ func (s Endpoints) Activate(ctx context.Context, id postern.EndpointID, now post
 
 // activate changes nothing when the endpoint is not pending or its URL differs from url; an
 // empty url matches any.
+//
+// Single writer: order. No event is recorded between the last chunk and the new status.
 func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
 	for {
 		var more bool
@@ -316,15 +333,10 @@ func chatIn(body []byte) string {
 // describes the delivery and body is what it posts.
 func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte,
 	once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
-		if err := checkActive(t, ws, d.EndpointID); err != nil {
-			return err
-		}
+	check := func(t *db.Tx) error { return checkActive(t, ws, d.EndpointID) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		return errors.Join(insertNotice(t, ws, d, body), recordActs(t, acts))
-	}))
+	})
 }
 
 // checkActive returns an error when the endpoint does not exist or is not active.
@@ -340,6 +352,9 @@ func checkActive(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) error 
 	return err
 }
 
+// insertNotice queues a notice at a position below those of the endpoint's other notices.
+//
+// Single writer: order.
 func insertNotice(t *db.Tx, ws postern.WorkspaceID, d postern.Delivery, body []byte) error {
 	t.Wake(DeliveryDue, string(d.EndpointID))
 	return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,

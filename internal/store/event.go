@@ -25,8 +25,9 @@ func recordEvent(t *db.Tx, e postern.Event, now postern.Time) error {
 
 const newEventColumns = `id, workspace_id, device_id, type, sequence, body, created_at`
 
-// addEvents assigns events their positions in the log, in the order of their rows; see the
-// end of store.go.
+// addEvents assigns events their positions in the log, in the order of their rows.
+//
+// Single writer: order.
 var addEvents = db.NewStatement(newEventColumns, `INSERT INTO event (`+newEventColumns+`) @values
 	RETURNING id, position`)
 
@@ -206,7 +207,7 @@ type EventPage struct {
 //
 // The log is ordered by position. The only writer assigns positions within its
 // transactions, so events become visible in the order of their positions, and no event is
-// ever committed before a position that was read.
+// ever committed before a position that was read. Single writer: order.
 func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64,
 	limit int) (p EventPage, err error) {
 	last, n, err := s.scan(ctx, ws, after)

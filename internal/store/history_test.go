@@ -78,3 +78,41 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		}
 	})
 }
+
+// SQLite numbers messages anew when the newest ones are removed. A message of the present
+// number must not count as archived then.
+func TestRemovingTheNewestMessagesArchivesNothing(t *testing.T) {
+	remove := map[string]func(*testing.T, *Store, postern.Device){
+		"retention": func(t *testing.T, db *Store, d postern.Device) {
+			if _, _, err := db.Messages.Remove(t.Context(), d.WorkspaceID, testNow+1, 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"purge": func(t *testing.T, db *Store, d postern.Device) {
+			if _, err := db.Devices.Purge(t.Context(), d.ID); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		for name, remove := range remove {
+			db := on.open(t)
+			d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+			linkTo(t, db, d, "+15550001111")
+			for range 3 {
+				m := queue(t, db, d)
+				if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
+					At: testNow}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			linkTo(t, db, d, "+15550009999")
+			remove(t, db, d)
+			fresh := queue(t, db, d)
+			sameText(t, "after "+name, listed(t, db, d.WorkspaceID, MessageFilter{}), string(fresh.ID))
+			if _, ok, err := db.Messages.ByNetworkID(t.Context(), d.ID, fresh.NetworkID); !ok || err != nil {
+				t.Errorf("after %s the message cannot be found by its network id: %v, %v", name, ok, err)
+			}
+		}
+	})
+}

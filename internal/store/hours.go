@@ -64,6 +64,8 @@ var addMessageHours = db.NewStatement(hourColumns,
 	failed = h.failed + excluded.failed, received = h.received + excluded.received`)
 
 // messageHours counts messages by the hour, once for all messages of an hour in a group.
+//
+// Single writer: ledger.
 type messageHours map[hourKey]standing
 
 func newMessageHours() messageHours { return messageHours{} }
@@ -176,6 +178,8 @@ var addAttemptHours = db.NewStatement(attemptHourColumns,
 	ELSE h.slowest END`)
 
 // attemptHours counts attempts by the hour, once for all attempts of an endpoint in a group.
+//
+// Single writer: ledger.
 type attemptHours map[attemptKey]attemptCount
 
 func newAttemptHours() attemptHours { return attemptHours{} }

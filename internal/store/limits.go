@@ -22,6 +22,7 @@ const (
 	catchUpWindow = 72 * time.Hour
 	catchUpChunk  = 500     // events in one operation of catching up
 	purgeChunk    = 500     // rows in one operation of deleting
+	failedAtOnce  = 200     // messages that fail in one operation when a link ends; about 25 ms of the writer
 	logBytes      = 4 << 20 // of event bodies, after which a page of the log is full
 	logScan       = 10_000  // events that one page of the log reads
 	messageScan   = 5000    // messages that one page of a search reads

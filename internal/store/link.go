@@ -21,10 +21,11 @@ type OpenLink struct {
 	Acts           []Act
 }
 
-func (o OpenLink) apply(t *db.Tx) error {
-	if err := o.Once.claim(t); err != nil {
-		return err
-	}
+// check returns an error when the device has a link or an open attempt, or when no slot is
+// free. The plan may have shrunk since the caller was authorized.
+//
+// Single writer: count.
+func (o OpenLink) check(t *db.Tx) error {
 	if err := o.checkDevice(t); err != nil {
 		return err
 	}
@@ -33,18 +34,12 @@ func (o OpenLink) apply(t *db.Tx) error {
 		return err
 	}
 	slots, err := countSlots(t, o.Link.WorkspaceID)
-	if err != nil {
-		return err
-	}
-	if slots = min(slots, o.Slots); used >= slots { // the plan may have shrunk since the caller was authorized
-		return postern.Errorf(postern.DeviceLimit,
+	if slots = min(slots, o.Slots); err == nil && used >= slots {
+		err = postern.Errorf(postern.DeviceLimit,
 			"the plan allows %d linked devices, and %d are linked or being linked; unlink one or change the plan",
 			slots, used)
 	}
-	if err := recordActs(t, o.Acts); err != nil {
-		return err
-	}
-	return o.insert(t)
+	return err
 }
 
 func (o OpenLink) checkDevice(t *db.Tx) error {
@@ -61,10 +56,17 @@ func (o OpenLink) checkDevice(t *db.Tx) error {
 	case status.HoldsSlot():
 		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is linked; unlink it first")
 	}
-	return nil
+	list, err := queuedOf(t, unsendable, o.Link.DeviceID, 1)
+	if err == nil && len(list) > 0 {
+		err = errQueueLeft
+	}
+	return err
 }
 
-func (o OpenLink) insert(t *db.Tx) error {
+func (o OpenLink) apply(t *db.Tx) error {
+	if err := recordActs(t, o.Acts); err != nil {
+		return err
+	}
 	l := o.Link
 	err := t.Exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new,
 		expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
@@ -82,7 +84,21 @@ func (o OpenLink) insert(t *db.Tx) error {
 
 // Open opens a link attempt. It returns an error when the device has a link or an open
 // attempt, or when all slots are taken.
-func (s Links) Open(ctx context.Context, o OpenLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
+func (s Links) Open(ctx context.Context, o OpenLink) error {
+	for {
+		err := s.doOnce(ctx, o.Once, o.check, o.apply)
+		if !errors.Is(err, errQueueLeft) {
+			return err
+		}
+		if err := s.failQueued(ctx, o.Link.DeviceID, o.At); err != nil {
+			return err
+		}
+	}
+}
+
+// errQueueLeft means that messages of the previous link have not failed yet. The new link
+// must not send them.
+var errQueueLeft = errors.New("messages of the previous link are queued")
 
 // LinkRow is a link attempt with the fields that only the engine needs.
 type LinkRow struct {
@@ -150,6 +166,8 @@ func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number s
 
 // FinishLink makes a device linked. When the number differs from the previous one, the
 // history of the previous number is archived.
+//
+// Single writer: order.
 type FinishLink struct {
 	LinkID      postern.LinkID
 	WorkspaceID postern.WorkspaceID
@@ -188,47 +206,52 @@ func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.Do(
 
 // LinkEnd is the end of a link attempt that did not make a link.
 type LinkEnd struct {
-	DeviceID postern.DeviceID
-	LinkID   postern.LinkID // "" for the open one
-	Status   postern.LinkStatus
-	Reason   string
-	At       postern.Time
-	Acts     []Act
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	LinkID      postern.LinkID // "" for the open one
+	Status      postern.LinkStatus
+	Reason      string
+	At          postern.Time
+	Acts        []Act
 }
 
 // End ends the open attempt of a device without a link and releases its slot. ended is
 // false when no attempt was open.
 func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		ended, err = endLink(t, o.DeviceID, o.LinkID, o.Status, o.Reason, o.At)
-		if err != nil || !ended {
+		if ended, err = o.apply(t); err != nil || !ended {
 			return err
 		}
 		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
-		// The same state as postern.Device.WithoutLink returns.
-		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $2,
-			desired = CASE account WHEN '' THEN 'idle' ELSE 'unlink' END WHERE id = $1 AND status = 'linking'`,
-			o.DeviceID, o.Reason)
+		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
+		if err != nil {
+			return err
+		}
+		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $3, desired = $4
+			WHERE workspace_id = $1 AND id = $2 AND status = 'linking'`,
+			o.WorkspaceID, o.DeviceID, o.Reason, d.WithoutLink())
 	}))
 	return ended, err
 }
 
-func endOpenLink(t *db.Tx, device postern.DeviceID, status postern.LinkStatus, reason string, at postern.Time) error {
-	_, err := endLink(t, device, "", status, reason, at)
-	return err
-}
-
-func endLink(t *db.Tx, device postern.DeviceID, only postern.LinkID, status postern.LinkStatus, reason string,
-	at postern.Time) (bool, error) {
-	n, err := t.Changed(`UPDATE link SET status = $2, reason = $3, code = $5, ended_at = $4 WHERE device_id = $1
-		AND status = 'pending' AND ($6 = '' OR id = $6)`, device, status, reason, at, []byte{}, only)
+// apply ends the attempt and leaves the device as it is.
+func (o LinkEnd) apply(t *db.Tx) (ended bool, err error) {
+	n, err := t.Changed(`UPDATE link SET status = $3, reason = $4, code = $6, ended_at = $5 WHERE workspace_id = $1
+		AND device_id = $2 AND status = 'pending' AND ($7 = '' OR id = $7)`,
+		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.At, []byte{}, o.LinkID)
 	if n > 0 {
-		t.Wake(LinkChanged, string(device))
-		t.Wake(DeviceChanged, string(device))
+		t.Wake(LinkChanged, string(o.DeviceID))
+		t.Wake(DeviceChanged, string(o.DeviceID))
 	}
 	return n > 0, err
+}
+
+// failLink ends the open attempt of a device, if there is one.
+func failLink(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID, reason string, at postern.Time) error {
+	_, err := LinkEnd{WorkspaceID: ws, DeviceID: id, Status: postern.LinkFailed, Reason: reason, At: at}.apply(t)
+	return err
 }
 
 // DropAccount records that all data of an account that a device had is deleted.
@@ -251,16 +274,21 @@ type OpenLinkPage struct {
 	Acts        []Act
 }
 
-func (o OpenLinkPage) apply(t *db.Tx) error {
-	if err := o.Once.claim(t); err != nil {
-		return err
-	}
+// check returns an error when no attempt is open.
+func (o OpenLinkPage) check(t *db.Tx) error {
 	var link postern.LinkID
-	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'
-		RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
+	err := t.Row(`SELECT id FROM link WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'`,
+		[]any{o.WorkspaceID, o.DeviceID}, &link)
 	if errors.Is(err, sql.ErrNoRows) {
 		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device; open one first")
 	}
+	return err
+}
+
+func (o OpenLinkPage) apply(t *db.Tx) error {
+	var link postern.LinkID
+	err := t.Row(`UPDATE link SET expires_at = $3 WHERE workspace_id = $1 AND device_id = $2 AND status = 'pending'
+		RETURNING id`, []any{o.WorkspaceID, o.DeviceID, o.ExpiresAt}, &link)
 	if err != nil {
 		return err
 	}
@@ -279,7 +307,7 @@ func (o OpenLinkPage) apply(t *db.Tx) error {
 // Open creates the page of the open link attempt of a device. It returns a NoOpenLink error
 // when no attempt is open.
 func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error {
-	return s.db.Do(ctx, db.Func(o.apply))
+	return s.doOnce(ctx, o.Once, o.check, o.apply)
 }
 
 // LinkPage is the page of a link attempt.

@@ -51,7 +51,8 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
 			t.Errorf("a second attempt = %v, want link-already-open", err)
 		}
-		ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired,
+		ended, err := db.Links.End(t.Context(), LinkEnd{WorkspaceID: d.WorkspaceID,
+			DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired,
 			Reason: "timeout", At: testNow})
 		if !ended || err != nil {
 			t.Fatalf("EndLink = %v, %v", ended, err)
@@ -60,7 +61,8 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.Links.Open(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := db.Links.End(t.Context(), LinkEnd{DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed,
+		if ended, err := db.Links.End(t.Context(), LinkEnd{WorkspaceID: d.WorkspaceID,
+			DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed,
 			Reason: "late", At: testNow}); ended || err != nil {
 			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 		}
@@ -180,6 +182,34 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 	})
 }
 
+// A workspace ends no attempt of another one.
+func TestDeletingADeviceIsConfinedToItsWorkspace(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		other := newWorkspace(t, db)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Devices.RequestDelete(t.Context(), other, d.ID, nil, testNow); err != nil {
+			t.Fatal(err)
+		}
+		ended, err := db.Links.End(t.Context(), LinkEnd{WorkspaceID: other, DeviceID: d.ID, Status: postern.LinkFailed})
+		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); l.Status != postern.LinkPending || err != nil {
+			t.Errorf("another workspace made the attempt %s (%v)", l.Status, err)
+		}
+		if ended || err != nil {
+			t.Errorf("another workspace ended the attempt: %v, %v", ended, err)
+		}
+		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
+			t.Fatal(err)
+		}
+		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); l.Status != postern.LinkFailed || err != nil {
+			t.Errorf("the deletion left the attempt %s (%v)", l.Status, err)
+		}
+	})
+}
+
 // A caller authorized before the plan shrank gets no more slots than the plan has now.
 func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
@@ -190,16 +220,7 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &none}, testNow); err != nil {
 			t.Fatal(err)
 		}
-		_, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow,
-			func(_ *postern.Device, free int) (postern.EventType, error) {
-				if free != 0 {
-					t.Errorf("%d slots are free, want 0", free)
-				}
-				return "", nil
-			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hasSlots(t, db, d, false)
 		if err := db.Links.Open(t.Context(), openLinkOf(newDevice(t, db, ws, postern.Unlinked),
 			5)); postern.ReasonOf(err) != postern.DeviceLimit {
 			t.Errorf("a link attempt = %v, want device-limit", err)

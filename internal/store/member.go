@@ -64,6 +64,9 @@ type Standing struct {
 // Rule returns an error when a change is not allowed, nil otherwise.
 type Rule func(Standing) error
 
+// memberStanding reads what a Rule decides by.
+//
+// Single writer: count. The owners of a workspace stay as they were counted.
 func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s Standing, err error) {
 	if s.By, err = readRole(t, ws, by); err != nil {
 		return s, err
@@ -171,6 +174,8 @@ func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
 
 // Create adds an invitation, replacing an open one for the same address. At most limit may
 // be open in a workspace.
+//
+// Single writer: count.
 func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule,
 	act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {

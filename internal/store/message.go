@@ -76,12 +76,17 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 }
 
 // addMessages adds the messages that are new: a device has at most one message with the same
-// network id and sender. It numbers them with n in the order of their rows; see the end of
-// store.go.
+// network id and sender. It numbers messages with n in the order of their rows, which is
+// their order within a chat.
+//
+// Single writer: order.
 var addMessages = db.NewStatement(newMessageColumns,
 	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
 	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
 	ON CONFLICT (device_id, network_id, sender) DO NOTHING`)
+
+// unsent are the statuses of a message that still has to be sent.
+const unsent = `('queued', 'sending')`
 
 // MessageMoved is the change of a message to its current status from an earlier one; From
 // is "" for a new message. The ledgers of hours and chats are updated from it.
@@ -111,7 +116,7 @@ type MessageFilter struct {
 
 // current returns the condition that a message, under its name in the statement, belongs to
 // the present number of its device. It compares the message's n, which is sufficient
-// because the queue of a device is empty while its number changes.
+// because the queue of a device is empty while its number changes; see [lowerHistory].
 func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
@@ -329,6 +334,8 @@ var summarizeChats = db.NewStatement("device, chat",
 
 // chatSummaries maintain the newest message of each chat, with one write for all new
 // messages of a chat in a group. With PostgreSQL a statement trigger does this.
+//
+// Single writer: ledger.
 type chatSummaries map[chatKey]struct{}
 
 func newChatSummaries() chatSummaries { return chatSummaries{} }

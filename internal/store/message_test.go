@@ -183,9 +183,87 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameText(t, "events", eventTypes(t, db, d.ID), "message.failed", "message.failed", "device.unlinked")
+		sameText(t, "events", eventTypes(t, db, d.ID), "device.unlinked", "message.failed", "message.failed")
 		if used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow)); used != 1 || err != nil {
 			t.Errorf("used %d (%v), want 1: one frame may have left", used, err)
+		}
+	})
+}
+
+// A long queue fails in chunks, so that other writes do not wait.
+func TestALongQueueFailsInChunks(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := withUnsendable(t, db, failedAtOnce+1)
+		for _, want := range []int{failedAtOnce, 1, 0} {
+			err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+				n, err := failChunk(tx, d.ID, testNow)
+				if n != want {
+					t.Errorf("%d messages failed at once, want %d", n, want)
+				}
+				return err
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// withUnsendable returns a device whose unlink was interrupted: it has no link, and n
+// messages are queued.
+func withUnsendable(t *testing.T, db *Store, n int) postern.Device {
+	t.Helper()
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	for range n {
+		queue(t, db, d)
+	}
+	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, At: testNow}
+	if err := db.Devices.SetState(t.Context(), unlink); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Whatever comes after an interrupted unlink, each message fails and costs nothing.
+func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
+	next := map[string]func(*testing.T, *Store, postern.Device) error{
+		"maintenance": func(t *testing.T, db *Store, _ postern.Device) error {
+			return db.Outbox.FailUnsendable(t.Context(), testNow)
+		},
+		"a link attempt": func(t *testing.T, db *Store, d postern.Device) error {
+			return db.Links.Open(t.Context(), openLinkOf(d, 5))
+		},
+		"the same change again": func(t *testing.T, db *Store, d postern.Device) error {
+			return db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
+				FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow})
+		},
+		"the purge": func(t *testing.T, db *Store, d postern.Device) error {
+			_, err := db.Devices.Purge(t.Context(), d.ID)
+			return err
+		},
+	}
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		busy := newDevice(t, db, newWorkspace(t, db), postern.Paused)
+		m := outbound(busy)
+		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1,
+			WhenDisconnected: "queue"}); err != nil {
+			t.Fatal(err)
+		}
+		for what, do := range next {
+			d := withUnsendable(t, db, 2)
+			if err := do(t, db, d); err != nil {
+				t.Fatal(what, err)
+			}
+			used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow))
+			if failed := count(t, db, `SELECT count(*) FROM event WHERE device_id = $1 AND type = 'message.failed'`,
+				d.ID); failed != 2 || used != 0 || err != nil {
+				t.Errorf("after %s %d messages have failed and %d are used (%v), want 2 and 0", what, failed, used, err)
+			}
+		}
+		if m, err := db.Messages.Get(t.Context(), m.WorkspaceID, m.ID); err != nil || m.Status != postern.Queued {
+			t.Errorf("the message of a paused device is %s (%v), want queued", m.Status, err)
 		}
 	})
 }

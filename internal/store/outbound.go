@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -89,7 +90,9 @@ type room struct {
 }
 
 // refuseUnacceptable refuses the messages that the device's state or the quota does not
-// allow. No other writer can change either before the commit; see the end of store.go.
+// allow. No other writer can change either before the commit.
+//
+// Single writer: count.
 func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
 	rooms, err := readRooms(t, list)
 	if err != nil {
@@ -196,7 +199,7 @@ func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([
 // the device, the limit, and those of more.
 func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
 	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1
-		AND status IN ('queued', 'sending')`+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+		AND status IN `+unsent+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m
@@ -262,7 +265,7 @@ func (*markSending) About() db.About { return db.About{} }
 
 var markMessages = db.NewStatement("message",
 	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows]
-		WHERE id = @message AND status IN ('queued', 'sending')`)
+		WHERE id = @message AND status IN `+unsent)
 
 // WriteAll marks messages.
 func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
@@ -304,13 +307,31 @@ type Once struct {
 // first. Its response can be read with [Idempotency.Answered].
 var ErrAlreadyDone = errors.New("the idempotency key was used before")
 
-// claim writes the row, replacing one that has expired.
-func (o *Once) claim(t *db.Tx) error {
-	if o == nil {
-		return nil
-	}
-	return claim(t, []*Once{o})
+// doOnce writes something rare at most once: check reads what may refuse it, and effect
+// writes it together with the key. A refusal has written nothing, so the engine goes on with
+// the other writes of the group; otherwise it would have to write all of them again.
+//
+// Single writer: count. What check has read still holds when effect writes.
+func (c *core) doOnce(ctx context.Context, o *Once, check, effect func(*db.Tx) error) error {
+	return c.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		keys := []*Once{}
+		if o != nil {
+			keys = append(keys, o)
+		}
+		if used, err := usedKeys(t, keys); err != nil || len(used) > 0 {
+			return cmp.Or(err, ErrAlreadyDone)
+		}
+		if err := check(t); err != nil {
+			return err
+		}
+		if err := claim(t, keys); err != nil {
+			return err
+		}
+		return effect(t)
+	}))
 }
+
+func unchecked(*db.Tx) error { return nil }
 
 var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, answer, created_at",
 	`INSERT INTO idempotency (workspace_id, method, path, key, request_hash, answer, created_at) @values

@@ -31,7 +31,7 @@ func (o FinishOutbound) About() db.About { return db.About{} }
 var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund",
 	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at,
 	frame_left = CASE WHEN @refund = 1 THEN 0 ELSE frame_left END [FROM @rows]
-	WHERE id = @message AND status IN ('queued', 'sending') RETURNING `+messageColumns)
+	WHERE id = @message AND status IN `+unsent+` RETURNING `+messageColumns)
 
 // WriteAll ends messages. A message that is no longer queued, because a receipt came first
 // or it has already ended, stays as it is.
@@ -97,7 +97,7 @@ func statusEvent(m postern.Message, at postern.Time) (eventAt, error) {
 // message of which no frame ever left becomes expired and its unit is refunded; any other
 // becomes failed with the code Unconfirmed.
 func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
-	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN ('queued', 'sending')
+	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN `+unsent+`
 		AND expires_at <= $1`, now)()
 	if err != nil || !due {
 		return 0, err // the common case costs no write
@@ -117,15 +117,9 @@ func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int,
 	return n, err
 }
 
-func overdue(t *db.Tx, now postern.Time, limit int) (list []QueuedMessage, err error) {
-	err = t.Rows(`SELECT id, frame_left FROM message WHERE status IN ('queued', 'sending') AND expires_at <= $1
-		LIMIT $2 + 0`, []any{now, limit}, func(r *sql.Rows) error {
-		var q QueuedMessage
-		err := r.Scan(&q.ID, &q.FrameLeft)
-		list = append(list, q)
-		return err
-	})
-	return list, err
+func overdue(t *db.Tx, now postern.Time, limit int) ([]QueuedMessage, error) {
+	return queuedOf(t, `SELECT id, frame_left FROM message WHERE status IN `+unsent+` AND expires_at <= $1
+		LIMIT $2 + 0`, now, limit)
 }
 
 func expire(q QueuedMessage, now postern.Time) FinishOutbound {
@@ -137,18 +131,32 @@ func expire(q QueuedMessage, now postern.Time) FinishOutbound {
 	}}
 }
 
-// failQueued fails the messages that a device still had to send when its link ends.
-func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at postern.Time) error {
-	var list []QueuedMessage
-	err := t.Rows(`SELECT id, frame_left FROM message WHERE workspace_id = $1 AND device_id = $2
-		AND status IN ('queued', 'sending') ORDER BY n`, []any{ws, device}, func(r *sql.Rows) error {
-		var q QueuedMessage
-		err := r.Scan(&q.ID, &q.FrameLeft)
-		list = append(list, q)
-		return err
-	})
+// unsendable selects messages still to be sent by a device that has no link.
+const unsendable = `SELECT id, frame_left FROM message WHERE device_id = $1 AND status IN ` + unsent + `
+	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND status NOT IN ` + slotStates + `) ORDER BY n LIMIT $2 + 0`
+
+// failQueued fails the messages that a device can no longer send because it has lost its
+// link, a chunk at a time. The change of the device's state comes first: from then on no
+// message is accepted. What an interruption leaves is failed by [Outbox.FailUnsendable], by
+// the next link attempt, or by the purge.
+func (c *core) failQueued(ctx context.Context, id postern.DeviceID, at postern.Time) error {
+	ctx = context.WithoutCancel(ctx) // the state has changed already
+	for {
+		waits, err := c.exists(ctx, `SELECT count(*) FROM (`+unsendable+`) AS waiting`, id, 1)()
+		if err != nil || !waits {
+			return err
+		}
+		if err := c.db.Do(ctx, db.Func(func(t *db.Tx) error { _, err := failChunk(t, id, at); return err })); err != nil {
+			return err
+		}
+	}
+}
+
+// failChunk fails some of a device's unsendable messages and returns how many.
+func failChunk(t *db.Tx, id postern.DeviceID, at postern.Time) (int, error) {
+	list, err := queuedOf(t, unsendable, id, failedAtOnce)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	outcomes := make([]FinishOutbound, len(list))
 	for i, q := range list {
@@ -157,7 +165,41 @@ func failQueued(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, at po
 				Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
 			}}
 	}
-	return db.WriteNow(t, outcomes...)
+	return len(list), db.WriteNow(t, outcomes...)
+}
+
+// queuedOf reads the id and frame_left of messages.
+func queuedOf(t *db.Tx, query string, args ...any) (list []QueuedMessage, err error) {
+	err = t.Rows(query, args, func(r *sql.Rows) error {
+		var q QueuedMessage
+		err := r.Scan(&q.ID, &q.FrameLeft)
+		list = append(list, q)
+		return err
+	})
+	return list, err
+}
+
+// withQueue lists the devices that have messages to send but no link. It looks up one
+// device after the other in the index of the queue.
+const withQueue = `WITH RECURSIVE waiting (id) AS (SELECT min(device_id) FROM message WHERE status IN ` + unsent + `
+	UNION ALL SELECT (SELECT min(device_id) FROM message WHERE status IN ` + unsent + ` AND device_id > waiting.id)
+		FROM waiting WHERE id IS NOT NULL)
+	SELECT d.id FROM waiting JOIN device d ON d.id = waiting.id WHERE d.status NOT IN ` + slotStates
+
+// FailUnsendable fails, over all workspaces, the messages that an interrupted unlink has
+// left in the queue of a device without a link.
+func (s Outbox) FailUnsendable(ctx context.Context, at postern.Time) error {
+	var ids []postern.DeviceID
+	err := s.db.Rows(ctx, withQueue, nil, func(r *sql.Rows) error {
+		var id postern.DeviceID
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	for _, id := range ids {
+		err = errors.Join(err, s.failQueued(ctx, id, at))
+	}
+	return err
 }
 
 // Receipt is the network's report of how far an outbound message got.
@@ -188,6 +230,8 @@ func (list receipts) About() db.About {
 }
 
 // WriteAll advances messages in the order of the receipts.
+//
+// Single writer: change. saveMoved does not check the status that readSent has read.
 func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	var all receipts
 	for _, p := range list {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"postern/internal/db"
@@ -11,27 +12,24 @@ import (
 )
 
 // Decide lets decision change the state of a device and returns the result. decision
-// receives the current device within the transaction, and the number of slots of the
-// current plan that are not taken by other devices, where paused devices take none. It may
-// change the status, its reason and the desired state, and returns the type of the event
-// that reports the change, "" for no event. It may be called more than once; when it
-// returns an error, the device stays as it was.
+// receives the current device within the transaction, and whether the device has one of the
+// current plan's slots; see [slotHolders]. It may change the status, its reason and the
+// desired state, and returns the type of the event that reports the change, "" for no event.
+// It may be called more than once; when it returns an error, the device stays as it was.
+//
+// Single writer: change, count.
 func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time,
-	decision func(d *postern.Device, free int) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
+	decision func(d *postern.Device, slot bool) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
 		}
-		var others int
-		if err := t.Row(slotsUsed+` AND status <> 'paused' AND id <> $2`, []any{ws, id}, &others); err != nil {
-			return err
-		}
-		slots, err := countSlots(t, ws)
+		slot, err := hasSlot(t, ws, id)
 		if err != nil {
 			return err
 		}
 		before := d
-		event, err := decision(&d, slots-others)
+		event, err := decision(&d, slot)
 		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason && d.Desired == before.Desired {
 			return err
 		}
@@ -72,78 +70,72 @@ func countSlots(t *db.Tx, ws postern.WorkspaceID) (int, error) {
 // number of devices.
 const PlanLimit = "plan-limit"
 
-// enforceDeviceLimit pauses the devices that were linked last and are beyond the
-// workspace's limit, and resumes those that are paused for that reason and within the limit
-// again. A link attempt counts as younger than any link. Devices that their owner has
-// paused stay paused and are not counted, as when a device is resumed.
-func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
-	plan, _ := ws.Entitlement()
-	var list []postern.Device
-	err := t.Rows(slotHolders, []any{ws.ID}, func(r *sql.Rows) error {
-		d, err := scanEngineDevice(r)
-		list = append(list, d)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return eachPlace(list, plan.Devices, func(d postern.Device,
-		within bool) error {
-		return enforceOnDevice(t, d, within, at)
-	})
-}
-
-// slotHolders selects the devices that hold a slot, linked ones first.
+// slotHolders selects the devices that occupy a slot of the plan, in the order in which they
+// have it: those whose status is one of slotStates, paused ones included, by the time of
+// their link and then the link attempts. The plan's slots belong to the first of them; the
+// others are beyond the limit. A new link attempt is the last, so it needs a free slot.
 const slotHolders = `SELECT ` + engineColumns + ` FROM device WHERE workspace_id = $1 AND deleted_at = 0
 	AND status IN ` + slotStates + `
 	ORDER BY CASE status WHEN 'linking' THEN 1 ELSE 0 END, linked_at, id`
 
-// eachPlace calls do for each device that takes a slot, with whether the slot is within the
-// limit room.
-func eachPlace(list []postern.Device, room int, do func(d postern.Device, within bool) error) error {
-	for _, d := range list {
-		if held := d.Status == postern.Paused && d.StatusReason != PlanLimit; held {
-			continue // paused by its owner: it takes no slot until it is resumed
-		}
-		if err := do(d, room > 0); err != nil {
-			return err
-		}
-		room--
+// readHolders returns the slotHolders of a workspace.
+func readHolders(ws postern.WorkspaceID,
+	rows func(query string, args []any, scan func(*sql.Rows) error) error) (list []postern.Device, err error) {
+	err = rows(slotHolders, []any{ws}, func(r *sql.Rows) error {
+		d, err := scanEngineDevice(r)
+		list = append(list, d)
+		return err
+	})
+	return list, err
+}
+
+// hasSlot reports whether one of the plan's slots belongs to a device.
+func hasSlot(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID) (bool, error) {
+	list, err := readHolders(ws, t.Rows)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	slots, err := countSlots(t, ws)
+	within := list[:min(slots, len(list))]
+	return slices.ContainsFunc(within, func(d postern.Device) bool { return d.ID == id }), err
+}
+
+// enforceDeviceLimit pauses the slotHolders beyond the workspace's limit, and resumes those
+// that are paused for that reason and within the limit again. A device that its owner has
+// paused stays as it is.
+//
+// Single writer: count.
+func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
+	plan, _ := ws.Entitlement()
+	list, err := readHolders(ws.ID, t.Rows)
+	for i, d := range list {
+		if err == nil {
+			err = enforceOnDevice(t, d, i < plan.Devices, at)
+		}
+	}
+	return err
 }
 
 // BeyondLimit returns the devices that would be paused, or whose link attempt would end, if
 // the workspace had another limit of devices.
 func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID,
 	devices int) (beyond []postern.Device, err error) {
-	var list []postern.Device
-	err = s.db.Rows(ctx, slotHolders, []any{ws}, func(r *sql.Rows) error {
-		d, err := scanEngineDevice(r)
-		list = append(list, d)
-		return err
+	list, err := readHolders(ws, func(query string, args []any, scan func(*sql.Rows) error) error {
+		return s.db.Rows(ctx, query, args, scan)
 	})
-	if err != nil {
-		return nil, err
-	}
-	err = eachPlace(list, devices, func(d postern.Device, within bool) error {
-		if !within && d.Status != postern.Paused {
-			beyond = append(beyond, d)
-		}
-		return nil
-	})
-	return beyond, err
+	beyond = list[max(0, min(devices, len(list))):]
+	return slices.DeleteFunc(beyond, func(d postern.Device) bool { return d.Status == postern.Paused }), err
 }
 
 func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) error {
 	switch {
-	case within && d.Status == postern.Paused:
+	case within && d.Status == postern.Paused && d.StatusReason == PlanLimit:
 		d.Status, d.StatusReason, d.Desired = postern.Connecting, "", postern.WantConnect
 		return setDeviceState(t, d, "", at)
 	case within || d.Status == postern.Paused:
 		return nil
 	case d.Status == postern.Linking:
-		if err := endOpenLink(t, d.ID, postern.LinkFailed, PlanLimit, at); err != nil {
+		if err := failLink(t, d.WorkspaceID, d.ID, PlanLimit, at); err != nil {
 			return err
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Unlinked, PlanLimit, d.WithoutLink()
@@ -227,7 +219,7 @@ func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month str
 	return n, err
 }
 
-// Slots returns how many devices hold a slot of the plan. When only is not nil, it counts
+// Slots returns how many devices occupy a slot of the plan; see [slotHolders]. When only is not nil, it counts
 // only those devices.
 func (s Usage) Slots(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID) (n int, err error) {
 	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, asJSON(only)}, &n)

@@ -67,14 +67,55 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 	})
 }
 
-func TestPlanDoesNotCountWhatItsOwnerPaused(t *testing.T) {
+// A device keeps its slot while its owner has paused it, whatever else needs the slot.
+func TestAPausedDeviceKeepsItsSlot(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws := newWorkspace(t, db)
-		held, active := linkedAt(t, db, ws, postern.Paused, 1), linkedAt(t, db, ws, postern.Connected, 2)
-		for _, plan := range []string{"starter", "starter", "growth"} {
-			setPlan(t, db, ws, plan)
-			sameText(t, plan, states(t, db, held, active), "paused  idle", "connected  idle")
+		held, later := linkedAt(t, db, ws, postern.Paused, 1), linkedAt(t, db, ws, postern.Connected, 2)
+		last := linkedAt(t, db, ws, postern.Connected, 3)
+		beyond, err := db.Devices.BeyondLimit(t.Context(), ws, 1)
+		if err != nil || len(beyond) != 2 || beyond[0].ID != later.ID {
+			t.Errorf("beyond a limit of 1 are %v (%v), want the later two", beyond, err)
 		}
+		for range 2 {
+			setPlan(t, db, ws, "starter")
+			sameText(t, "on the smaller plan", states(t, db, held, later, last), "paused  idle",
+				"paused plan-limit idle", "paused plan-limit idle")
+		}
+		hasSlots(t, db, held, true, later, false, last, false)
+		if n, err := db.Usage.Slots(t.Context(), ws, nil); err != nil || n != 3 {
+			t.Errorf("%d slots are used (%v), want 3", n, err)
+		}
+		unlink := SetDeviceState{WorkspaceID: ws, DeviceID: held.ID, Status: postern.Unlinked, At: testNow}
+		if err := db.Devices.SetState(t.Context(), unlink); err != nil {
+			t.Fatal(err)
+		}
+		hasSlots(t, db, held, false, later, true, last, false)
+		err = db.Links.Open(t.Context(), openLinkOf(held, 5))
+		if postern.ReasonOf(err) != postern.DeviceLimit {
+			t.Errorf("a link attempt beside devices that wait for the slot = %v, want device-limit", err)
+		}
+		setPlan(t, db, ws, "growth")
+		sameText(t, "on the larger plan", states(t, db, later, last), "connecting  connect", "connecting  connect")
 	})
+}
+
+// hasSlots compares what decisions about devices are told; list alternates devices and
+// whether each has a slot.
+func hasSlots(t *testing.T, db *Store, list ...any) {
+	t.Helper()
+	for i := 0; i < len(list); i += 2 {
+		d, _ := list[i].(postern.Device)
+		_, err := db.Devices.Decide(t.Context(), d.WorkspaceID, d.ID, testNow,
+			func(_ *postern.Device, slot bool) (postern.EventType, error) {
+				if slot != list[i+1] {
+					t.Errorf("device %d has a slot: %v, want %v", i/2, slot, list[i+1])
+				}
+				return "", nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

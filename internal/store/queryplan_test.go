@@ -82,6 +82,14 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 			}
 		}
 	}
+	for query, want := range map[string]string{
+		unsendable: "SEARCH message USING INDEX message_queue (device_id=?",
+		withQueue:  "SEARCH message USING INDEX message_queue (device_id>?",
+	} {
+		if got := plan(t, db, query); !strings.Contains(got, want) {
+			t.Errorf("the plan is %s\nwant %s", got, want)
+		}
+	}
 }
 
 // The figures on the dashboard are looked up in indexes, without scanning tables.

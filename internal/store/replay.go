@@ -21,22 +21,8 @@ func scanReplay(s db.Scanner) (r postern.Replay, err error) {
 // Create starts a replay for an endpoint of the workspace, which must be active. At most
 // maxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
 func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := once.claim(t); err != nil {
-			return err
-		}
-		if err := checkActive(t, r.WorkspaceID, r.EndpointID); err != nil {
-			return err
-		}
-		var running int
-		if err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID},
-			&running); err != nil {
-			return err
-		}
-		if running >= maxReplays {
-			return postern.Errorf(postern.ReplayLimit,
-				"%d replays already run for this endpoint; wait for one to end or stop one", maxReplays)
-		}
+	check := func(t *db.Tx) error { return checkReplay(t, r) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		t.Wake(ReplayChanged, string(r.ID))
 		if err := recordActs(t, acts); err != nil {
 			return err
@@ -45,7 +31,23 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position, r.Last,
 			r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
-	}))
+	})
+}
+
+// checkReplay returns an error when a replay's endpoint is not active or has enough of them.
+//
+// Single writer: count.
+func checkReplay(t *db.Tx, r postern.Replay) error {
+	if err := checkActive(t, r.WorkspaceID, r.EndpointID); err != nil {
+		return err
+	}
+	var running int
+	err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID}, &running)
+	if err == nil && running >= maxReplays {
+		err = postern.Errorf(postern.ReplayLimit,
+			"%d replays already run for this endpoint; wait for one to end or stop one", maxReplays)
+	}
+	return err
 }
 
 // Get returns a replay of the workspace.
@@ -223,9 +225,10 @@ func (o queueReplay) queue(t *db.Tx, e loggedEvent, due postern.Time) (n int64, 
 		ON CONFLICT (endpoint_id, position) DO NOTHING`, postern.NewDeliveryID(), r.EndpointID, o.now, r.ID, e.position, due)
 }
 
-// countReplay counts an ended delivery of a replay.
+// countReplay counts an ended delivery of a replay. A new round does not belong to the
+// replay, for which the delivery has failed.
 func (o Attempt) countReplay(t *db.Tx) error {
-	if o.Replay == "" || o.Status == postern.DeliveryPending {
+	if o.Replay == "" || o.Status == postern.DeliveryPending && !o.newRound {
 		return nil
 	}
 	t.Wake(ReplayChanged, string(o.Replay))

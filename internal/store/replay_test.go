@@ -228,3 +228,38 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 		}
 	})
 }
+
+// A retry that is requested during the last attempt of a replayed delivery opens a round
+// that is not the replay's, and that no event of the chat waits for.
+func TestARoundRequestedDuringTheLastAttemptIsOnItsOwn(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 1)
+		finish(t, db, e, succeed)
+		r := step(t, db, replayOf(t, db, e, nil))
+		if err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return tx.Exec(`UPDATE delivery SET chat = 'c'`)
+		})); err != nil {
+			t.Fatal(err)
+		}
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10)
+		if err != nil || len(due) != 1 || due[0].Replay != r.ID {
+			t.Fatalf("due = %+v (%v), want one of the replay", due, err)
+		}
+		if _, err := db.Deliveries.Retry(t.Context(), e.WorkspaceID, due[0].ID, testNow+5, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID,
+			Replay: r.ID, Claimed: due[0].DueAt, Number: due[0].Attempts + 1, At: testNow, Ended: testNow, HTTPStatus: 500,
+			Reason: "status", Status: postern.DeliveryExhausted}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10)
+		if err != nil || len(again) != 1 || again[0].Replay != "" || again[0].Chat != "" || again[0].Earlier != 2 {
+			t.Errorf("due = %+v (%v), want a new round without replay and chat", again, err)
+		}
+		if r = step(t, db, r); r.Status != postern.ReplayCompleted || r.Failed != 1 {
+			t.Errorf("the replay is %+v, want completed with one failure", r)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"postern/internal/db"
@@ -20,9 +21,9 @@ type oldRow struct {
 // oldest returns the first rows after a place that were made before a time. Rows are
 // recorded in the order of time, apart from steps of the clock, so it stops at the first
 // row that is too young, and the cost of a pass is proportional to what it removes.
-func (s Events) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time,
+func (c *core) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time,
 	from int64) (list []oldRow, err error) {
-	err = s.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
+	err = c.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
 		var row oldRow
 		err := r.Scan(&row.id, &row.place, &row.at, &row.held)
 		list = append(list, row)
@@ -159,7 +160,7 @@ func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID,
 	return more, err
 }
 
-const oldMessages = `SELECT id, n, created_at, status IN ('queued', 'sending', 'scheduled')
+const oldMessages = `SELECT id, n, created_at, status IN ` + unsent + `
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 
 // Remove deletes a chunk of the messages made before a time, from after a place on;
@@ -167,7 +168,7 @@ const oldMessages = `SELECT id, n, created_at, status IN ('queued', 'sending', '
 // when no old messages are left.
 func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
 	from int64) (next int64, more bool, err error) {
-	list, err := Events{s.core}.oldest(ctx, oldMessages, ws, before, from)
+	list, err := s.oldest(ctx, oldMessages, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err
 	}
@@ -177,7 +178,18 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 		return next, more, nil
 	}
 	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`DELETE FROM message WHERE workspace_id = $1
-			AND id IN `+t.InList(2)+` AND status NOT IN ('queued', 'sending', 'scheduled')`, ws, asJSON(ids))
+		return errors.Join(t.Exec(`DELETE FROM message WHERE workspace_id = $1
+			AND id IN `+t.InList(2)+` AND status NOT IN `+unsent, ws, asJSON(ids)), lowerHistory(t))
 	}))
+}
+
+// lowerHistory must follow every deletion of messages. SQLite gives a new message the
+// number after the newest one that is left, and [current] requires that this number is
+// beyond the history of the message's device. The numbers of PostgreSQL never go back.
+func lowerHistory(t *db.Tx) error {
+	if t.Postgres() {
+		return nil
+	}
+	return changeDevice(t, `UPDATE device SET history_from = (SELECT coalesce(max(n), 0) FROM message)
+		WHERE history_from > 0 AND history_from > (SELECT coalesce(max(n), 0) FROM message)`)
 }

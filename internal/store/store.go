@@ -11,8 +11,15 @@
 // reported as done.
 //
 // Statements stand next to the operation that uses them, with $1 placeholders and only the
-// SQL that both engines accept; package db contains what differs. Every statement about a
-// tenant's row names its workspace.
+// SQL that both engines accept; package db contains what differs.
+//
+// A statement on behalf of a caller names the caller's workspace, unless it takes the id of
+// a row that an earlier statement has found by it. The methods for the engines (sessions,
+// deliveries, maintenance) serve all workspaces. They take ids that were read from the
+// database, never from a caller, and need no workspace: those of [Outbox] and [SessionKeys],
+// the progress of [Links], [Devices.Purge], ForEngine and ForDelivery, the handshake of
+// [Endpoints], the queue and the attempts of [Deliveries], [Replays.Step], and the receipts
+// of [Messages].
 package store
 
 import (
@@ -263,19 +270,17 @@ func notFoundOr(err error, exists func() (bool, error), what string) error {
 	return postern.Errorf(postern.NotFound, "there is no such %s", what)
 }
 
-// One process writes a database: the engine's lock guarantees that. These are the places in
-// this package that rely on it, and the only ones that support for several nodes must change.
+// One process writes a database: the engine's lock guarantees that. Each place in this
+// package that relies on it has a comment with the words "Single writer:", and these are the
+// places that support for several nodes must change. They are of five kinds:
 //
-//   - Positions in the event log grow in the order of commit, because addEvents numbers
-//     events within the only writer's transactions. A reader that follows a position never
-//     misses an event that commits later. See event.go.
-//   - Messages are numbered by addMessages in the order of commit, which is their order
-//     within a chat. See message.go.
-//   - A quota is read and spent in one transaction of the only writer, so no other send can
-//     see the same unit as free. See refuseUnacceptable in outbound.go.
-//   - The device cache is invalidated by this process's own commits. See newDeviceCache in
-//     devicecache.go.
-//   - The ledgers (messageHours, attemptHours, chatSummaries) are written once per group of
-//     the only writer. See hours.go and message.go.
+//   - order: positions, numbers and sequences grow in the order of commit, because the only
+//     writer assigns them. A reader that follows a position never misses an event that
+//     commits later, and max(position) is the end of the log.
+//   - count: what is counted, or read, decides whether a row may be added or changed:
+//     quotas, slots, endpoints, replays, invitations, identities, owners, idempotency keys.
+//   - change: a row is read, changed in memory or by a function, and written back.
+//   - cache: this process's own commits invalidate what it remembers.
+//   - ledger: a table is written once per group, from what the group noted.
 //
 // In package db, wake.go relies on it as well: wake-ups are passed in memory.

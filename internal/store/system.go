@@ -28,10 +28,10 @@ type SystemStatus struct {
 // index of the messages that have left instead of scanning the whole queue.
 const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
-	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ('queued', 'sending')
+	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ` + unsent + `
 		LIMIT $1 + 0) counted`
 	messagesLeft = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > ''
-		AND status IN ('queued', 'sending') LIMIT $1 + 0) counted`
+		AND status IN ` + unsent + ` LIMIT $1 + 0) counted`
 	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id
 		WHERE d.status = 'pending' LIMIT $1 + 0) counted`
 	// With CROSS JOIN, SQLite keeps the order of the tables, so that it does not scan

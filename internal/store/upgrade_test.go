@@ -59,6 +59,10 @@ func TestUpgrade(t *testing.T) {
 				display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence, last_event_at, deleted_at)
 				VALUES ('dev_1', 'ws_1', 'd', 'sandbox', 'connected', '', 'connect', 'a', '+15550001111', '', '{}', 1, 1, 1,
 				1, 0, 0, 0)`,
+			`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired, account, phone_number,
+				display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence, last_event_at, deleted_at,
+				history_from) VALUES ('dev_2', 'ws_1', 'd', 'sandbox', 'unlinked', '', 'idle', '', '', '', '{}', 1, 1, 1,
+				1, 0, 0, 0, 50)`,
 			oldMessage("msg_1", "outbound", "api", "read", 3_600_000),
 			oldMessage("msg_2", "outbound", "api", "failed", 3_600_001),
 			oldMessage("msg_3", "outbound", "phone", "sent", 3_600_002),
@@ -99,6 +103,9 @@ func wantUpgraded(t *testing.T, db *Store) {
 		{Start: 7_200_000, Accepted: 1, Sent: 1}}
 	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("hours %+v, want %+v; error %v", list, want, err)
+	}
+	if n := count(t, db, `SELECT count(*) FROM device WHERE history_from > 5`); n != 0 && !db.db.Postgres() {
+		t.Errorf("%d devices would archive their next message", n)
 	}
 	chats, err := db.Chats.List(t.Context(), "ws_1", "dev_1", 0, 10)
 	if err != nil || len(chats) != 1 || chats[0].Newest.ID != "msg_5" {

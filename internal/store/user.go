@@ -148,7 +148,7 @@ var errOvertaken error = postern.Errorf(postern.Unauthorized,
 func (s SignIns) Create(ctx context.Context, in SignIn) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if in.UserID != "" {
-			// This locks the row: another node may be changing the password.
+			// This locks the row, so that it would hold for several nodes as well.
 			if n, err := t.Changed(`UPDATE users SET epoch = epoch
 				WHERE id = $1 AND epoch = $2`, in.UserID, in.Epoch); err != nil || n == 0 {
 				return cmp.Or(err, errOvertaken)
@@ -248,6 +248,9 @@ func (s Identities) List(ctx context.Context, id postern.UserID, limit int) (lis
 	return list, err
 }
 
+// countIdentities counts the identities of a user.
+//
+// Single writer: count.
 func countIdentities(t *db.Tx, id postern.UserID) (n int, err error) {
 	err = t.Row(`SELECT count(*) FROM identity WHERE user_id = $1`, []any{id}, &n)
 	return n, err

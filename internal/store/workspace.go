@@ -109,6 +109,9 @@ func readWorkspace(t *db.Tx, id postern.WorkspaceID) (postern.Workspace, error) 
 	return ws, err
 }
 
+// switchEndpoints pauses or resumes the endpoints of a workspace.
+//
+// Single writer: order.
 func switchEndpoints(t *db.Tx, id postern.WorkspaceID, on bool, at postern.Time) error {
 	query := `UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0,
 		since = CASE WHEN status = 'active' THEN (SELECT coalesce(max(position), 0) FROM event) ELSE since END
