@@ -202,9 +202,11 @@ func (p *pools) forgetUnused(since time.Time) (list []*pool) {
 	for e := p.idle.Front(); e != nil && !poolOf(e).used.After(since); e = p.idle.Front() {
 		list = append(list, p.forget(poolOf(e)))
 	}
-	if len(p.all) > 0 {
+	switch {
+	case p.sweep == nil: // no exchange has ended yet
+	case len(p.all) > 0:
 		p.sweep.Reset(idleTimeout / 2)
-	} else if p.sweep != nil {
+	default:
 		p.sweep.Stop()
 		p.sweep = nil
 	}
