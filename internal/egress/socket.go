@@ -1,11 +1,10 @@
 package egress
 
 import (
+	"container/list"
 	"context"
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"syscall"
 )
@@ -14,21 +13,23 @@ import (
 // and knows whether all received bytes were read.
 type socket struct {
 	net.Conn
-	closed func(*socket) // called once by Close
+	conns     *conns
+	address   string        // of the host
+	exchanges int           // running exchanges; guarded by conns.mu
+	place     *list.Element // its place in conns.idle, or nil; guarded by conns.mu
 
-	mu        sync.Mutex
-	changed   sync.Cond // signals changes of waiting and ended
-	waiting   bool      // the reader waits for more bytes
-	ended     bool      // Close was called
-	exchanges int       // running exchanges
-	left      int       // bytes that the host may still send
-	failed    error     // why reading ended; nil if Close ended it
+	mu      sync.Mutex
+	changed sync.Cond // signals changes of waiting and ended
+	waiting bool      // the reader waits for more bytes
+	ended   bool      // Close was called
+	left    int       // bytes that the host may still send
+	failed  error     // why reading ended; nil if Close ended it
 }
 
 var errFlood = errors.New("the host sends more than an answer may have")
 
-func newSocket(conn net.Conn, closed func(*socket)) *socket {
-	s := &socket{Conn: conn, closed: closed, left: exchangeBytes}
+func newSocket(conn net.Conn, of *conns, address string) *socket {
+	s := &socket{Conn: conn, conns: of, address: address, left: exchangeBytes}
 	s.changed.L = &s.mu
 	return s
 }
@@ -40,7 +41,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = false
-	if s.left -= n; s.left < 0 && err == nil {
+	if s.left -= n; s.left < 0 && !s.conns.unlimited && err == nil {
 		n, err = 0, errFlood
 	}
 	if err != nil && !s.ended {
@@ -59,7 +60,7 @@ func (s *socket) setWaiting() {
 // Close closes the connection. It may be called more than once.
 func (s *socket) Close() error {
 	if s.setEnded() {
-		s.closed(s)
+		s.conns.closed(s)
 	}
 	return s.Conn.Close()
 }
@@ -73,15 +74,11 @@ func (s *socket) setEnded() (first bool) {
 	return first
 }
 
-// begin and end count the running exchanges. Each one allows the host to send more.
-func (s *socket) begin() { s.count(1) }
-func (s *socket) end()   { s.count(-1) }
-
-func (s *socket) count(n int) {
+// allow limits what the host may still send, by the number of running exchanges.
+func (s *socket) allow(exchanges int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.exchanges += n
-	s.left = max(idleBytes, s.exchanges*exchangeBytes)
+	s.left = max(idleBytes, exchanges*exchangeBytes)
 }
 
 // failure returns why reading ended. It returns nil if reading has not ended or was
@@ -137,39 +134,6 @@ func silent(conn net.Conn) bool {
 		_, _, peeked = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	})
 	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
-}
-
-// sockets is a set of open sockets.
-type sockets struct {
-	mu  sync.Mutex
-	set map[*socket]struct{}
-}
-
-func (a *sockets) add(s *socket) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.set == nil {
-		a.set = map[*socket]struct{}{}
-	}
-	a.set[s] = struct{}{}
-}
-
-func (a *sockets) remove(s *socket) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.set, s)
-}
-
-func (a *sockets) len() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.set)
-}
-
-func (a *sockets) list() []*socket {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Collect(maps.Keys(a.set))
 }
 
 // h1Conn is a connection for HTTP/1: a socket, or TLS over a socket.
