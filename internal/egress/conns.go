@@ -22,7 +22,7 @@ type conns struct {
 	hosts     map[string]*usage    // by address; only those with an exchange or a connection
 	all       usage                // of all hosts
 	sockets   map[*socket]struct{} // open connections, without dials in progress
-	idle      list.List            // *socket: connections without an exchange, the least recently used first
+	order     list.List            // *socket: those that exchanges may use, by when the last one ended, oldest first
 	abandoned bool                 // the tenant's transport is no longer used
 }
 
@@ -125,8 +125,8 @@ func (c *conns) excess(address string) (over bool, s *socket) {
 	if c.unlimited || !host && c.all.open <= c.all.exchanges+c.perTenant {
 		return false, nil
 	}
-	for e := c.idle.Front(); e != nil; e = e.Next() {
-		if s := socketOf(e); !host || s.address == address {
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		if s := socketOf(e); s.exchanges == 0 && (!host || s.address == address) {
 			c.forget(s)
 			return true, s
 		}
@@ -151,8 +151,8 @@ func (c *conns) connected(s *socket) bool {
 func (c *conns) ready(s *socket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, open := c.sockets[s]; open && s.exchanges == 0 {
-		s.place = c.idle.PushBack(s)
+	if _, open := c.sockets[s]; open {
+		s.place = c.order.PushBack(s)
 	}
 }
 
@@ -163,10 +163,6 @@ func (c *conns) begin(s *socket) bool {
 	defer c.mu.Unlock()
 	s.exchanges++
 	s.allow(s.exchanges)
-	if s.place != nil {
-		c.idle.Remove(s.place)
-		s.place = nil
-	}
 	_, open := c.sockets[s]
 	return open
 }
@@ -177,8 +173,8 @@ func (c *conns) end(s *socket) {
 	defer c.mu.Unlock()
 	s.exchanges--
 	s.allow(s.exchanges)
-	if _, open := c.sockets[s]; open && s.exchanges == 0 {
-		s.place = c.idle.PushBack(s)
+	if s.place != nil {
+		c.order.MoveToBack(s.place)
 	}
 }
 
@@ -196,7 +192,7 @@ func (c *conns) forget(s *socket) {
 	}
 	delete(c.sockets, s)
 	if s.place != nil {
-		c.idle.Remove(s.place)
+		c.order.Remove(s.place)
 		s.place = nil
 	}
 	c.add(s.address, -1)

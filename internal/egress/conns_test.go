@@ -140,10 +140,11 @@ func TestExchangeOnAConnectionThatWasJustClosedIsRepeated(t *testing.T) {
 func (c *conns) closeIdle() {
 	c.mu.Lock()
 	var list []*socket
-	for c.idle.Len() > 0 {
-		s := socketOf(c.idle.Front())
-		c.forget(s)
-		list = append(list, s)
+	for s := range c.sockets {
+		if s.exchanges == 0 && s.place != nil {
+			c.forget(s)
+			list = append(list, s)
+		}
 	}
 	c.mu.Unlock()
 	for _, s := range list {

@@ -142,8 +142,8 @@ func (p *pools) releaseAndEvict(one *pool) (old *pool) {
 	defer p.mu.Unlock()
 	p.active--
 	one.exchanges--
-	one.used = time.Now()
 	if one.exchanges == 0 {
+		one.used = time.Now()
 		one.place = p.idle.PushBack(one)
 	}
 	if p.sweep == nil {

@@ -16,9 +16,10 @@ type socket struct {
 	conns     *conns
 	address   string        // of the host
 	exchanges int           // running exchanges; guarded by conns.mu
-	place     *list.Element // its place in conns.idle, or nil; guarded by conns.mu
+	place     *list.Element // its place in conns.order, or nil; guarded by conns.mu
 
 	mu      sync.Mutex
+	peek    *peek
 	changed sync.Cond // signals changes of waiting and ended
 	waiting bool      // the reader waits for more bytes
 	ended   bool      // Close was called
@@ -29,7 +30,7 @@ type socket struct {
 var errFlood = errors.New("the host sends more than an answer may have")
 
 func newSocket(conn net.Conn, of *conns, address string) *socket {
-	s := &socket{Conn: conn, conns: of, address: address, left: exchangeBytes}
+	s := &socket{Conn: conn, conns: of, address: address, peek: newPeek(conn), left: exchangeBytes}
 	s.changed.L = &s.mu
 	return s
 }
@@ -98,7 +99,7 @@ func (s *socket) quiet(ctx context.Context) bool {
 	if !s.waiting && !s.ended {
 		s.await(ctx)
 	}
-	return s.waiting && !s.ended && silent(s.Conn)
+	return s.waiting && !s.ended && s.peek.silent()
 }
 
 // await waits until the reader reads again, the socket is closed, or ctx is done. The
@@ -117,23 +118,32 @@ func (s *socket) wake() {
 	s.changed.Broadcast()
 }
 
-// silent reports whether a connection is open and has nothing to read. It neither
-// waits nor consumes bytes.
-func silent(conn net.Conn) bool {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return false
+// peek looks for bytes to read without waiting or consuming them. It allocates nothing
+// for a look, of which there is one before each exchange.
+type peek struct {
+	raw  syscall.RawConn // nil if the connection cannot be looked at
+	look func(fd uintptr)
+	err  error // of the last look
+}
+
+func newPeek(conn net.Conn) *peek {
+	p := &peek{}
+	if c, ok := conn.(syscall.Conn); ok {
+		p.raw, _ = c.SyscallConn() // nil on failure
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var peeked error
-	err = raw.Control(func(fd uintptr) {
+	p.look = func(fd uintptr) {
 		var b [1]byte
-		_, _, peeked = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	})
-	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
+		_, _, p.err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	}
+	return p
+}
+
+// silent reports whether the connection is open and has nothing to read.
+func (p *peek) silent() bool {
+	if p.raw == nil || p.raw.Control(p.look) != nil {
+		return false
+	}
+	return errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK)
 }
 
 // h1Conn is a connection for HTTP/1: a socket, or TLS over a socket.
