@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // Operations lists what the table of scopes names.
@@ -35,3 +37,6 @@ func (a *API) DropScopes(operation string) error {
 
 // Break makes a route panic, to see what the caller and the log get.
 func (a *API) Break() { a.gateway = nil }
+
+// FromHuma converts an error of huma.
+func FromHuma(m *huma.ErrorModel) error { return fromHuma(m) }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/web"
 )
 
 // follower reads a stream over a real connection.
@@ -168,6 +170,13 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
+// shorten shortens the timeouts that are set.
+func shorten(to time.Duration, timeouts ...*time.Duration) {
+	for _, set := range timeouts {
+		*set = min(*set, to)
+	}
+}
+
 // TestStreamOutlivesTheServersTimeouts: those are meant for requests. A heartbeat
 // never comes early, so that ten of them take longer than the timeout.
 func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
@@ -176,7 +185,8 @@ func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	s.api.SetPulse(timeout / 8)
 	srv := httptest.NewUnstartedServer(s.handler)
-	srv.Config.ReadTimeout = timeout
+	srv.Config = web.NewServer(t.Context(), s.handler, slog.New(slog.DiscardHandler))
+	shorten(timeout, &srv.Config.ReadHeaderTimeout, &srv.Config.ReadTimeout, &srv.Config.WriteTimeout)
 	srv.Start()
 	t.Cleanup(srv.Close)
 	mine := s.tenant("starter")

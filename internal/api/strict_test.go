@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/api"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // canary is in every bad input: no answer and no log may repeat it.
@@ -284,5 +288,14 @@ func TestQueries(t *testing.T) {
 	}
 	if strings.Contains(s.log.String(), canary) {
 		t.Error("the log repeats the input")
+	}
+}
+
+func TestParametersThatCannotBeReadAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	err := api.FromHuma(&huma.ErrorModel{Status: http.StatusBadRequest})
+	const want = "the parameters of the request cannot be read"
+	if e, ok := errors.AsType[*postern.Error](err); !ok || e.Reason != postern.MalformedRequest || e.Detail != want {
+		t.Errorf("error %v, want %q", err, want)
 	}
 }

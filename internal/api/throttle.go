@@ -81,7 +81,7 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 	if !counted(client) {
 		return nil
 	}
-	state, err := t.strikes.Take(ctx, network(client), perMinute(strikes))
+	state, err := t.strikes.Take(ctx, ratelimit.Network(client), perMinute(strikes))
 	if err != nil {
 		return err
 	}
@@ -101,18 +101,9 @@ func (t *throttle) strike(ctx context.Context, client netip.Addr, h http.Header)
 func (t *throttle) tell(ctx context.Context, client netip.Addr, h http.Header) {
 	state := ratelimit.State{Remaining: strikes}
 	if counted(client) {
-		if now, err := t.strikes.Look(ctx, network(client), perMinute(strikes)); err == nil {
+		if now, err := t.strikes.Look(ctx, ratelimit.Network(client), perMinute(strikes)); err == nil {
 			state = now
 		}
 	}
 	tellRate(h, addressPolicy, strikes, state)
-}
-
-// network is the range of addresses that one caller has: an IPv4 address, or the
-// /64 of an IPv6 address.
-func network(a netip.Addr) string {
-	if a.Is4() {
-		return a.String()
-	}
-	return netip.PrefixFrom(a, 64).Masked().String()
 }

@@ -14,7 +14,7 @@ import (
 // schema; the values beside them are dropped.
 func fromHuma(m *huma.ErrorModel) error {
 	if m.Status != http.StatusUnprocessableEntity || len(m.Errors) == 0 {
-		return postern.Errorf(postern.MalformedRequest, "the parameters of the parameters of the request cannot be read")
+		return postern.Errorf(postern.MalformedRequest, "the parameters of the request cannot be read")
 	}
 	bad := make([]error, len(m.Errors))
 	for i, e := range m.Errors {

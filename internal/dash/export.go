@@ -134,7 +134,7 @@ func row(m postern.Message) []string {
 	}
 	cells := []string{
 		string(m.ID), m.CreatedAt.String(), string(m.DeviceID), m.Direction, m.ChatID, string(m.From), m.FromName,
-		string(m.To), string(m.Content.Kind), m.Content.Text, string(m.Status),
+		string(m.To), string(m.Content.Kind), shownText(m.Content), string(m.Status),
 		string(e.Code), e.Detail, m.Source, m.SentAt.String(), m.DeliveredAt.String(), m.ReadAt.String(), m.NetworkID,
 	}
 	for i, c := range cells {

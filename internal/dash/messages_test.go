@@ -209,6 +209,9 @@ func TestLocationIsShownAsText(t *testing.T) {
 	} {
 		c.says(path, "&lt;Gate&gt;", "Pariser Platz", "52.51630, -13.37770")
 	}
+	if got, want := readCSV(t, c.get("/messages.csv"))[1][9], "<Gate>\nPariser Platz\n52.51630, -13.37770"; got != want {
+		t.Errorf("it is exported as %q, want %q", got, want)
+	}
 }
 
 func TestAConversationIsAnsweredByHand(t *testing.T) {

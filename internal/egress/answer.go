@@ -19,7 +19,9 @@ type Answer struct {
 // readAnswer reads an answer and the start of its body.
 func readAnswer(res *http.Response) (a Answer, err error) {
 	a.Status = res.StatusCode
-	a.RetryAfter = RetryAfter(res.Header.Get("Retry-After"), time.Now())
+	if text := res.Header.Get("Retry-After"); text != "" {
+		a.RetryAfter = RetryAfter(text, time.Now())
+	}
 	if a.Status == http.StatusSwitchingProtocols {
 		return a, nil // another protocol follows, not a body: reading it might never end
 	}

@@ -79,16 +79,33 @@ func (c *Client) exchange(
 ) (Answer, error) {
 	p := c.pools.acquire(tenant)
 	defer c.pools.release(p)
+	address := addressOf(to)
+	p.conns.enter(address)
+	defer p.conns.leave(address)
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	x := &exchange{}
 	defer x.end()
 	res, err := p.transport.RoundTrip(x.request(ctx, to, header, body))
+	if err != nil && x.missed() {
+		res, err = p.transport.RoundTrip(x.request(ctx, to, header, body))
+	}
 	if err != nil {
 		return Answer{}, x.failure(err)
 	}
 	defer res.Body.Close()
 	return readAnswer(res)
+}
+
+// addressOf returns the address that net/http dials for a URL.
+func addressOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "http":
+		return net.JoinHostPort(u.Hostname(), "80")
+	}
+	return net.JoinHostPort(u.Hostname(), "443")
 }
 
 // Close closes the connections of all tenants without a running exchange. The client
@@ -100,6 +117,7 @@ func (c *Client) Close() { c.pools.close() }
 // bytes a host sends outside of its answers.
 func (c *Client) Transport() *http.Transport {
 	p := c.pools.newPool("")
-	p.unbounded = true
+	p.conns.unlimited = true
+	p.transport.MaxIdleConns, p.transport.MaxIdleConnsPerHost = maxIdlePerTenant, c.opts.MaxIdlePerHost
 	return p.transport
 }

@@ -9,15 +9,17 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 )
 
 // exchange is the state of one request in a transport: the connection that it uses,
 // and whether it was sent.
 type exchange struct {
 	ctx  context.Context
-	sent bool    // the request's head was written to a connection
-	h1   *h1Conn // nil with HTTP/2
-	sock *socket // nil before the request has a connection
+	sent atomic.Bool // the request's head was written to a connection that was open
+	h1   *h1Conn     // nil with HTTP/2
+	sock *socket     // nil before the request has a connection
+	open atomic.Bool // the connection was open when the transport chose it
 }
 
 var identity = []string{"identity"} //nolint:gochecknoglobals // shared by all requests, never changed
@@ -39,7 +41,7 @@ func (x *exchange) request(ctx context.Context, to *url.URL, header http.Header,
 		r.GetBody = again(body)
 	}
 	return r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: x.gotConn, WroteHeaders: func() { x.sent = true },
+		GotConn: x.gotConn, WroteHeaders: x.wroteHeaders,
 	}))
 }
 
@@ -66,7 +68,7 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	switch c := info.Conn.(type) {
 	case *h1Conn:
 		x.h1, x.sock = c, c.sock
-		if info.Reused && (x.sent || !c.sock.quiet(x.ctx)) {
+		if info.Reused && (x.sent.Load() || !c.sock.quiet(x.ctx)) {
 			_ = c.Close() // the transport sees that it is closed
 		}
 	case *tls.Conn:
@@ -74,14 +76,34 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 		x.sock, _ = c.NetConn().(*socket)
 	}
 	if x.sock != nil {
-		x.sock.begin()
+		x.begin()
 	}
 }
+
+// begin tells the socket that the exchange begins. Another exchange may just be about
+// to close it.
+func (x *exchange) begin() {
+	open := x.sock.conns.begin(x.sock)
+	x.open.Store(open)
+	if !open {
+		_ = x.sock.Close() // before the request is written
+	}
+}
+
+func (x *exchange) wroteHeaders() {
+	if x.open.Load() {
+		x.sent.Store(true)
+	}
+}
+
+// missed reports whether the exchange failed because the chosen connection was closed
+// between two exchanges. With HTTP/1 the transport itself then takes another one.
+func (x *exchange) missed() bool { return x.sock != nil && !x.open.Load() && !x.sent.Load() }
 
 // end tells the socket that the exchange is over.
 func (x *exchange) end() {
 	if x.sock != nil {
-		x.sock.end()
+		x.sock.conns.end(x.sock)
 		x.sock = nil
 	}
 }

@@ -125,3 +125,74 @@ func TestFloodOfHTTP2FramesIsCutOff(t *testing.T) {
 		t.Errorf("error %v, want body", err)
 	}
 }
+
+// spent is a host whose HTTP/2 connections take one request each: with the answer, it
+// allows no more streams, and keeps the connection open.
+func spent(t *testing.T) (url string, c *Client) {
+	t.Helper()
+	const (
+		settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"                         // empty
+		ack      = "\x00\x00\x00\x04\x01\x00\x00\x00\x00"                         // of the client's settings
+		none     = "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00" // MAX_CONCURRENT_STREAMS: 0
+		status   = "\x00\x00\x01\x01\x05\x00\x00\x00\x01\x88"                     // of stream 1, and its end: 200
+	)
+	h, c := newHost2(t, ok)
+	cfg := h.TLS.Clone()
+	cfg.NextProtos = []string{"h2"}
+	url = speaker(t, func(raw net.Conn) {
+		conn := tls.Server(raw, cfg)
+		io.WriteString(conn, settings+ack)
+		if awaitHeaders(conn) == nil {
+			io.WriteString(conn, none+status)
+		}
+		hold(conn)
+	})
+	t.Cleanup(c.Close) // before the host waits for its connections
+	return strings.Replace(url, "http:", "https:", 1), c
+}
+
+// awaitHeaders reads up to the first HEADERS frame of an HTTP/2 client.
+func awaitHeaders(r io.Reader) error {
+	if _, err := io.CopyN(io.Discard, r, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+		return err
+	}
+	for head := make([]byte, 9); head[3] != 1; {
+		if _, err := io.ReadFull(r, head); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(io.Discard, r, int64(head[0])<<16|int64(head[1])<<8|int64(head[2])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// net/http closes no HTTP/2 connection because there are too many.
+func TestUnusableHTTP2ConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	url, c := spent(t)
+	c.pools.perHost = 3
+	for range 10 {
+		c.mustPost(t, "ws", url)
+		if n := c.pools.open.Load(); n > 3 {
+			t.Fatalf("%d connections are open between two exchanges, want at most 3", n)
+		}
+	}
+}
+
+func TestTenantWithManyConnectionsEvictsNoOther(t *testing.T) {
+	t.Parallel()
+	url, c := spent(t)
+	c.pools.perHost, c.pools.maxIdle = 3, 5
+	defer c.pools.release(c.pools.acquire("greedy")) // always has an exchange, so that its transport is never evicted
+	h := newHost(t, ok)
+	h.Start()
+	c.mustPost(t, "other", h.URL)
+	for range 10 {
+		c.mustPost(t, "greedy", url)
+	}
+	c.mustPost(t, "other", h.URL)
+	if n := h.opened.Load(); n != 1 {
+		t.Errorf("2 posts of the other tenant opened %d connections, want 1", n)
+	}
+}

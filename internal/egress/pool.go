@@ -3,6 +3,7 @@ package egress
 import (
 	"container/list"
 	"context"
+	"errors"
 	"math"
 	"net"
 	"net/http"
@@ -33,8 +34,7 @@ type pool struct {
 	*pools
 	transport *http.Transport
 	tenant    string
-	sockets   sockets // open connections
-	unbounded bool    // the bytes that hosts send are not limited
+	conns     *conns // open connections
 
 	exchanges int           // running exchanges
 	used      time.Time     // when the last exchange ended
@@ -46,10 +46,10 @@ func newPools(d dialer, perHost int) *pools {
 }
 
 func (p *pools) newPool(tenant string) *pool {
-	one := &pool{pools: p, tenant: tenant}
+	one := &pool{pools: p, tenant: tenant, conns: newConns(p.perHost, maxIdlePerTenant, &p.open)}
 	one.transport = &http.Transport{
 		DialContext: one.dial, DialTLSContext: one.dialTLS, ForceAttemptHTTP2: true,
-		MaxIdleConns: maxIdlePerTenant, MaxIdleConnsPerHost: p.perHost, IdleConnTimeout: idleTimeout,
+		MaxIdleConnsPerHost: math.MaxInt, IdleConnTimeout: idleTimeout, // conns limits their number
 		MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow,
@@ -65,6 +65,7 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
+	p.conns.ready(s)
 	return &h1Conn{Conn: s, sock: s}, nil
 }
 
@@ -76,38 +77,37 @@ func (p *pool) dialTLS(ctx context.Context, network, address string) (net.Conn, 
 		return nil, err
 	}
 	conn, err := p.dialer.handshake(ctx, s, address, "h2", "http/1.1")
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case conn.ConnectionState().NegotiatedProtocol == "h2":
+	}
+	p.conns.ready(s)
+	if conn.ConnectionState().NegotiatedProtocol == "h2" {
 		return conn, nil // net/http requires a *tls.Conn for HTTP/2
 	}
 	return &h1Conn{Conn: conn, sock: s}, nil
 }
 
+// connect makes a connection within the limits of the tenant.
 func (p *pool) connect(ctx context.Context, network, address string) (*socket, error) {
-	conn, err := p.dialer.dial(ctx, network, address)
-	if err != nil {
+	if err := p.conns.reserve(address); err != nil {
 		return nil, err
 	}
-	s := newSocket(conn, func(s *socket) {
-		p.sockets.remove(s)
-		p.open.Add(-1)
-	})
-	if p.unbounded {
-		s.left = math.MaxInt
+	conn, err := p.dialer.dial(ctx, network, address)
+	if err != nil {
+		p.conns.count(address, -1)
+		return nil, err
 	}
-	p.sockets.add(s)
-	p.open.Add(1)
+	s := newSocket(conn, p.conns, address)
+	if !p.conns.connected(s) {
+		return nil, &Error{Connect, errors.Join(net.ErrClosed, s.Close())}
+	}
 	return s, nil
 }
 
 // close closes all connections of a transport that is not in use. It closes the
 // sockets directly, because net/http would wait for hosts that do not read.
 func (p *pool) close() {
-	for _, s := range p.sockets.list() {
-		_ = s.Close() // the socket is closed even if this fails
-	}
+	p.conns.abandon()
 	p.transport.CloseIdleConnections()
 }
 
@@ -142,8 +142,8 @@ func (p *pools) releaseAndEvict(one *pool) (old *pool) {
 	defer p.mu.Unlock()
 	p.active--
 	one.exchanges--
-	one.used = time.Now()
 	if one.exchanges == 0 {
+		one.used = time.Now()
 		one.place = p.idle.PushBack(one)
 	}
 	if p.sweep == nil {
@@ -166,7 +166,7 @@ func (p *pools) excess() *pool {
 		return nil
 	}
 	for e := p.idle.Front(); e != nil; e = e.Next() {
-		if one := poolOf(e); !connections || one.sockets.len() > 0 {
+		if one := poolOf(e); !connections || one.conns.len() > 0 {
 			return p.forget(one)
 		}
 	}
@@ -202,9 +202,11 @@ func (p *pools) forgetUnused(since time.Time) (list []*pool) {
 	for e := p.idle.Front(); e != nil && !poolOf(e).used.After(since); e = p.idle.Front() {
 		list = append(list, p.forget(poolOf(e)))
 	}
-	if len(p.all) > 0 {
+	switch {
+	case p.sweep == nil: // no exchange has ended yet
+	case len(p.all) > 0:
 		p.sweep.Reset(idleTimeout / 2)
-	} else if p.sweep != nil {
+	default:
 		p.sweep.Stop()
 		p.sweep = nil
 	}

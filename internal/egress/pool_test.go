@@ -183,6 +183,15 @@ func TestTransportInUseIsNotClosed(t *testing.T) {
 	}
 }
 
+func TestClientIsClosedDuringTheFirstExchange(t *testing.T) {
+	t.Parallel()
+	var c *Client
+	h := newHost(t, func(http.ResponseWriter, *http.Request) { c.Close() })
+	h.Start()
+	c = newTestClient(t, Options{})
+	c.mustPost(t, "ws", h.URL)
+}
+
 // A host may take requests on connections that it has answered before, and close
 // them. Such a request is sent once more, on a new connection.
 func TestRequestIsSentOnceMoreOnANewConnection(t *testing.T) {

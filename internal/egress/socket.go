@@ -1,11 +1,10 @@
 package egress
 
 import (
+	"container/list"
 	"context"
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"syscall"
 )
@@ -14,21 +13,24 @@ import (
 // and knows whether all received bytes were read.
 type socket struct {
 	net.Conn
-	closed func(*socket) // called once by Close
+	conns     *conns
+	address   string        // of the host
+	exchanges int           // running exchanges; guarded by conns.mu
+	place     *list.Element // its place in conns.order, or nil; guarded by conns.mu
 
-	mu        sync.Mutex
-	changed   sync.Cond // signals changes of waiting and ended
-	waiting   bool      // the reader waits for more bytes
-	ended     bool      // Close was called
-	exchanges int       // running exchanges
-	left      int       // bytes that the host may still send
-	failed    error     // why reading ended; nil if Close ended it
+	mu      sync.Mutex
+	peek    *peek
+	changed sync.Cond // signals changes of waiting and ended
+	waiting bool      // the reader waits for more bytes
+	ended   bool      // Close was called
+	left    int       // bytes that the host may still send
+	failed  error     // why reading ended; nil if Close ended it
 }
 
 var errFlood = errors.New("the host sends more than an answer may have")
 
-func newSocket(conn net.Conn, closed func(*socket)) *socket {
-	s := &socket{Conn: conn, closed: closed, left: exchangeBytes}
+func newSocket(conn net.Conn, of *conns, address string) *socket {
+	s := &socket{Conn: conn, conns: of, address: address, peek: newPeek(conn), left: exchangeBytes}
 	s.changed.L = &s.mu
 	return s
 }
@@ -40,7 +42,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = false
-	if s.left -= n; s.left < 0 && err == nil {
+	if s.left -= n; s.left < 0 && !s.conns.unlimited && err == nil {
 		n, err = 0, errFlood
 	}
 	if err != nil && !s.ended {
@@ -59,7 +61,7 @@ func (s *socket) setWaiting() {
 // Close closes the connection. It may be called more than once.
 func (s *socket) Close() error {
 	if s.setEnded() {
-		s.closed(s)
+		s.conns.closed(s)
 	}
 	return s.Conn.Close()
 }
@@ -73,15 +75,11 @@ func (s *socket) setEnded() (first bool) {
 	return first
 }
 
-// begin and end count the running exchanges. Each one allows the host to send more.
-func (s *socket) begin() { s.count(1) }
-func (s *socket) end()   { s.count(-1) }
-
-func (s *socket) count(n int) {
+// allow limits what the host may still send, by the number of running exchanges.
+func (s *socket) allow(exchanges int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.exchanges += n
-	s.left = max(idleBytes, s.exchanges*exchangeBytes)
+	s.left = max(idleBytes, exchanges*exchangeBytes)
 }
 
 // failure returns why reading ended. It returns nil if reading has not ended or was
@@ -101,7 +99,7 @@ func (s *socket) quiet(ctx context.Context) bool {
 	if !s.waiting && !s.ended {
 		s.await(ctx)
 	}
-	return s.waiting && !s.ended && silent(s.Conn)
+	return s.waiting && !s.ended && s.peek.silent()
 }
 
 // await waits until the reader reads again, the socket is closed, or ctx is done. The
@@ -120,56 +118,32 @@ func (s *socket) wake() {
 	s.changed.Broadcast()
 }
 
-// silent reports whether a connection is open and has nothing to read. It neither
-// waits nor consumes bytes.
-func silent(conn net.Conn) bool {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return false
+// peek looks for bytes to read without waiting or consuming them. It allocates nothing
+// for a look, of which there is one before each exchange.
+type peek struct {
+	raw  syscall.RawConn // nil if the connection cannot be looked at
+	look func(fd uintptr)
+	err  error // of the last look
+}
+
+func newPeek(conn net.Conn) *peek {
+	p := &peek{}
+	if c, ok := conn.(syscall.Conn); ok {
+		p.raw, _ = c.SyscallConn() // nil on failure
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var peeked error
-	err = raw.Control(func(fd uintptr) {
+	p.look = func(fd uintptr) {
 		var b [1]byte
-		_, _, peeked = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-	})
-	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
-}
-
-// sockets is a set of open sockets.
-type sockets struct {
-	mu  sync.Mutex
-	set map[*socket]struct{}
-}
-
-func (a *sockets) add(s *socket) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.set == nil {
-		a.set = map[*socket]struct{}{}
+		_, _, p.err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	}
-	a.set[s] = struct{}{}
+	return p
 }
 
-func (a *sockets) remove(s *socket) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.set, s)
-}
-
-func (a *sockets) len() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.set)
-}
-
-func (a *sockets) list() []*socket {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Collect(maps.Keys(a.set))
+// silent reports whether the connection is open and has nothing to read.
+func (p *peek) silent() bool {
+	if p.raw == nil || p.raw.Control(p.look) != nil {
+		return false
+	}
+	return errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK)
 }
 
 // h1Conn is a connection for HTTP/1: a socket, or TLS over a socket.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -190,10 +191,13 @@ func connected(t *testing.T) (near *socket, far net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near = newSocket(conn, func(*socket) {})
+	near = alone(conn)
 	t.Cleanup(func() { near.Close() })
 	return near, <-accepted
 }
+
+// alone makes a socket that belongs to no tenant.
+func alone(conn net.Conn) *socket { return newSocket(conn, newConns(1, 1, new(atomic.Int64)), "") }
 
 // awaitReadable waits until something has arrived.
 func awaitReadable(t *testing.T, conn net.Conn) {
@@ -236,7 +240,7 @@ func TestQuietWaitsForTheReader(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
 			defer far.Close()
-			s := newSocket(near, func(*socket) {})
+			s := alone(near)
 			defer s.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -274,7 +278,7 @@ func TestConnectionIsClosedWithoutAnAlert(t *testing.T) {
 			Time: srv.Certificate().NotBefore.UTC,
 		})
 		go server.HandshakeContext(t.Context())
-		sock := newSocket(near, func(*socket) {})
+		sock := alone(near)
 		client := tls.Client(sock, &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: trusted(srv), ServerName: "example.com",
 			Time: srv.Certificate().NotBefore.UTC,

@@ -15,6 +15,10 @@ import (
 	"postern/internal/postern"
 )
 
+// SendTimeout bounds one [Session.Send]. A driver ends a send by itself before that, so
+// that no send is interrupted from outside while its answer may be arriving.
+const SendTimeout = 30 * time.Second
+
 // Driver connects to one messaging network. Its methods may be called from any
 // goroutine.
 type Driver interface {

@@ -38,6 +38,7 @@ const (
 	attemptsOfNetwork = 200
 	attemptsNear      = 10
 	attemptsOfAccount = 20
+	provedUsers       = 1 << 16 // whose correct passwords are remembered
 	// signOnStarts limits how many browsers of one network are sent to the OpenID Connect
 	// provider in an hour.
 	signOnStarts = 600

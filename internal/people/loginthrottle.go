@@ -40,6 +40,9 @@ func (g *loginThrottle) again(id postern.UserID) string {
 func (g *loginThrottle) prove(id postern.UserID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(g.proved) >= provedUsers {
+		clear(g.proved) // some may then be told to wait a little earlier
+	}
 	g.proved[id]++
 }
 

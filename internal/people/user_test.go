@@ -193,6 +193,21 @@ func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 	}
 }
 
+func TestOnlySoManyUsersAreRememberedWhoEnteredTheirPassword(t *testing.T) {
+	t.Parallel()
+	q := newLoginThrottle()
+	for i := range provedUsers + 1 {
+		id := postern.UserID(fmt.Sprint(i))
+		before := q.again(id)
+		if q.prove(id); q.again(id) == before {
+			t.Fatalf("a correct password of user %d counts as a guess", i)
+		}
+	}
+	if n := len(q.proved); n > provedUsers {
+		t.Errorf("%d users are remembered, want at most %d", n, provedUsers)
+	}
+}
+
 func TestT16OneNetworkTriesFewPasswordsInAll(t *testing.T) {
 	t.Parallel()
 	q, tried := newLoginThrottle(), 0

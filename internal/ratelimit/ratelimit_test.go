@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,22 @@ func TestImpossibleRateIsAnError(t *testing.T) {
 	for _, r := range []Rate{{}, {1, 0, 1}, {0, time.Second, 1}, {1, time.Second, 0}, AtMost(1, time.Hour, 1)} {
 		if _, err := New(1).Take(t.Context(), "a", r); err == nil {
 			t.Errorf("%+v is taken", r)
+		}
+	}
+}
+
+func TestNetworkIsWhatOneCallerHas(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"192.0.2.7":              "192.0.2.7",
+		"::ffff:192.0.2.7":       "192.0.2.7",
+		"2001:db8:1:2ff:3:4:5:6": "2001:db8:1:200::/56",
+		"2001:db8:1:200::":       "2001:db8:1:200::/56",
+		"2001:db8:1:300::":       "2001:db8:1:300::/56",
+		"fe80::1%eth0":           "fe80::/56",
+	} {
+		if got := Network(netip.MustParseAddr(address)); got != want {
+			t.Errorf("the network of %s is %s, want %s", address, got, want)
 		}
 	}
 }

@@ -35,13 +35,18 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 	set := e.settingsOf(d)
 	defer set.close()
 	h := &host{
-		e: e, d: d, session: conn, settings: set, pacer: e.pacerOf(d.ID), proxy: proxy,
+		e: e, d: d, session: conn, settings: set, pacer: e.takePacer(d.ID), proxy: proxy,
 		opened: release, proven: s.backoff.Reset,
 	}
-	err = conn.Run(ctx, h)
-	h.close()
+	err = h.run(ctx)
 	release()
 	return e.ended(ctx, s, d, err)
+}
+
+// run runs the connection until it ends. A panic ends it, too.
+func (h *host) run(ctx context.Context) error {
+	defer h.close()
+	return h.session.Run(ctx, h)
 }
 
 // admit waits for a slot among the connections that are being opened. The first
@@ -144,6 +149,7 @@ func (h *host) close() {
 	h.closed = true
 	h.mu.Unlock()
 	h.e.goDark(h.d.ID)
+	h.e.keepPacer(h.d.ID, h.pacer)
 }
 
 // Outbound returns a sent message for a recipient who asks for it again.

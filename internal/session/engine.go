@@ -41,9 +41,8 @@ type Engine struct {
 
 	connects chan struct{} // a slot for each connection that is being opened
 
-	pacers sync.Map // device → *pacer
-
 	mu          sync.Mutex
+	pacers      map[postern.DeviceID]*pacer // of devices without a connection that sent something lately
 	supervisors map[postern.DeviceID]*supervisor
 	live        map[postern.DeviceID]*liveSession
 	running     sync.WaitGroup
@@ -54,6 +53,7 @@ func New(opts Options) *Engine {
 	return &Engine{
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace,
 		connects:    make(chan struct{}, parallelConnects),
+		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
 	}
 }
@@ -152,6 +152,7 @@ func (e *Engine) maintain(ctx context.Context) error {
 }
 
 func (e *Engine) maintainOnce(ctx context.Context) error {
+	e.forgetPacers()
 	now := e.db.Now()
 	_, expired := e.db.Outbox.Expire(ctx, now, expireChunk)
 	failed := e.db.Outbox.FailUnsendable(ctx, now)

@@ -34,6 +34,7 @@ type world struct {
 	driver network.Driver
 	caller access.Caller
 	log    bytes.Buffer
+	engine *Engine // of the last boot
 	stop   func()
 }
 
@@ -70,6 +71,7 @@ func (w *world) boot() {
 	}
 	w.db, w.g = db, gateway.New(gateway.Options{DB: db, Box: box, Log: log})
 	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log})
+	w.engine = e
 	if err := e.Prepare(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}

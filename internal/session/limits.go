@@ -14,7 +14,6 @@ const (
 	// elsewhere, which would then connect again in turn.
 	conflictWait = 10 * time.Minute
 
-	sendTimeout    = 25 * time.Second // the driver's own timeout is shorter
 	resendFirst    = 15 * time.Second // after an attempt with unknown outcome on a live connection
 	resendMax      = 10 * time.Minute
 	sendBatch      = 64

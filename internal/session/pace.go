@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,10 +29,38 @@ func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
 // connections, but not the process. Only the sending goroutine uses it.
 type pacer struct{ all, fresh window }
 
-// pacerOf returns the pacer of a device.
-func (e *Engine) pacerOf(id postern.DeviceID) *pacer {
-	p, _ := e.pacers.LoadOrStore(id, &pacer{})
-	return p.(*pacer) //nolint:errcheck,forcetypeassert // the map has no other values
+// takePacer returns the pacer of a device for one connection. The caller must pass it
+// to keepPacer when nothing sends any more.
+func (e *Engine) takePacer(id postern.DeviceID) *pacer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.pacers[id]
+	if p == nil {
+		return &pacer{}
+	}
+	delete(e.pacers, id)
+	return p
+}
+
+// keepPacer stores a pacer for the next connection of its device.
+func (e *Engine) keepPacer(id postern.DeviceID, p *pacer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pacers[id] = p
+}
+
+// forgetPacers removes the pacers that no longer delay anything.
+func (e *Engine) forgetPacers() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(e.pacers, func(_ postern.DeviceID, p *pacer) bool { return p.rested(now) })
+}
+
+// rested reports whether nothing was sent in the last minute.
+func (p *pacer) rested(now time.Time) bool {
+	p.all.wait(0, now)
+	return len(p.all.sent) == 0
 }
 
 // take counts a message, or returns how long it has to wait.

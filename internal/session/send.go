@@ -204,7 +204,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, sendTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
 	defer cancel()
 	began := time.Now()
 	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content})

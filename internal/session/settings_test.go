@@ -222,6 +222,30 @@ func TestPaceOutlivesAPause(t *testing.T) {
 	})
 }
 
+// A pause ends with a pacer to remember; after a minute it delays nothing more.
+func TestPaceOfAPausedDeviceIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.send(d, customer)
+		w.settle(time.Second)
+		if _, err := w.g.Devices.Pause(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		before := w.pacers()
+		w.settle(time.Minute + maintenanceInterval)
+		if after := w.pacers(); before != 1 || after != 0 {
+			t.Errorf("%d paces are remembered after a pause, and %d after a minute; want 1 and 0", before, after)
+		}
+	})
+}
+
+func (w *world) pacers() int {
+	w.engine.mu.Lock()
+	defer w.engine.mu.Unlock()
+	return len(w.engine.pacers)
+}
+
 func TestDeviceIsNotConnectedThroughAnotherProxy(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()

@@ -41,16 +41,11 @@ func (l *Limit) Take(ctx context.Context, name, detail string) error {
 	return &postern.Error{Reason: postern.RateLimited, Detail: detail, RetryAfter: max(state.RetryAfter, time.Second)}
 }
 
-// Network is the name for all addresses that one person can easily choose from: an
-// IPv4 address by itself, and the /56 of an IPv6 address, which is what a home gets.
+// Network is [ratelimit.Network] of an address. Text that is no address is its own name.
 func Network(address string) string {
 	ip, err := netip.ParseAddr(address)
-	if err != nil || ip.Is4() || ip.Is4In6() {
-		return address
-	}
-	p, err := ip.Prefix(56)
 	if err != nil {
 		return address
 	}
-	return p.String()
+	return ratelimit.Network(ip)
 }

@@ -27,11 +27,18 @@ func (r *recorder) WriteHeader(status int) {
 
 // Write answers 200 when no status was written before.
 func (r *recorder) Write(b []byte) (int, error) {
-	if r.status == 0 {
-		r.WriteHeader(http.StatusOK)
-	}
+	r.finish()
 	return r.ResponseWriter.Write(b)
 }
+
+// FlushError answers 200 when no status was written before, and flushes.
+func (r *recorder) FlushError() error {
+	r.finish()
+	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// finish answers 200 when no status was written, as net/http would.
+func (r *recorder) finish() { r.WriteHeader(http.StatusOK) }
 
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -86,6 +86,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p != nil {
 			d.panicked(rec, q, p)
 		}
+		rec.finish()
 		d.logRequest(r, rec.status, q, time.Since(start))
 		if p != nil && started {
 			panic(http.ErrAbortHandler) // the answer is cut: the caller must see that

@@ -2,10 +2,12 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -105,6 +107,35 @@ func TestEachPathHasItsPart(t *testing.T) {
 	} {
 		if a := d.get(path); d.reason(a) != want {
 			t.Errorf("%.40s is answered %d %s, want %s", path, a.Code, a.Body, want)
+		}
+	}
+}
+
+// A handler that neither writes nor sets a status answers 200, as does one that flushes.
+func TestAnswerWithoutAStatusIs200(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"nothing": func(http.ResponseWriter, *http.Request) {},
+		"flush": func(w http.ResponseWriter, _ *http.Request) {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Errorf("flush: %v", err)
+			}
+		},
+	} {
+		d := &door{t: t, log: &bytes.Buffer{}}
+		var err error
+		d.Door, err = web.New(web.Options{
+			Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, Dashboard: handler,
+			API: http.NotFoundHandler(), LinkPages: http.NotFoundHandler(),
+			Announce: func(_ context.Context, _ netip.Addr, h http.Header) { h.Set("RateLimit", "told") },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := d.get("/messages.csv")
+		line := d.logLine(a.Header().Get("Request-Id"))
+		if got := a.Result().Header.Get("RateLimit"); got != "told" || !strings.Contains(line, `"status":200`) {
+			t.Errorf("%s: announced %q, logged %s", name, got, line)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package whatsapp
 
-import "time"
+import (
+	"time"
+
+	"postern/internal/network"
+)
 
 const (
 	// updateTimeout bounds one Host.Update. whatsmeow warns after 5 s, and after 5
@@ -8,7 +12,7 @@ const (
 	updateTimeout = 10 * time.Second
 	// sendTimeout bounds a whole send: the lookup of the recipient and its keys,
 	// and the vendor's answer.
-	sendTimeout = 30 * time.Second
+	sendTimeout = network.SendTimeout - 5*time.Second
 	// answerTimeout bounds the wait for the vendor's answer to a message.
 	answerTimeout = 20 * time.Second
 	// drainTimeout bounds the wait for calls in progress when a connection ends.

@@ -72,3 +72,13 @@ func TestRefusalsOfTheVendor(t *testing.T) {
 		}
 	}
 }
+
+// A send that is interrupted from outside is canceled in whatsmeow, where its answer may
+// just be arriving (docs/decisions/0003).
+func TestSendEndsByItself(t *testing.T) {
+	t.Parallel()
+	if answerTimeout >= sendTimeout || sendTimeout >= network.SendTimeout {
+		t.Errorf("an answer has %v, a send %v, and the engine waits %v; want each shorter than the next",
+			answerTimeout, sendTimeout, network.SendTimeout)
+	}
+}
