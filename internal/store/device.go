@@ -324,9 +324,9 @@ const (
 )
 
 // Purge deletes a chunk of a deleted device's data: first messages, then the content of its
-// events, of which only the ids remain. Messages still to be sent fail before that. It leaves events that an active endpoint still
-// waits for to a later call, and keeps the row of the device until the network has answered
-// its unlink.
+// events, of which only the ids remain. Messages still to be sent fail before that. It
+// leaves events that an active endpoint still waits for to a later call, and keeps the row
+// of the device until the network has answered its unlink.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
 	if err := s.failQueued(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
 		return PurgeMore, err

@@ -42,7 +42,8 @@ func checkReplay(t *db.Tx, r postern.Replay) error {
 		return err
 	}
 	var running int
-	err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID}, &running)
+	err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID},
+		&running)
 	if err == nil && running >= maxReplays {
 		err = postern.Errorf(postern.ReplayLimit,
 			"%d replays already run for this endpoint; wait for one to end or stop one", maxReplays)

@@ -33,8 +33,7 @@ func (o SetUp) apply(t *db.Tx) error {
 			"this set-up link was used already or replaced; the server prints the newest one when it starts")
 	}
 	return errors.Join(
-		t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, o.Workspace.ID, o.Workspace.Name,
-			o.Workspace.Plan, o.Workspace.CreatedAt),
+		insertWorkspace(t, o.Workspace),
 		insertUser(t, o.User, o.PasswordHash),
 		t.Exec(`UPDATE users SET operator = 1 WHERE id = $1`, o.User.ID),
 		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at)
@@ -57,8 +56,7 @@ func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err err
 			return err
 		}
 		ok = true
-		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
-			SET value = excluded.value`, setUpToken, hash)
+		return setSetting(t, setUpToken, hash)
 	}))
 	return ok, err
 }

@@ -17,9 +17,13 @@ func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Ac
 		if err := recordOperatorActs(t, acts); err != nil {
 			return err
 		}
-		return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan,
-			ws.CreatedAt)
+		return insertWorkspace(t, ws)
 	}))
+}
+
+func insertWorkspace(t *db.Tx, ws postern.Workspace) error {
+	return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan,
+		ws.CreatedAt)
 }
 
 const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w.device_limit, w.event_days,
@@ -139,10 +143,12 @@ func (s Settings) Get(ctx context.Context, name string) (value string, err error
 
 // Set stores the value of a setting.
 func (s Settings) Set(ctx context.Context, name, value string) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
-			SET value = excluded.value`, name, value)
-	}))
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return setSetting(t, name, value) }))
+}
+
+func setSetting(t *db.Tx, name, value string) error {
+	return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
+		SET value = excluded.value`, name, value)
 }
 
 // ClaimNumber assigns a sandbox number to the first workspace that scans with it; ok is
