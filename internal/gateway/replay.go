@@ -21,7 +21,7 @@ type NewReplay struct {
 func (g Replays) Create(
 	ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency,
 ) (Created[postern.Replay], error) {
-	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[postern.Replay]{}, err
 	}
 	now := g.time()

@@ -36,7 +36,7 @@ type EndpointWithSecret struct {
 func (g Webhooks) Create(
 	ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency,
 ) (Created[EndpointWithSecret], error) {
-	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
 	named := in.DeviceIDs
