@@ -80,7 +80,7 @@ func (h links) png(ctx context.Context, q *request, in *deviceInput) (*image, er
 func (h links) picture(
 	ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error),
 ) ([]byte, error) {
-	l, err := h.gateway.Links.Get(ctx, q.caller, id)
+	l, err := h.gateway.Links.Code(ctx, q.caller, id)
 	switch {
 	case err != nil:
 		return nil, err

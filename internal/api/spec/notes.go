@@ -25,13 +25,13 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"unlinkDevice": {text: "Removes the link to the account. The device keeps its id, history, keys and webhooks, and can be linked again.", refuses: []postern.Reason{postern.NotLinked}},
 
 		"openLink":      {text: "Opens a link attempt. It counts towards the plan's device limit until it ends without a link. The code to show follows within seconds: get the attempt again, or follow its stream.", refuses: []postern.Reason{postern.DeviceLimit, postern.LinkAlreadyOpen, postern.DeviceAlreadyLinked}},
-		"getLink":       {text: "Returns the newest link attempt with the code to show now. Codes change every 20 to 60 seconds; qrExpiresAt says when."},
+		"getLink":       {text: "Returns the newest link attempt with the code to show now. Codes change every 20 to 60 seconds; qrExpiresAt says when. Only keys with the scope `devices:write` see qr, qrExpiresAt and pairingCode, because whoever sees a code can link their own phone."},
 		"openLinkPage":  {text: "Creates a web page for the person who holds the phone. It belongs to the first browser in which the button on the page is pressed. The page and the attempt last 15 minutes. An attempt has one page: a new page replaces the previous one.", refuses: []postern.Reason{postern.NoOpenLink}},
 		"answerPasskey": {text: "An attempt becomes `passkey_required` when the network asks the account's owner for a passkey. A browser gives the passkey only to the network's own pages, so this server cannot pass it on. The answer is 409: `passkey-not-supported` for such an attempt, and `no-passkey-wanted` for any other.", refuses: []postern.Reason{postern.NoOpenLink, postern.NoPasskeyWanted, postern.PasskeyNotSupported}},
 		"cancelLink":    {text: "Ends the open attempt. It no longer counts towards the plan's device limit.", refuses: []postern.Reason{postern.NoOpenLink}},
 		"getLinkSVG":    {text: "Returns the code of the open attempt as a scalable image. The answer is 404 while there is no code to show."},
 		"getLinkPNG":    {text: "Returns the code of the open attempt as an image. The answer is 404 while there is no code to show."},
-		"streamLink":    {text: "Server-sent events: \"code\" with the link attempt each time its code changes, \"passkey\" when the network asks for a passkey, and \"ended\" with the final attempt. Then the stream ends." + streamNote},
+		"streamLink":    {text: "Server-sent events: \"code\" with the link attempt each time its code changes (only to keys with the scope `devices:write`), \"passkey\" when the network asks for a passkey, and \"ended\" with the final attempt. Then the stream ends." + streamNote},
 
 		"sendMessage":  {text: "Accepts a text message. When the answer arrives, the message is stored durably and one message of the monthly quota is used. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
 		"listMessages": {text: "Returns messages in both directions, newest first.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed}},
