@@ -96,10 +96,14 @@ func (g Devices) get(ctx context.Context, c access.Caller, id postern.DeviceID) 
 
 // Delete hides a device at once. The session engine then unlinks it and removes its keys
 // and messages. Delete waits for the network's answer to the unlink, at most
-// Options.GoodbyeWait; a later answer is not lost.
+// Options.GoodbyeWait; a later answer is not lost. Members are refused; see
+// [Devices.DeleteByPassword].
 func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
+	}
+	if c.Member.UserID != "" {
+		return postern.Invalid("/password", "enter your password to delete the device")
 	}
 	d, err := g.get(ctx, c, id)
 	if err != nil {
