@@ -120,7 +120,7 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 
 // follow sends the attempt whenever it has changed, until it ends.
 func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes, err := h.gateway.Links.Watch(q.caller, last.DeviceID)
+	changes, err := h.gateway.Links.Watch(ctx, q.caller, last.DeviceID)
 	if err != nil {
 		return // the key may do less than a moment ago
 	}

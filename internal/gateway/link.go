@@ -142,11 +142,14 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 
 // Watch reports every change of a device's link attempts until the listener is closed.
-func (g Links) Watch(c access.Caller, id postern.DeviceID) (*store.Listener, error) {
+func (g Links) Watch(ctx context.Context, c access.Caller, id postern.DeviceID) (*store.Listener, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return nil, err
 	}
-	return g.db.Listen(store.LinkChanged, string(id)), c.Allow(id)
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.LinkChanged, string(id)), nil
 }
 
 // AnswerPasskey refuses to pass a passkey on to the network, and says why: only the
