@@ -283,11 +283,11 @@ type Health struct {
 }
 
 // Health lists the changes of a device's state, newest first, as far back as events are
-// retained.
+// retained. It needs events:read too, because it reads the event log.
 func (g Devices) Health(
 	ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page,
 ) (paging.List[Health], error) {
-	if err := c.Permit(postern.DevicesRead); err != nil {
+	if err := c.Permit(postern.DevicesRead, postern.EventsRead); err != nil {
 		return paging.List[Health]{}, err
 	}
 	if _, err := g.get(ctx, c, id); err != nil {
