@@ -19,7 +19,7 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it. A key that is limited to devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed}},
 		"getDevice":    {text: "Returns a device and the state of its session."},
 		"updateDevice": {text: patch},
-		"deleteDevice": {text: "Unlinks the device, waiting up to 10 seconds for the network to confirm. The device, its keys and its messages are deleted at once, even when the network cannot be reached."},
+		"deleteDevice": {text: "Unlinks the device, waiting up to 10 seconds for the network to confirm. The device disappears at once. Its messages are then deleted in the background, even when the network cannot be reached. Its keys are kept until the network has confirmed, because the link cannot be removed without them."},
 		"pauseDevice":  {text: "Disconnects the device. It stays linked and still counts towards the plan's device limit.", refuses: []postern.Reason{postern.NotLinked}},
 		"resumeDevice": {text: "Reconnects the device. A device that was paused because of the plan can be resumed once another device has made room.", refuses: []postern.Reason{postern.NotLinked, postern.DeviceLimit}},
 		"unlinkDevice": {text: "Removes the link to the account. The device keeps its id, history, keys and webhooks, and can be linked again.", refuses: []postern.Reason{postern.NotLinked}},
