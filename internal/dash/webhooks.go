@@ -161,7 +161,7 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 			ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
 		},
 		Pending: string(e.PendingURL), Why: whyEndpoint(v.caller.Plan, e), Tries: e.Attempts, TriesOf: postern.HandshakeTries,
-		Ordered: e.Ordered,
+		Ordered:  e.Ordered,
 		Headers:  slices.Sorted(maps.Keys(e.Headers)),
 		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
 		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),

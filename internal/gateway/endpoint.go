@@ -70,7 +70,7 @@ func (g Webhooks) change(
 			return notThisEndpoint()
 		}
 		return change(e)
-	}, did(c, g.time(), act, string(id), e.URL)...)
+	}, didByAny(c, g.time(), act, string(id), e.URL)...)
 }
 
 func notThisEndpoint() error {

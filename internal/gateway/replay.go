@@ -39,7 +39,7 @@ func (g Replays) Create(
 			Since: in.Since, Until: in.Until, Types: in.Types, OnlyFailed: in.OnlyFailed, Last: end, CreatedAt: now,
 		}
 		return r, func(once *store.Once) error {
-			return g.db.Replays.Create(ctx, r, once, did(c, now, "webhook.replayed", string(id), e.URL)...)
+			return g.db.Replays.Create(ctx, r, once, didByAny(c, now, "webhook.replayed", string(id), e.URL)...)
 		}, err
 	})
 }

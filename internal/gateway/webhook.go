@@ -116,7 +116,7 @@ func (g Webhooks) build(
 			row,
 			c.Plan.Endpoints,
 			once,
-			did(c, now, "webhook.created", string(id), in.URL)...)
+			didByAny(c, now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
@@ -241,5 +241,5 @@ func (g Webhooks) Delete(ctx context.Context, c access.Caller, id postern.Endpoi
 	if err != nil {
 		return err
 	}
-	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, did(c, g.time(), "webhook.deleted", string(id), e.URL)...)
+	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, didByAny(c, g.time(), "webhook.deleted", string(id), e.URL)...)
 }
