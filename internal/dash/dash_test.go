@@ -293,9 +293,9 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	}
 	other := s.device()
 	for _, act := range []string{"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink"} {
-		c.want(c.post(other+act, url.Values{}), http.StatusForbidden, "")
+		c.want(c.post(other+act, url.Values{}), http.StatusNotFound, "")
 	}
-	c.want(c.get(other), http.StatusForbidden, "")
+	c.want(c.get(other), http.StatusNotFound, "")
 	c.want(c.get(path+"/phone"), http.StatusNotFound, "") // there is no sandbox
 }
 

@@ -40,8 +40,8 @@ func TestDeletingADeviceIsRefusedToOthersAndToGuessers(t *testing.T) {
 	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
 	right := url.Values{"password": {password}}
 	other := s.device()
-	c.want(c.get(other+"/delete"), http.StatusForbidden, "")
-	c.want(c.post(other+"/delete", right), http.StatusForbidden, "")
+	c.want(c.get(other+"/delete"), http.StatusNotFound, "")
+	c.want(c.post(other+"/delete", right), http.StatusNotFound, "")
 	c.want(c.do(http.MethodPost, path+"/delete", right, "Origin", "https://evil.example"), http.StatusForbidden, "")
 	s.as(postern.Viewer)
 	c.want(c.get(path+"/delete"), http.StatusForbidden, "")
