@@ -27,7 +27,8 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 	), err
 }
 
-// ListForOperator lists all devices of a workspace to operators.
+// ListForOperator lists the newest devices of a workspace to operators, at most 1,000;
+// [Workspaces.Devices] lists all of them, page by page.
 func (g Devices) ListForOperator(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID,
 ) ([]postern.Device, error) {
@@ -37,8 +38,7 @@ func (g Devices) ListForOperator(
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
-	const all = 1000 // far more than the largest plan has
-	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: all})
+	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: maxListed})
 }
 
 // NewDevice describes a device to create.

@@ -7,7 +7,8 @@ import (
 	"postern/internal/postern"
 )
 
-// List lists the members of a workspace. Members need the role admin.
+// List lists the members of a workspace in the order in which they joined, at most the first
+// 1,000. Members need the role admin.
 func (g Members) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Member, error) {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return nil, err
