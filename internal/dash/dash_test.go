@@ -501,7 +501,7 @@ func (s *site) as(role postern.Role) {
 		s.t.Fatal(err)
 	}
 	if err := s.db.Members.SetRole(
-		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{},
+		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(postern.Standing) error { return nil }, store.Act{},
 	); err != nil {
 		s.t.Fatal(err)
 	}

@@ -36,8 +36,3 @@ func didByAny(c access.Caller, at postern.Time, name, subject, subjectName strin
 	a.Name, a.KeyID = subjectName, c.Key.ID
 	return []store.Act{a}
 }
-
-// rule turns a rule of package access into one that the store checks in a transaction.
-func rule(r access.Rule) store.Rule {
-	return func(s store.Standing) error { return r(access.Standing(s)) }
-}

@@ -130,8 +130,6 @@ func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.Work
 // WorkspaceUse is a workspace with what it uses of its plan.
 type WorkspaceUse = store.WorkspaceUse
 
-const everywhere = postern.WorkspaceID("operators") // stands for the whole server in cursors
-
 // ListWithUsage lists to operators the workspaces whose name contains a text or whose id
 // is that text.
 func (g Workspaces) ListWithUsage(
@@ -140,13 +138,13 @@ func (g Workspaces) ListWithUsage(
 	if err := by.NeedsOperator(); err != nil {
 		return paging.List[WorkspaceUse]{}, err
 	}
-	sp, err := g.open(everywhere, "workspaces", p)
+	sp, err := g.open(paging.Everywhere, "workspaces", p)
 	if err != nil {
 		return paging.List[WorkspaceUse]{}, err
 	}
 	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
 	return paging.Cut(
-		g.cursors, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
+		g.cursors, paging.Everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
 	), err
 }
 
