@@ -92,7 +92,7 @@ func everybodyWithoutRights() []powerless {
 		},
 		{
 			"a member without a role",
-			access.Caller{Key: key, Member: member},
+			access.Caller{Key: key, Plan: postern.Plan{API: true}, Member: member},
 			[]postern.Reason{postern.MissingScope, postern.Unauthorized},
 		},
 		{"nobody", access.Actor{}, []postern.Reason{postern.NotFound}},

@@ -53,23 +53,10 @@ func (a Actor) Needs(ws postern.WorkspaceID, role postern.Role) error {
 	return nil
 }
 
-// Standing is what the database says, in the transaction of a change, about the
-// person who makes the change and the person it is about.
-type Standing struct {
-	By     postern.Role // of the person who makes it; "" for people who are not members
-	Of     postern.Role // of the person it is about; "" for people who are not members
-	Owners int          // of the workspace
-
-	Operator bool // the person who makes it is an operator
-}
-
-// Rule refuses a change, or returns nil.
-type Rule func(Standing) error
-
 // Holds is the rule for a change that needs a role. It is checked in the transaction
 // of the change, so that a role that was taken away a moment ago no longer counts.
-func (a Actor) Holds(role postern.Role) Rule {
-	return func(s Standing) error {
+func (a Actor) Holds(role postern.Role) postern.Rule {
+	return func(s postern.Standing) error {
 		if a.isStillOperator(s) || s.By.Covers(role) {
 			return nil
 		}
@@ -82,13 +69,13 @@ func (a Actor) Holds(role postern.Role) Rule {
 // Gives is the rule for giving somebody a role; "" takes the role away. Nobody gives
 // more than their own role or changes somebody with a higher one, and a workspace
 // keeps at least one owner. Like [Actor.Holds] it is checked in the transaction.
-func (a Actor) Gives(role postern.Role) Rule {
-	return func(s Standing) error {
+func (a Actor) Gives(role postern.Role) postern.Rule {
+	return func(s postern.Standing) error {
 		switch {
 		case a.isStillOperator(s):
 		case !s.By.Covers(postern.Admin):
 			return postern.Errorf(postern.MissingScope, "only admins and owners can change the members of a workspace")
-		case s.Of != "" && !s.By.Covers(s.Of), role != "" && !s.By.Covers(role):
+		case s.Of != "" && !s.By.Invites(s.Of), role != "" && !s.By.Invites(role):
 			return postern.Errorf(
 				postern.MissingScope, "your role in this workspace, %s, does not reach that far; ask an owner", s.By,
 			)
@@ -102,7 +89,7 @@ func (a Actor) Gives(role postern.Role) Rule {
 
 // isStillOperator tells, in a transaction, whether the operator flag is still set.
 // The server's own socket has no user and needs no flag.
-func (a Actor) isStillOperator(s Standing) bool {
+func (a Actor) isStillOperator(s postern.Standing) bool {
 	return a.operator && (a.Member.UserID == "" || s.Operator)
 }
 

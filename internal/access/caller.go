@@ -38,7 +38,7 @@ func (c Caller) Permit(scopes ...postern.Scope) error {
 		return errNobody
 	}
 	if !c.Plan.API && c.Member.UserID == "" && !c.operator {
-		return postern.Errorf(postern.PlanWithoutAPI, "the workspace's plan does not include the API; change the plan")
+		return errPlanWithoutAPI
 	}
 	for _, s := range scopes {
 		if !c.Key.Has(s) {
@@ -48,7 +48,21 @@ func (c Caller) Permit(scopes ...postern.Scope) error {
 	return nil
 }
 
-var errNobody = postern.Errorf(postern.Unauthorized, "sign in, or send an API key")
+// PermitWebhooks is [Caller.Permit] for what makes the server post to an endpoint. Only
+// plans with the API have webhooks, for members and operators too.
+func (c Caller) PermitWebhooks(scopes ...postern.Scope) error {
+	if c.Key.WorkspaceID != "" && !c.Plan.API {
+		return errPlanWithoutAPI
+	}
+	return c.Permit(scopes...)
+}
+
+var (
+	errNobody         = postern.Errorf(postern.Unauthorized, "sign in, or send an API key")
+	errPlanWithoutAPI = postern.Errorf(
+		postern.PlanWithoutAPI, "the workspace's plan does not include the API; change the plan",
+	)
+)
 
 func (c Caller) lacks(s postern.Scope) error {
 	if c.Member.UserID != "" {

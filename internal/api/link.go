@@ -80,7 +80,7 @@ func (h links) png(ctx context.Context, q *request, in *deviceInput) (*image, er
 func (h links) picture(
 	ctx context.Context, q *request, id postern.DeviceID, draw func(string) ([]byte, error),
 ) ([]byte, error) {
-	l, err := h.gateway.Links.Get(ctx, q.caller, id)
+	l, err := h.gateway.Links.Code(ctx, q.caller, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -120,7 +120,7 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 
 // follow sends the attempt whenever it has changed, until it ends.
 func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
-	changes, err := h.gateway.Links.Watch(q.caller, last.DeviceID)
+	changes, err := h.gateway.Links.Watch(ctx, q.caller, last.DeviceID)
 	if err != nil {
 		return // the key may do less than a moment ago
 	}

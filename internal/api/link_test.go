@@ -13,6 +13,7 @@ import (
 
 	"rsc.io/qr"
 
+	"postern/internal/gateway"
 	"postern/internal/postern"
 )
 
@@ -125,5 +126,38 @@ func TestSandboxScan(t *testing.T) {
 	a.want(http.StatusOK, "")
 	if got := a.Body.String(); got != `{"data":[]}` {
 		t.Errorf("phone: %s", got)
+	}
+}
+
+// Whoever sees the code can link a phone of their own, so a key that may only read sees the
+// attempt without it.
+func TestReadOnlyKeySeesNoCode(t *testing.T) {
+	t.Parallel()
+	srv, mine, id := serveTest(t)
+	reader := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.DevicesRead}}))
+	target := "/v1/devices/" + string(id) + "/link"
+	watching := follow(t, reader, srv, id)
+	mine.showCode(id, "2@secret", time.Now().Add(time.Minute))
+	if a := mine.do("GET", target, ""); a.member("qr") != "2@secret" {
+		t.Fatalf("the writer sees %s", a.Body)
+	}
+	a := reader.do("GET", target, "")
+	a.want(http.StatusOK, "")
+	if a.member("qr") != "" || a.member("qrExpiresAt") != "" || strings.Contains(a.Body.String(), "secret") {
+		t.Errorf("the reader sees %s", a.Body)
+	}
+	reader.do("GET", target+"/qr.svg", "").want(http.StatusForbidden, postern.MissingScope)
+	reader.do("GET", target+"/qr.png", "").want(http.StatusForbidden, postern.MissingScope)
+	mine.do("DELETE", target, "").want(http.StatusNoContent, "")
+	watching.wants("ended", "", postern.LinkFailed, "canceled")
+	watching.wantsEnd()
+
+	mine.do("POST", target, `{"method":"code","phoneNumber":"+15550001111"}`).want(http.StatusCreated, "")
+	mine.showCode(id, "ABCD1234", time.Now().Add(time.Minute))
+	if a := mine.do("GET", target, ""); a.member("pairingCode") != "ABCD1234" {
+		t.Fatalf("the writer sees %s", a.Body)
+	}
+	if a := reader.do("GET", target, ""); a.member("pairingCode") != "" || a.member("method") != "code" {
+		t.Errorf("the reader sees %s", a.Body)
 	}
 }

@@ -19,13 +19,13 @@ func scopes() map[string][]postern.Scope {
 		"resumeDevice":     {postern.DevicesWrite},
 		"unlinkDevice":     {postern.DevicesWrite},
 		"openLink":         {postern.DevicesWrite},
-		"getLink":          {postern.DevicesRead},
+		"getLink":          {postern.DevicesRead}, // the code needs more: gateway.Links.Get
 		"openLinkPage":     {postern.DevicesWrite},
 		"answerPasskey":    {postern.DevicesWrite},
 		"cancelLink":       {postern.DevicesWrite},
-		"getLinkSVG":       {postern.DevicesRead},
-		"getLinkPNG":       {postern.DevicesRead},
-		"streamLink":       {postern.DevicesRead},
+		"getLinkSVG":       {postern.DevicesWrite},
+		"getLinkPNG":       {postern.DevicesWrite},
+		"streamLink":       {postern.DevicesRead}, // its codes need more, too
 		"sendMessage":      {postern.MessagesWrite},
 		"listMessages":     {postern.MessagesRead},
 		"getMessage":       {postern.MessagesRead},
@@ -33,7 +33,7 @@ func scopes() map[string][]postern.Scope {
 		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it outlives the key
 		"getWebhook":       {postern.WebhooksRead},
 		"deleteWebhook":    {postern.WebhooksWrite},
-		"updateWebhook":    {postern.WebhooksWrite}, // a new URL needs more: gateway.ChangeEndpoint
+		"updateWebhook":    {postern.WebhooksWrite}, // a new URL needs more: gateway.Webhooks.Change
 		"verifyWebhook":    {postern.WebhooksWrite},
 		"pauseWebhook":     {postern.WebhooksWrite},
 		"resumeWebhook":    {postern.WebhooksWrite},
@@ -44,7 +44,7 @@ func scopes() map[string][]postern.Scope {
 		"stopReplay":       {postern.WebhooksWrite},
 		"listDeliveries":   {postern.WebhooksRead},
 		"getWebhookStats":  {postern.WebhooksRead},
-		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Delivery
+		"getDelivery":      {postern.WebhooksRead}, // its body needs more: gateway.Deliveries.Get
 		"retryDelivery":    {postern.WebhooksWrite},
 		"listEvents":       {postern.EventsRead},
 		"streamEvents":     {postern.EventsRead},

@@ -54,7 +54,20 @@ func (a *App) sandbox() gateway.Sandbox {
 }
 
 func (s simulated) Inbound(ctx context.Context, account, from string, c postern.Content) (string, error) {
-	return s.SendContent(ctx, account, from, simulatedContent(c))
+	id, err := s.SendContent(ctx, account, from, simulatedContent(c))
+	return id, simulatedError(err)
+}
+
+// simulatedError translates what the caller can do something about. It leaves out the number
+// that the vendor's error names.
+func simulatedError(err error) error {
+	switch {
+	case errors.Is(err, vendorsim.ErrUnknownAccount):
+		return postern.Errorf(postern.NotLinked, "the simulated phone is not linked to the device; link it first")
+	case errors.Is(err, vendorsim.ErrUnknownMessage):
+		return postern.Invalid("/messageId", "the network does not have this message; wait until it is sent")
+	}
+	return err
 }
 
 // simulatedContent returns content as simulated phones write it.
@@ -67,15 +80,11 @@ func (s simulated) Receipt(ctx context.Context, account, networkID string, statu
 	if status == postern.Read {
 		kind = vendorsim.Read
 	}
-	err := s.Vendor.Receipt(ctx, account, networkID, kind)
-	if errors.Is(err, vendorsim.ErrUnknownMessage) {
-		return postern.Invalid("/messageId", "the network does not have this message; wait until it is sent")
-	}
-	return err
+	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, kind))
 }
 
 func (s simulated) Fault(ctx context.Context, account, kind string) error {
-	return s.Vendor.Fault(ctx, account, vendorsim.Fault(kind))
+	return simulatedError(s.Vendor.Fault(ctx, account, vendorsim.Fault(kind)))
 }
 
 func (s simulated) Phone(number string) []gateway.PhoneMessage {

@@ -287,6 +287,11 @@ func (d *core) hook(
 // may reports whether to offer what needs the scopes.
 func (v visit) may(scopes ...postern.Scope) bool { return v.caller.Permit(scopes...) == nil }
 
+// mayHook is may for what only plans with webhooks allow.
+func (v visit) mayHook(scopes ...postern.Scope) bool {
+	return v.caller.PermitWebhooks(scopes...) == nil
+}
+
 // sure serves a page to users who recently entered their password again.
 func (d *core) sure(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
 	d.sureFrom("/account/second", pattern, serve)

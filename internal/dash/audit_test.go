@@ -60,13 +60,89 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 		"device.deleted Support",
 	)
 
-	key, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), s.workspace())
-	if err == nil {
-		_, err = s.g.Devices.Create(t.Context(), key, gateway.NewDevice{Name: "by a key"}, nil)
-	}
+	_, err := s.g.Devices.Create(t.Context(), s.caller("ci"), gateway.NewDevice{Name: "by a key"}, nil)
 	if got := s.acts("device"); err != nil || len(got) != 8 {
 		t.Errorf("what a key does is written down: %v, %v", got, err)
 	}
+}
+
+// caller authenticates with a new API key.
+func (s *site) caller(name string) access.Caller {
+	s.t.Helper()
+	_, secret, err := s.g.Keys.Create(s.t.Context(), access.Operator(), s.workspace(), gateway.NewKey{Name: name})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := s.g.Keys.Authenticate(s.t.Context(), "Bearer "+secret)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// A webhook receives the messages of the workspace: whoever adds or changes one is written
+// down, whatever the way.
+func TestWebhooksOfKeysAndOfTheOperatorAreWrittenDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	op, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), s.workspace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.g.Webhooks.Create(t.Context(), op, gateway.NewEndpoint{URL: hookURL}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p := c.says("/people/audit?kind=webhook", "Added a webhook", "The operator"); strings.Contains(p.body, "(key_") {
+		t.Error("the operator is shown as a key")
+	}
+	key := s.caller("ci")
+	made, err := s.g.Webhooks.Create(t.Context(), key, gateway.NewEndpoint{URL: hookURL + "/2"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := made.Value.Endpoint
+	s.activate(e)
+	note := "orders"
+	acts := []func() error{
+		func() error {
+			_, err := s.g.Webhooks.Change(t.Context(), key, e.ID, gateway.EndpointChange{Description: &note})
+			return err
+		},
+		func() error {
+			_, err := s.g.Webhooks.RotateSecret(t.Context(), key, e.ID, gateway.NewSecret{}, nil)
+			return err
+		},
+		func() error {
+			_, err := s.g.Replays.Create(t.Context(), key, e.ID, gateway.NewReplay{}, nil)
+			return err
+		},
+		func() error { _, err := s.g.Webhooks.Pause(t.Context(), key, e.ID); return err },
+		func() error { _, err := s.g.Webhooks.Resume(t.Context(), key, e.ID); return err },
+		func() error { _, err := s.g.Webhooks.Verify(t.Context(), key, e.ID); return err },
+		func() error { return s.g.Webhooks.Delete(t.Context(), key, e.ID) },
+	}
+	for i, act := range acts {
+		if err := act(); err != nil {
+			t.Fatalf("act %d: %v", i, err)
+		}
+	}
+	found, err := s.p.Audit.List(t.Context(), access.Operator(), s.workspace(), people.ActQuery{Kind: "webhook"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range found.Data[:len(found.Data)-1] { // the oldest is the operator's
+		if a.KeyID != key.Key.ID || a.KeyName != "ci" || a.UserID != "" || a.Name != e.URL {
+			t.Errorf("%s is written down as %+v", a.Act, a)
+		}
+		got = append(got, strings.TrimPrefix(a.Act, "webhook."))
+	}
+	want := "deleted verified-again resumed paused replayed secret-rotated changed created"
+	if strings.Join(got, " ") != want {
+		t.Errorf("written down are %q, want %q", got, want)
+	}
+	c.says("/people/audit", "API key ci ("+string(key.Key.ID)+")")
 }
 
 // link makes a device linked, as the session engine would.

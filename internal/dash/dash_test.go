@@ -293,9 +293,9 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	}
 	other := s.device()
 	for _, act := range []string{"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink"} {
-		c.want(c.post(other+act, url.Values{}), http.StatusForbidden, "")
+		c.want(c.post(other+act, url.Values{}), http.StatusNotFound, "")
 	}
-	c.want(c.get(other), http.StatusForbidden, "")
+	c.want(c.get(other), http.StatusNotFound, "")
 	c.want(c.get(path+"/phone"), http.StatusNotFound, "") // there is no sandbox
 }
 
@@ -501,7 +501,7 @@ func (s *site) as(role postern.Role) {
 		s.t.Fatal(err)
 	}
 	if err := s.db.Members.SetRole(
-		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(store.Standing) error { return nil }, store.Act{},
+		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(postern.Standing) error { return nil }, store.Act{},
 	); err != nil {
 		s.t.Fatal(err)
 	}

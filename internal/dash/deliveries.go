@@ -97,7 +97,7 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 		Headers: []page.Header{
 			{Name: "Content-Type", Value: "application/json"}, {Name: "webhook-id", Value: string(l.EventID)},
 		},
-		Retry: v.may(postern.WebhooksWrite) && e.Status == postern.EndpointActive,
+		Retry: v.mayHook(postern.WebhooksWrite) && e.Status == postern.EndpointActive,
 	}
 	for _, a := range l.Attempts {
 		view.Attempts = append(view.Attempts, page.Attempt{
@@ -139,9 +139,12 @@ func (d deliveries) retry(w http.ResponseWriter, r *http.Request, v visit) error
 	return d.done(w, r, "The delivery is being retried.", deliveryPath(l.Delivery))
 }
 
-// whyEndpoint explains the state of an endpoint.
-func whyEndpoint(e postern.Endpoint) page.Why {
+// whyEndpoint explains the state of an endpoint. Without a plan with webhooks nothing else
+// matters.
+func whyEndpoint(plan postern.Plan, e postern.Endpoint) page.Why {
 	switch {
+	case !plan.API:
+		return stateReasons()["plan"]
 	case e.Status == postern.EndpointPending && e.StatusReason == "":
 		return page.Why{
 			What: "Postern is sending a challenge to the URL.",
@@ -179,7 +182,10 @@ func stateReasons() map[string]page.Why {
 			Do: "Press Resume to send a challenge. After that, the webhook receives the events it missed " +
 				"in the last 72 hours.",
 		},
-		"plan": {What: "The plan's webhook limit is exceeded.", Do: "Delete another webhook or change the plan."},
+		"plan": {
+			What: "The workspace's plan does not include webhooks.",
+			Do:   "After the plan has been changed, the webhook receives the events it missed in the last 72 hours.",
+		},
 	}
 }
 

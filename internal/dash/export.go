@@ -16,6 +16,7 @@ import (
 const (
 	exportRows     = 100_000          // of one file
 	exportPage     = 200              // in memory at a time: 13 MB with texts of 64 KiB
+	exportWait     = 10 * time.Second // before an attempt while another export runs
 	exportPatience = 30 * time.Second // for a client that does not read
 )
 
@@ -26,9 +27,10 @@ const (
 // Each user can run one export at a time, because each is up to 100,000 rows of work.
 func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error {
 	if _, busy := d.exporting.LoadOrStore(v.user(), true); busy {
-		return postern.Errorf(
-			postern.RateLimited, "another export of yours is still running; wait until it finishes or cancel it",
-		)
+		return &postern.Error{
+			Reason: postern.RateLimited, RetryAfter: exportWait,
+			Detail: "another export of yours is still running; wait until it finishes or cancel it",
+		}
 	}
 	defer d.exporting.Delete(v.user())
 	q, err := search(r)

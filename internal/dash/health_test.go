@@ -50,7 +50,7 @@ func TestWhatBecameOfADevice(t *testing.T) {
 		p.status < 400 {
 		t.Errorf("the cursor of another device is answered %d", p.status)
 	}
-	c.want(c.get(s.device()+"/health"), http.StatusForbidden, "")
+	c.want(c.get(s.device()+"/health"), http.StatusNotFound, "")
 	s.as(postern.Viewer)
 	c.says(path+"/health", "The device was paused.")
 }

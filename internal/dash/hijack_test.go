@@ -51,8 +51,8 @@ func TestT18CodeIsShownToThoseWhoMayLink(t *testing.T) {
 
 	other := s.belongs(1)[0] // the same person, in another workspace
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
-	shows(c, http.StatusForbidden, false)
-	c.want(c.post(path+"/link/page", nil), http.StatusForbidden, "")
+	shows(c, http.StatusNotFound, false)
+	c.want(c.post(path+"/link/page", nil), http.StatusNotFound, "")
 	stranger := s.browser()
 	stranger.want(stranger.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 }

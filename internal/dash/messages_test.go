@@ -550,8 +550,8 @@ func exportIsCut(t *testing.T, end func(*site)) {
 	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res.StatusCode, err)
 	}
-	if status := c.get("/messages.csv").status; status != http.StatusTooManyRequests {
-		t.Errorf("a second file at the same time is answered %d", status)
+	if p := c.get("/messages.csv"); p.status != http.StatusTooManyRequests || p.header.Get("Retry-After") != "10" {
+		t.Errorf("a second file at the same time is answered %d", p.status)
 	}
 	end(s)
 	n, err := io.Copy(io.Discard, res.Body)

@@ -68,7 +68,7 @@ func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gat
 		},
 		{
 			Title: "Add a webhook", Text: "Postern posts signed events to your backend.",
-			Href: lead(v.may(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"),
+			Href: lead(v.mayHook(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead), "/webhooks/new"),
 			Done: hooks.Used > 0,
 		},
 	}, nil

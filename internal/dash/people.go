@@ -114,10 +114,17 @@ func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func actOf(a people.Act) page.Act {
-	who := cmp.Or(a.Email, string(a.UserID), "The operator")
 	return page.Act{
-		At: a.At.Std(), Who: who, What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address,
+		At: a.At.Std(), Who: actorOf(a), What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address,
 	}
+}
+
+// actorOf names who did it. The name of an API key is its owner's choice, so the id is shown too.
+func actorOf(a people.Act) string {
+	if a.KeyID != "" {
+		return "API key " + a.KeyName + " (" + string(a.KeyID) + ")"
+	}
+	return cmp.Or(a.Email, string(a.UserID), "The operator")
 }
 
 func kindWords(kind string) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 )
 
@@ -39,8 +40,8 @@ func TestDeletingADeviceIsRefusedToOthersAndToGuessers(t *testing.T) {
 	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
 	right := url.Values{"password": {password}}
 	other := s.device()
-	c.want(c.get(other+"/delete"), http.StatusForbidden, "")
-	c.want(c.post(other+"/delete", right), http.StatusForbidden, "")
+	c.want(c.get(other+"/delete"), http.StatusNotFound, "")
+	c.want(c.post(other+"/delete", right), http.StatusNotFound, "")
 	c.want(c.do(http.MethodPost, path+"/delete", right, "Origin", "https://evil.example"), http.StatusForbidden, "")
 	s.as(postern.Viewer)
 	c.want(c.get(path+"/delete"), http.StatusForbidden, "")
@@ -56,5 +57,21 @@ func TestDeletingADeviceIsRefusedToOthersAndToGuessers(t *testing.T) {
 		}
 	}
 	c.want(c.post(path+"/delete", right), http.StatusTooManyRequests, "")
+	c.want(c.get(path), http.StatusOK, "")
+}
+
+func TestMemberCannotDeleteADeviceAsAKeyDoes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
+	member, err := s.p.Members.Caller(t.Context(), access.Self{ID: s.member(email)}, s.workspace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.g.Devices.Delete(t.Context(), member, postern.DeviceID(strings.TrimPrefix(path, "/devices/")))
+	if postern.ReasonOf(err) != postern.ValidationFailed {
+		t.Errorf("a member deletes a device without the password: %v", err)
+	}
 	c.want(c.get(path), http.StatusOK, "")
 }

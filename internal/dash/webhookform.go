@@ -13,6 +13,9 @@ import (
 )
 
 func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := v.caller.PermitWebhooks(); err != nil {
+		return err
+	}
 	return d.showForm(w, r, v, http.StatusOK, page.WebhookFormView{Events: eventChoices([]string{"*"})}, nil)
 }
 

@@ -29,7 +29,7 @@ func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.WebhooksView{Change: v.may(postern.WebhooksWrite)}
+	view := page.WebhooksView{Change: v.mayHook(postern.WebhooksWrite), Plan: v.caller.Plan.API}
 	for _, e := range list.Data {
 		one, err := d.summary(r, v, e)
 		if err != nil {
@@ -142,9 +142,6 @@ func (d webhooks) showSecret(
 	return d.write(w, r, status, page.WebhookSecret(d.frame(r, v, "Signing secret", "/webhooks"), view))
 }
 
-// handshakeTries is the number of attempts of a handshake: at 0 s, 10 s, 1 min and 10 min.
-const handshakeTries = 4
-
 func hookID(r *http.Request) postern.EndpointID { return postern.EndpointID(r.PathValue("id")) }
 
 func hookPath(id postern.EndpointID) string { return "/webhooks/" + string(id) }
@@ -163,11 +160,12 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Webhook: page.Webhook{
 			ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
 		},
-		Pending: string(e.PendingURL), Why: whyEndpoint(e), Tries: e.Attempts, TriesOf: handshakeTries, Ordered: e.Ordered,
+		Pending: string(e.PendingURL), Why: whyEndpoint(v.caller.Plan, e), Tries: e.Attempts, TriesOf: postern.HandshakeTries,
+		Ordered:  e.Ordered,
 		Headers:  slices.Sorted(maps.Keys(e.Headers)),
 		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
 		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
-		Change: v.may(postern.WebhooksWrite), InFlight: e.MaxInFlight, Key: string(e.PublicKey),
+		Change: v.may(postern.WebhooksWrite), Plan: v.caller.Plan.API, InFlight: e.MaxInFlight, Key: string(e.PublicKey),
 	}
 	// DueAt is zero if no attempt is scheduled.
 	view.Asked = e.DueAt != 0 && (e.Status == postern.EndpointPending || e.PendingURL != "")

@@ -19,19 +19,20 @@ func actOn(by access.Actor, at postern.Time, ws postern.WorkspaceID, name, what 
 	return o
 }
 
-// did is the audit log's entry for something that a caller did. A member's acts are
-// recorded; those of an API key are not. The subject's name is stored too, because the
-// subject may be gone when the log is read.
+// did is the audit log's entry for something that a caller did. The acts of members and of
+// the operator are recorded; those of an API key are not. The subject's name is stored too,
+// because the subject may be gone when the log is read.
 func did(c access.Caller, at postern.Time, name, subject, subjectName string) []store.Act {
-	if c.Member.UserID == "" {
+	if c.Key.ID != "" {
 		return nil
 	}
-	a := act(access.Actor{Member: c.Member, Address: c.Address}, at, c.Workspace(), name, subject)
-	a.Name = subjectName
-	return []store.Act{a}
+	return didByAny(c, at, name, subject, subjectName)
 }
 
-// rule turns a rule of package access into one that the store checks in a transaction.
-func rule(r access.Rule) store.Rule {
-	return func(s store.Standing) error { return r(access.Standing(s)) }
+// didByAny is did for an act that is recorded of API keys too: it decides where events are
+// sent.
+func didByAny(c access.Caller, at postern.Time, name, subject, subjectName string) []store.Act {
+	a := act(c.Actor(), at, c.Workspace(), name, subject)
+	a.Name, a.KeyID = subjectName, c.Key.ID
+	return []store.Act{a}
 }

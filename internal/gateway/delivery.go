@@ -83,7 +83,7 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 func (g Webhooks) Test(
 	ctx context.Context, c access.Caller, id postern.EndpointID, idem *Idempotency,
 ) (Created[postern.Delivery], error) {
-	if err := c.Permit(postern.WebhooksWrite); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
 	e, err := g.get(ctx, c, id)
@@ -158,7 +158,7 @@ func (g Deliveries) get(ctx context.Context, c access.Caller, id postern.Deliver
 func (g Deliveries) Retry(
 	ctx context.Context, c access.Caller, id postern.DeliveryID, idem *Idempotency,
 ) (Created[postern.Delivery], error) {
-	if err := c.Permit(postern.WebhooksWrite); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite); err != nil {
 		return Created[postern.Delivery]{}, err
 	}
 	if _, _, err := g.get(ctx, c, id); err != nil {

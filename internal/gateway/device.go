@@ -27,7 +27,8 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 	), err
 }
 
-// ListForOperator lists all devices of a workspace to operators.
+// ListForOperator lists the newest devices of a workspace to operators, at most 1,000;
+// [Workspaces.Devices] lists all of them, page by page.
 func (g Devices) ListForOperator(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID,
 ) ([]postern.Device, error) {
@@ -37,8 +38,7 @@ func (g Devices) ListForOperator(
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
-	const all = 1000 // far more than the largest plan has
-	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: all})
+	return g.db.Devices.List(ctx, ws, nil, store.Page{Limit: maxListed})
 }
 
 // NewDevice describes a device to create.
@@ -96,10 +96,14 @@ func (g Devices) get(ctx context.Context, c access.Caller, id postern.DeviceID) 
 
 // Delete hides a device at once. The session engine then unlinks it and removes its keys
 // and messages. Delete waits for the network's answer to the unlink, at most
-// Options.GoodbyeWait; a later answer is not lost.
+// Options.GoodbyeWait; a later answer is not lost. Members are refused; see
+// [Devices.DeleteByPassword].
 func (g Devices) Delete(ctx context.Context, c access.Caller, id postern.DeviceID) error {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return err
+	}
+	if c.Member.UserID != "" {
+		return postern.Invalid("/password", "enter your password to delete the device")
 	}
 	d, err := g.get(ctx, c, id)
 	if err != nil {
@@ -279,11 +283,11 @@ type Health struct {
 }
 
 // Health lists the changes of a device's state, newest first, as far back as events are
-// retained.
+// retained. It needs events:read too, because it reads the event log.
 func (g Devices) Health(
 	ctx context.Context, c access.Caller, id postern.DeviceID, p paging.Page,
 ) (paging.List[Health], error) {
-	if err := c.Permit(postern.DevicesRead); err != nil {
+	if err := c.Permit(postern.DevicesRead, postern.EventsRead); err != nil {
 		return paging.List[Health]{}, err
 	}
 	if _, err := g.get(ctx, c, id); err != nil {

@@ -21,7 +21,7 @@ type EndpointChange struct {
 
 // Change changes an endpoint. A new URL replaces the old one when it has answered the
 // handshake. It needs messages:read and events:read too, because it sends the caller's
-// events to another receiver.
+// events to another receiver, and a plan with webhooks.
 func (g Webhooks) Change(
 	ctx context.Context, c access.Caller, id postern.EndpointID, in EndpointChange,
 ) (postern.Endpoint, error) {
@@ -29,7 +29,7 @@ func (g Webhooks) Change(
 		return postern.Endpoint{}, err
 	}
 	if in.URL != "" { // like creating an endpoint
-		if err := c.Permit(postern.MessagesRead, postern.EventsRead); err != nil {
+		if err := c.PermitWebhooks(postern.MessagesRead, postern.EventsRead); err != nil {
 			return postern.Endpoint{}, err
 		}
 	}
@@ -70,7 +70,7 @@ func (g Webhooks) change(
 			return notThisEndpoint()
 		}
 		return change(e)
-	}, did(c, g.time(), act, string(id), e.URL)...)
+	}, didByAny(c, g.time(), act, string(id), e.URL)...)
 }
 
 func notThisEndpoint() error {
@@ -159,7 +159,7 @@ func ask(e *postern.Endpoint, now postern.Time) {
 // Verify repeats the handshake: with the new URL if one is pending, otherwise with the
 // endpoint's own. In the second case nothing is delivered until it has answered.
 func (g Webhooks) Verify(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
-	if err := c.Permit(postern.WebhooksWrite); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err
 	}
 	now := g.time()
@@ -199,7 +199,7 @@ func (g Webhooks) Pause(ctx context.Context, c access.Caller, id postern.Endpoin
 // Resume starts deliveries again after a pause or a failure. The endpoint is verified
 // first, then it receives what was recorded in the meantime.
 func (g Webhooks) Resume(ctx context.Context, c access.Caller, id postern.EndpointID) (postern.Endpoint, error) {
-	if err := c.Permit(postern.WebhooksWrite); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite); err != nil {
 		return postern.Endpoint{}, err
 	}
 	now := g.time()

@@ -166,7 +166,7 @@ func (g Keys) Create(
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
 	})
 	return key, secret, g.db.Keys.Create(
-		ctx, key, rule(by.Holds(postern.Developer)), act(by, key.CreatedAt, ws, "key.created", string(key.ID)),
+		ctx, key, by.Holds(postern.Developer), act(by, key.CreatedAt, ws, "key.created", string(key.ID)),
 	)
 }
 
@@ -212,7 +212,7 @@ func (g Keys) Rotate(
 		old.ID,
 		key.CreatedAt.Add(in.Overlap),
 		key,
-		rule(by.Holds(postern.Developer)),
+		by.Holds(postern.Developer),
 		act(by, key.CreatedAt, ws, "key.rotated", string(old.ID)),
 	)
 	if err == nil && !ok {
@@ -297,6 +297,6 @@ func (g Keys) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceI
 		return err
 	}
 	return g.db.Keys.Revoke(
-		ctx, ws, id, rule(by.Holds(postern.Developer)), act(by, g.time(), ws, "key.revoked", string(id)),
+		ctx, ws, id, by.Holds(postern.Developer), act(by, g.time(), ws, "key.revoked", string(id)),
 	)
 }

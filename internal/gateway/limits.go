@@ -31,6 +31,8 @@ const (
 	// linkedWait is how long a scan in the sandbox waits for the device to be connected.
 	linkedWait = 2 * time.Second
 
+	maxListed = 1000 // devices in the operator's list, which has no pages
+
 	maxLimit = 1_000_000_000 // of a workspace's own limits
 	maxDays  = 36_500
 

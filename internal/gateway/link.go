@@ -84,9 +84,22 @@ func (in *NewLink) check() error {
 	return nil
 }
 
-// Get finds the newest link attempt of a device, with the code that is valid now.
+// Get finds the newest link attempt of a device. The code that is valid now needs
+// devices:write in addition, because whoever sees it can link a phone of their own.
 func (g Links) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
+		return postern.Link{}, err
+	}
+	l, err := g.get(ctx, c, id)
+	if c.Permit(postern.DevicesWrite) != nil {
+		l.QR, l.PairingCode, l.QRExpiresAt = "", "", 0
+	}
+	return l, err
+}
+
+// Code finds the newest link attempt of a device for a picture of its code.
+func (g Links) Code(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Link{}, err
 	}
 	return g.get(ctx, c, id)
@@ -129,11 +142,14 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 
 // Watch reports every change of a device's link attempts until the listener is closed.
-func (g Links) Watch(c access.Caller, id postern.DeviceID) (*store.Listener, error) {
+func (g Links) Watch(ctx context.Context, c access.Caller, id postern.DeviceID) (*store.Listener, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return nil, err
 	}
-	return g.db.Listen(store.LinkChanged, string(id)), c.Allow(id)
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.LinkChanged, string(id)), nil
 }
 
 // AnswerPasskey refuses to pass a passkey on to the network, and says why: only the

@@ -21,7 +21,7 @@ type NewReplay struct {
 func (g Replays) Create(
 	ctx context.Context, c access.Caller, id postern.EndpointID, in NewReplay, idem *Idempotency,
 ) (Created[postern.Replay], error) {
-	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[postern.Replay]{}, err
 	}
 	now := g.time()
@@ -39,7 +39,7 @@ func (g Replays) Create(
 			Since: in.Since, Until: in.Until, Types: in.Types, OnlyFailed: in.OnlyFailed, Last: end, CreatedAt: now,
 		}
 		return r, func(once *store.Once) error {
-			return g.db.Replays.Create(ctx, r, once, did(c, now, "webhook.replayed", string(id), e.URL)...)
+			return g.db.Replays.Create(ctx, r, once, didByAny(c, now, "webhook.replayed", string(id), e.URL)...)
 		}, err
 	})
 }

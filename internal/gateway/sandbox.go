@@ -55,7 +55,7 @@ func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.D
 // linkedDevice finds a sandbox device that has an account.
 func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	d, err := g.device(ctx, c, id)
-	if err == nil && (d.PhoneNumber == "" || !d.Status.HoldsSlot()) {
+	if err == nil && (d.PhoneNumber == "" || !d.Status.HoldsSlot() || d.Status == postern.Linking) {
 		err = postern.Errorf(postern.NotLinked, "the device is %s; link it first", d.Status)
 	}
 	return d, err

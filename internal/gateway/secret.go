@@ -111,7 +111,7 @@ func (g Webhooks) RotateSecret(
 				e.Secret, e.SecretLastFour = shown.Secret, shown.SecretLastFour
 				e.SigningKey, e.PublicKey, e.Signatures = shown.SigningKey, shown.PublicKey, shown.Signatures
 				return nil
-			}, did(c, now, "webhook.secret-rotated", string(id), e.URL)...)
+			}, didByAny(c, now, "webhook.secret-rotated", string(id), e.URL)...)
 			return err
 		}, nil
 	})

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -36,10 +37,13 @@ type EndpointWithSecret struct {
 func (g Webhooks) Create(
 	ctx context.Context, c access.Caller, in NewEndpoint, idem *Idempotency,
 ) (Created[EndpointWithSecret], error) {
-	if err := c.Permit(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
+	if err := c.PermitWebhooks(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead); err != nil {
 		return Created[EndpointWithSecret]{}, err
 	}
 	named := in.DeviceIDs
+	if err := checkDeviceIDs(named); err != nil { // before the database is asked for each of them
+		return Created[EndpointWithSecret]{}, err
+	}
 	devices, err := endpointDevices(c, named)
 	if err != nil {
 		return Created[EndpointWithSecret]{}, err
@@ -112,7 +116,7 @@ func (g Webhooks) build(
 			row,
 			c.Plan.Endpoints,
 			once,
-			did(c, now, "webhook.created", string(id), in.URL)...)
+			didByAny(c, now, "webhook.created", string(id), in.URL)...)
 	}, nil
 }
 
@@ -126,8 +130,6 @@ func checkEndpoint(in NewEndpoint) error {
 		return postern.Invalid(
 			"/events", "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
 		)
-	case in.DeviceIDs != nil && (len(in.DeviceIDs) == 0 || len(in.DeviceIDs) > maxDeviceIDs):
-		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
 	case in.Signatures != nil && !validSignatures(in.Signatures):
@@ -135,7 +137,14 @@ func checkEndpoint(in NewEndpoint) error {
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	}
-	return checkHeaders(in.Headers)
+	return errors.Join(checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
+}
+
+func checkDeviceIDs(ids []postern.DeviceID) error {
+	if ids != nil && (len(ids) == 0 || len(ids) > maxDeviceIDs) {
+		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
+	}
+	return nil
 }
 
 // ours lists the headers that an endpoint's own headers may not replace, in addition to
@@ -232,5 +241,5 @@ func (g Webhooks) Delete(ctx context.Context, c access.Caller, id postern.Endpoi
 	if err != nil {
 		return err
 	}
-	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, did(c, g.time(), "webhook.deleted", string(id), e.URL)...)
+	return g.db.Endpoints.Delete(ctx, c.Workspace(), id, didByAny(c, g.time(), "webhook.deleted", string(id), e.URL)...)
 }

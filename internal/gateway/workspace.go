@@ -110,9 +110,10 @@ func limitWords(change postern.Limits) string {
 }
 
 // Caller returns the operator's caller in a workspace: every scope, every device, and the
-// limits of the workspace's plan.
+// limits of the workspace's plan. It needs the server's own socket: someone who takes over
+// the account of an operator must not be able to read every workspace.
 func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.WorkspaceID) (access.Caller, error) {
-	if err := by.NeedsOperator(); err != nil {
+	if err := by.NeedsSocket(); err != nil {
 		return access.Caller{}, err
 	}
 	ws, err := g.db.Workspaces.Get(ctx, id)
@@ -129,8 +130,6 @@ func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.Work
 // WorkspaceUse is a workspace with what it uses of its plan.
 type WorkspaceUse = store.WorkspaceUse
 
-const everywhere = postern.WorkspaceID("operators") // stands for the whole server in cursors
-
 // ListWithUsage lists to operators the workspaces whose name contains a text or whose id
 // is that text.
 func (g Workspaces) ListWithUsage(
@@ -139,13 +138,13 @@ func (g Workspaces) ListWithUsage(
 	if err := by.NeedsOperator(); err != nil {
 		return paging.List[WorkspaceUse]{}, err
 	}
-	sp, err := g.open(everywhere, "workspaces", p)
+	sp, err := g.open(paging.Everywhere, "workspaces", p)
 	if err != nil {
 		return paging.List[WorkspaceUse]{}, err
 	}
 	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
 	return paging.Cut(
-		g.cursors, everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
+		g.cursors, paging.Everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
 	), err
 }
 

@@ -16,6 +16,9 @@ import (
 // DefaultLimit is the number of entries on a page that names no limit.
 const DefaultLimit = 50
 
+// Everywhere stands for the whole server in the cursors of operators' lists.
+const Everywhere = postern.WorkspaceID("operators")
+
 // Page asks for a part of a list; the zero Page is the first 50 entries.
 type Page struct {
 	Cursor string

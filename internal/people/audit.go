@@ -60,8 +60,3 @@ func (g Audit) List(
 func act(by access.Actor, at postern.Time, ws postern.WorkspaceID, act, subject string) store.Act {
 	return store.Act{At: at, WorkspaceID: ws, UserID: by.Member.UserID, Act: act, Subject: subject, Address: by.Address}
 }
-
-// rule turns a rule of package access into one that the store checks in a transaction.
-func rule(r access.Rule) store.Rule {
-	return func(s store.Standing) error { return r(access.Standing(s)) }
-}

@@ -47,7 +47,7 @@ func (g Invitations) Create(
 		i,
 		hashToken(token),
 		maxInvitations,
-		rule(by.Gives(in.Role)),
+		by.Gives(in.Role),
 		act(by, now, ws, "invitation.created", string(i.ID)),
 	)
 }
@@ -68,9 +68,9 @@ func (g Invitations) Revoke(
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
-	rule := func(s store.Standing) error {
+	rule := func(s postern.Standing) error {
 		s.Owners = 0 // an invitation does not count as the last owner
-		return rule(by.Gives(""))(s)
+		return by.Gives("")(s)
 	}
 	return g.db.Invitations.Revoke(ctx, ws, id, rule, act(by, g.time(), ws, "invitation.revoked", string(id)))
 }

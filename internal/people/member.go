@@ -7,7 +7,8 @@ import (
 	"postern/internal/postern"
 )
 
-// List lists the members of a workspace. Members need the role admin.
+// List lists the members of a workspace in the order in which they joined, at most the first
+// 1,000. Members need the role admin.
 func (g Members) List(ctx context.Context, by access.Actor, ws postern.WorkspaceID) ([]postern.Member, error) {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (g Members) ChangeRole(
 		return err
 	}
 	return g.db.Members.SetRole(
-		ctx, ws, id, role, rule(by.Gives(role)), act(by, g.time(), ws, "member.made-"+string(role), string(id)),
+		ctx, ws, id, role, by.Gives(role), act(by, g.time(), ws, "member.made-"+string(role), string(id)),
 	)
 }
 
@@ -40,7 +41,7 @@ func (g Members) Remove(ctx context.Context, by access.Actor, ws postern.Workspa
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
-	return g.db.Members.Remove(ctx, ws, id, rule(by.Gives("")), act(by, g.time(), ws, "member.removed", string(id)))
+	return g.db.Members.Remove(ctx, ws, id, by.Gives(""), act(by, g.time(), ws, "member.removed", string(id)))
 }
 
 func checkRole(role postern.Role) error {

@@ -71,8 +71,6 @@ func (g Operators) User(
 // Person is a user as shown to operators.
 type Person = store.Person
 
-const everywhere = postern.WorkspaceID("operators") // stands for the whole server in cursors
-
 // Users lists to operators the users whose email address contains a text.
 func (g Operators) Users(
 	ctx context.Context, by access.Actor, text string, p paging.Page,
@@ -80,7 +78,7 @@ func (g Operators) Users(
 	if err := by.NeedsOperator(); err != nil {
 		return paging.List[Person]{}, err
 	}
-	sp, err := g.open(everywhere, "persons", p)
+	sp, err := g.open(paging.Everywhere, "persons", p)
 	if err != nil {
 		return paging.List[Person]{}, err
 	}
@@ -93,7 +91,7 @@ func (g Operators) Users(
 	)
 	return paging.Cut(
 		g.cursors,
-		everywhere,
+		paging.Everywhere,
 		"persons",
 		rows,
 		sp.Limit,

@@ -25,6 +25,7 @@ func (o office) refusedAsNoPage(by access.Actor) {
 		"one":        failedOf(o.Workspaces.GetWithUsage(ctx, by, o.ws)),
 		"devices":    failedOf(o.Workspaces.Devices(ctx, by, o.ws, paging.Page{})),
 		"beyond":     failedOf(o.Workspaces.Beyond(ctx, by, o.ws, 0)),
+		"caller":     failedOf(o.Workspaces.Caller(ctx, by, o.ws)),
 		"users":      failedOf(o.Operators.Users(ctx, by, "", paging.Page{})),
 	} {
 		if !errors.Is(err, access.NoPage()) {
@@ -79,7 +80,7 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, link, err := g.PasswordLinks.Reset(ctx, by, Reset{Email: "ada@example.com", Alone: true})
+		_, link, err := g.PasswordLinks.ResetByPassword(ctx, by, o.owner.Member.UserID, true, goodPassword)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,9 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 			"plan":   g.Workspaces.SetPlan(ctx, by, other.ID, "free"),
 			"limits": failedOf(g.Workspaces.ChangeLimits(ctx, by, other.ID, postern.Limits{Devices: new(1)})),
 			"new":    failedOf(g.Workspaces.Create(ctx, by, gateway.NewWorkspace{Name: "mine", Plan: "pro"})),
-			"link":   failedBoth(g.PasswordLinks.Reset(ctx, by, Reset{Email: "ada@example.com"})),
+			"link": failedBoth(
+				g.PasswordLinks.ResetByPassword(ctx, by, o.owner.Member.UserID, false, goodPassword),
+			),
 			"invite": failedBoth(g.Invitations.Create(ctx, by, other.ID,
 				NewInvitation{Email: "mallory@example.com", Role: postern.Owner})),
 		} {
@@ -113,6 +116,24 @@ func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 		}
 		if _, err := g.Invitations.Get(ctx, mine); err != nil {
 			t.Error("a link that another made goes with the flag:", err)
+		}
+	})
+}
+
+// Someone who takes over the browser of an operator gets neither other accounts nor other
+// workspaces.
+func TestOperatorInABrowserIsNotTheSocket(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		o := newOffice(t, g)
+		by := access.AsOperator(postern.User{ID: o.owner.Member.UserID}, "192.0.2.3")
+		for name, err := range map[string]error{
+			"a link for a password": failedBoth(g.PasswordLinks.Reset(t.Context(), by, Reset{Email: "ada@example.com"})),
+			"every scope":           failedOf(g.Workspaces.Caller(t.Context(), by, o.ws)),
+			"another operator":      failedOf(g.Operators.Set(t.Context(), by, OperatorChange{Email: "ada@example.com"})),
+		} {
+			if !errors.Is(err, access.NoPage()) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	})
 }

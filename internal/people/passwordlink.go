@@ -74,28 +74,35 @@ func (g PasswordLinks) ResetByPassword(
 	if _, _, err := g.users().reenter(ctx, by.Address, by.Member.UserID, "/password", password); err != nil {
 		return u, "", err
 	}
-	return g.Reset(ctx, by, Reset{Email: u.Email, Alone: alone})
+	return g.reset(ctx, by, u.Email, alone)
 }
 
 // Reset returns the token of a link by which a user chooses a new password. It replaces an
-// earlier link. The old password stays valid until the link is used. For operators.
+// earlier link. The old password stays valid until the link is used. It needs the server's
+// own socket; see [PasswordLinks.ResetByPassword].
 func (g PasswordLinks) Reset(ctx context.Context, by access.Actor, in Reset) (u postern.User, token string, err error) {
-	if err := by.NeedsOperator(); err != nil {
+	if err := by.NeedsSocket(); err != nil {
 		return u, "", err
 	}
 	email, err := CheckEmail(in.Email)
 	if err != nil {
 		return u, "", err
 	}
+	return g.reset(ctx, by, email, in.Alone)
+}
+
+func (g PasswordLinks) reset(
+	ctx context.Context, by access.Actor, email string, alone bool,
+) (u postern.User, token string, err error) {
 	name := "user.password-reset"
-	if in.Alone {
+	if alone {
 		name = "user.password-reset-alone"
 	}
 	token, now := seal.NewToken(), g.time()
 	u, err = g.db.PasswordLinks.Set(
 		ctx,
 		email,
-		store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: in.Alone},
+		store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: alone},
 		act(by, now, "", name, ""),
 	)
 	return u, token, err

@@ -35,6 +35,19 @@ func (r Role) Covers(other Role) bool {
 // Invites reports whether a role may give another role to someone.
 func (r Role) Invites(other Role) bool { return r.Covers(Admin) && r.Covers(other) }
 
+// Standing is what a [Rule] decides by: the roles of the people involved in a change of a
+// workspace's members, as they are in the transaction of the change.
+type Standing struct {
+	By     Role // of the user who makes the change; "" for a user who is no member
+	Of     Role // of the user whom it concerns; "" for a user who is no member
+	Owners int  // number of owners of the workspace
+
+	Operator bool // the user who makes the change is an operator
+}
+
+// Rule returns an error when a change is not allowed, nil otherwise.
+type Rule func(Standing) error
+
 // Scopes lists the API key scopes that the role has.
 func (r Role) Scopes() []Scope {
 	switch {

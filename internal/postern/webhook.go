@@ -17,6 +17,9 @@ const (
 	EndpointDisabled EndpointStatus = "disabled" // stopped after failures
 )
 
+// HandshakeTries is how often the handshake of an endpoint is attempted before it fails.
+const HandshakeTries = 5
+
 // Endpoint is a URL at which a workspace receives events.
 type Endpoint struct {
 	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`

@@ -235,7 +235,8 @@ func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url stri
 	return s.activate(ctx, id, url, now)
 }
 
-// Activate makes a pending endpoint active. Before that it queues, in order, the events
+// Activate makes a pending endpoint active, or pauses it when the plan of its workspace has no
+// webhooks. Before that it queues, in order, the events
 // that the endpoint wants and that were recorded since its creation or pause, at most 72
 // hours back. Each operation queues one chunk, so that other writes do not wait long.
 // Events recorded during the catch-up follow in order.
@@ -251,6 +252,9 @@ func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url stri
 	for {
 		var more bool
 		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+			if err := pauseWithoutWebhooks(t, id); err != nil {
+				return err
+			}
 			more, err = catchUp(t, id, url, now)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil // deleted or changed by another operation
@@ -268,6 +272,22 @@ func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url stri
 			return err
 		}
 	}
+}
+
+// pauseWithoutWebhooks pauses a pending endpoint whose workspace has no plan with webhooks:
+// the plan may have changed since the handshake began.
+func pauseWithoutWebhooks(t *db.Tx, id postern.EndpointID) error {
+	var plan string
+	err := t.Row(`SELECT w.plan FROM endpoint e JOIN workspace w ON w.id = e.workspace_id
+		WHERE e.id = $1 AND e.status = 'pending'`, []any{id}, &plan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // deleted or changed by another operation
+	}
+	if p, _ := postern.PlanByName(plan); err != nil || p.API {
+		return err
+	}
+	t.Wake(EndpointChanged, string(id))
+	return t.Exec(`UPDATE endpoint SET status = 'paused', status_reason = 'plan', due_at = 0 WHERE id = $1`, id)
 }
 
 func catchUp(t *db.Tx, id postern.EndpointID, url string, now postern.Time) (more bool, err error) {

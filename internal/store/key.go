@@ -21,7 +21,7 @@ func scanKey(s db.Scanner) (k postern.Key, err error) {
 }
 
 // Create adds an API key. Only the hash of its secret is stored.
-func (s Keys) Create(ctx context.Context, k postern.Key, rule Rule, act Act) error {
+func (s Keys) Create(ctx context.Context, k postern.Key, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
@@ -31,7 +31,7 @@ func (s Keys) Create(ctx context.Context, k postern.Key, rule Rule, act Act) err
 }
 
 // checkRule applies a rule to a change that concerns no other member.
-func checkRule(t *db.Tx, ws postern.WorkspaceID, rule Rule, act Act) error {
+func checkRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) error {
 	s, err := memberStanding(t, ws, act.UserID, "")
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID)
 
 // Rotate adds the successor k of a key and ends the old key at a time, unless it ends
 // before. ok is false when the old key has already ended.
-func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule Rule,
+func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule postern.Rule,
 	act Act) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
@@ -105,7 +105,7 @@ func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws post
 
 // Revoke ends a key at once. Revoking a revoked key changes nothing and is not recorded
 // again.
-func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule Rule, act Act) error {
+func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, ws, rule, act); err != nil {
 			return err

@@ -51,23 +51,10 @@ func (s Members) List(ctx context.Context, ws postern.WorkspaceID, limit int) (l
 	return list, err
 }
 
-// Standing is what a [Rule] decides by: the roles of the people involved in a change of a
-// workspace's members, as they are in the transaction of the change.
-type Standing struct {
-	By     postern.Role // of the user who makes the change; "" for a user who is no member
-	Of     postern.Role // of the user whom it concerns; "" for a user who is no member
-	Owners int          // number of owners of the workspace
-
-	Operator bool // the user who makes the change is an operator
-}
-
-// Rule returns an error when a change is not allowed, nil otherwise.
-type Rule func(Standing) error
-
 // memberStanding reads what a Rule decides by.
 //
 // Single writer: count. The owners of a workspace stay as they were counted.
-func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s Standing, err error) {
+func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s postern.Standing, err error) {
 	if s.By, err = readRole(t, ws, by); err != nil {
 		return s, err
 	}
@@ -91,8 +78,8 @@ func readRole(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) (role postern
 
 // SetRole changes the role of a member, and revokes the open invitations by that member
 // which the new role may no longer make.
-func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role, rule Rule,
-	act Act) error {
+func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
+	rule postern.Rule, act Act) error {
 	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
 			t.Exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
@@ -102,7 +89,8 @@ func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern
 
 // Remove takes a user out of a workspace, and revokes the open invitations that the user
 // made or received.
-func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act) error {
+func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule,
+	act Act) error {
 	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
 			t.Exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
@@ -112,7 +100,7 @@ func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.
 	})
 }
 
-func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule Rule, act Act,
+func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule, act Act,
 	change func(*db.Tx) error) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		s, err := memberStanding(t, ws, act.UserID, id)
@@ -176,7 +164,7 @@ func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
 // be open in a workspace.
 //
 // Single writer: count.
-func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule Rule,
+func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule postern.Rule,
 	act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		u, _, _, err := userByEmail(t, i.Email)
@@ -225,7 +213,7 @@ func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now poste
 }
 
 // Revoke ends an open invitation. The rule sees the invitation as a member with its role.
-func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule Rule,
+func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule postern.Rule,
 	act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		s, err := memberStanding(t, ws, act.UserID, "")

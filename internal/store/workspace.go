@@ -172,23 +172,25 @@ type Act struct {
 	N           int64 // its place in the log; set when it is read
 	At          postern.Time
 	WorkspaceID postern.WorkspaceID // "" when the act belongs to no workspace
-	UserID      postern.UserID      // "" for the operator
+	UserID      postern.UserID      // "" for an API key and for the operator at the server
+	KeyID       postern.KeyID       // of the API key that did it; "" for people
 	Act         string              // such as key.created
 	Subject     string              // the id of the object that was changed
 	Name        string              // of the subject; "" to look the name up when the log is read
 	Address     string              // IP address of the browser
 
-	Email string // of the user; set when it is read
+	Email   string // of the user; set when it is read
+	KeyName string // of the API key; set when it is read
 }
 
 func (a Act) record(t *db.Tx) error {
 	kind, _, _ := strings.Cut(a.Act, ".")
-	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, name, kind)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		a.At, a.WorkspaceID, a.UserID, a.Act, a.Subject, a.Address, a.Name, kind)
+	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, key_id, act, subject, address, name, kind)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		a.At, a.WorkspaceID, a.UserID, a.KeyID, a.Act, a.Subject, a.Address, a.Name, kind)
 }
 
-// recordActs records the acts of a change. A change made with an API key has none.
+// recordActs records the acts of a change. Most changes made with an API key have none.
 func recordActs(t *db.Tx, acts []Act) (err error) {
 	for _, a := range acts {
 		err = errors.Join(err, a.record(t))
@@ -227,10 +229,10 @@ func (f ActFilter) where(ws postern.WorkspaceID) (condition string, args []any) 
 	return condition, append(args, f.Limit)
 }
 
-const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.act, a.subject, a.address, coalesce(u.email, ''),
+const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.key_id, coalesce(b.name, ''), a.act, a.subject, a.address, coalesce(u.email, ''),
 	coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, '')
 	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i
-	ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject WHERE `
+	ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject LEFT JOIN api_key b ON b.id = a.key_id WHERE `
 
 // List returns the acts in a workspace, newest first.
 func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
@@ -238,7 +240,8 @@ func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (l
 	err = s.db.Rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args,
 		func(r *sql.Rows) error {
 			var a Act
-			err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.Act, &a.Subject, &a.Address, &a.Email, &a.Name)
+			err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.KeyID, &a.KeyName, &a.Act, &a.Subject, &a.Address,
+				&a.Email, &a.Name)
 			list = append(list, a)
 			return err
 		})

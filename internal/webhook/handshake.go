@@ -84,9 +84,19 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 func failedHandshake(e postern.Endpoint, reason string, began postern.Time) store.FinishHandshake {
 	o := store.FinishHandshake{EndpointID: e.ID, URL: e.URL, Reason: reason, Attempts: e.Attempts + 1}
 	if gaps := handshakeGaps(); e.Attempts < len(gaps) {
-		o.DueAt = began.Add(gaps[e.Attempts])
+		o.DueAt = planned(e, began).Add(gaps[e.Attempts])
 	}
 	return o
+}
+
+// planned is the time from which the next handshake counts: when this one was due, so that
+// slow answers do not put off the others, or when it began if that was much later, as after
+// a restart of the server.
+func planned(e postern.Endpoint, began postern.Time) postern.Time {
+	if began > e.DueAt.Add(2*handshakeTimeout) {
+		return began
+	}
+	return e.DueAt
 }
 
 // verification is the body of a handshake's POST.

@@ -75,20 +75,20 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 			if err != nil || got.Status != postern.EndpointPending || string(got.StatusReason) != tt.reason {
 				t.Errorf("endpoint is %s (%q, %v), want pending (%q)", got.Status, got.StatusReason, err, tt.reason)
 			}
-			if gap := time.Duration(got.DueAt-e.DueAt) * time.Millisecond; gap < 10*time.Second || gap > 20*time.Second {
-				t.Errorf("the next try is after %s, want 10 s", gap)
+			if gap := time.Duration(got.DueAt-e.DueAt) * time.Millisecond; gap < 3*time.Second || gap > 13*time.Second {
+				t.Errorf("the next try is after %s, want 3 s", gap)
 			}
 		})
 	}
 }
 
-func TestHandshakeIsTriedFourTimes(t *testing.T) {
+func TestHandshakeIsTriedFiveTimes(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t), newReceiver(t, respond(http.StatusBadGateway))
 	e := w.endpoint(r.URL, nil)
 	d := w.dispatcher(Options{})
 	challenges := map[string]bool{}
-	for n, gap := range []time.Duration{10 * time.Second, 50 * time.Second, 9 * time.Minute, 0} {
+	for n, gap := range []time.Duration{3 * time.Second, 7 * time.Second, 50 * time.Second, 9 * time.Minute, 0} {
 		w.must(d.handshake(t.Context(), e))
 		challenges[r.next().event.Challenge] = true
 		before := e
@@ -101,8 +101,8 @@ func TestHandshakeIsTriedFourTimes(t *testing.T) {
 			t.Errorf("after try %d: %+v", n+1, e)
 		}
 	}
-	if len(challenges) != 4 {
-		t.Errorf("%d challenges in 4 tries, want a fresh one for each", len(challenges))
+	if len(challenges) != postern.HandshakeTries {
+		t.Errorf("%d challenges in %d tries, want a fresh one for each", len(challenges), postern.HandshakeTries)
 	}
 }
 

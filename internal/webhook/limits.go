@@ -1,6 +1,10 @@
 package webhook
 
-import "time"
+import (
+	"time"
+
+	"postern/internal/postern"
+)
 
 const (
 	maxInFlight    = 64   // attempts in flight of one endpoint; the contract's upper bound
@@ -39,8 +43,8 @@ func gaps() [maxAttempts - 1]time.Duration {
 	}
 }
 
-// handshakeGaps returns the times between handshakes. The handshakes begin 0 s, 10 s,
+// handshakeGaps returns the times between handshakes. The handshakes begin 0 s, 3 s, 10 s,
 // 1 min and 10 min after the first one.
-func handshakeGaps() [3]time.Duration {
-	return [...]time.Duration{10 * time.Second, 50 * time.Second, 9 * time.Minute}
+func handshakeGaps() [postern.HandshakeTries - 1]time.Duration {
+	return [...]time.Duration{3 * time.Second, 7 * time.Second, 50 * time.Second, 9 * time.Minute}
 }

@@ -168,7 +168,7 @@ func TestHandshakeTriesKeepTheirTimes(t *testing.T) {
 		w.start(d)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got, want := f.times(), []string{"0s", "10s", "1m", "10m"}; len(got) != 4 || !closeTo(t, got, want) {
+		if got, want := f.times(), []string{"0s", "10s", "20s", "1m", "10m"}; len(got) != postern.HandshakeTries || !closeTo(t, got, want) {
 			t.Errorf("tries at %v, want %v", got, want)
 		}
 		got, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)

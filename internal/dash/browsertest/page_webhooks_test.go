@@ -51,16 +51,16 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 	}
 	hours := chartSample("attempts", at, time.Hour)
 	active := WebhookView{
-		Webhook: hook, Change: true, InFlight: 8, Key: "whpk_x", Created: at, Verified: at, LastFour: "x9Q=", Chart: hours,
+		Webhook: hook, Change: true, Plan: true, InFlight: 8, Key: "whpk_x", Created: at, Verified: at, LastFour: "x9Q=", Chart: hours,
 		Headers: []string{"X-Tenant"},
 	}
 	failed := WebhookView{
-		Webhook: ill, Change: true, Created: at, LastFour: "x9Q=", Chart: hours, Tries: 4, TriesOf: 4,
+		Webhook: ill, Change: true, Plan: true, Created: at, LastFour: "x9Q=", Chart: hours, Tries: 5, TriesOf: 5,
 		Why: Why{"The connection failed.", "Check that the server runs."},
 	}
 	pending := WebhookView{
 		Webhook: ill, Pending: "https://new.example.com", Created: at, Chart: Chart{ID: "attempts", Title: "Attempts"},
-		Tries: 1, TriesOf: 4, NextTry: at, Asked: true, Why: Why{"The name was not found.", "Check the spelling."},
+		Tries: 1, TriesOf: 5, NextTry: at, Asked: true, Why: Why{"The name was not found.", "Check the spelling."},
 	}
 	pending.Webhook.Status = "pending"
 	done := Delivery{
@@ -83,7 +83,7 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 	ended.Status, ended.Ended = "completed", at
 	return []sample{
 		{"webhooks-none", Webhooks(f, WebhooksView{Change: true})},
-		{"webhooks", Webhooks(f, WebhooksView{Change: true, Webhooks: []Webhook{hook, ill}, More: "/webhooks?after=x"})},
+		{"webhooks", Webhooks(f, WebhooksView{Change: true, Plan: true, Webhooks: []Webhook{hook, ill}, More: "/webhooks?after=x"})},
 		{"webhook-form", WebhookForm(f, WebhookFormView{Events: events})},
 		{
 			"webhook-form-refused",

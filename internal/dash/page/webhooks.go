@@ -11,6 +11,7 @@ type WebhooksView struct {
 	Webhooks []Webhook
 	More     string // where the next page is; "": this is the last
 	Change   bool   // the person may register endpoints
+	Plan     bool   // the plan has webhooks
 }
 
 // Webhook is an endpoint and its recent health.
@@ -143,6 +144,7 @@ type WebhookView struct {
 	Verified time.Time
 	Chart    Chart // of its attempts in the last day
 	Change   bool  // the person may change it
+	Plan     bool  // the plan has webhooks
 }
 
 // Why explains why something failed and what to do.
@@ -159,14 +161,16 @@ func (v WebhookView) live() string {
 }
 
 func (v WebhookView) can(verb string) bool {
-	switch s := v.Webhook.Status; verb {
-	case "test":
-		return s == "active"
-	case "pause":
+	switch s := v.Webhook.Status; {
+	case verb == "pause":
 		return s == "active" || s == "pending"
-	case "resume":
+	case !v.Plan:
+		return false
+	case verb == "test":
+		return s == "active"
+	case verb == "resume":
 		return s == "paused" || s == "disabled"
-	case "verify":
+	case verb == "verify":
 		return s == "failed" || s == "pending" || s == "active"
 	}
 	return false

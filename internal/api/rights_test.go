@@ -1,0 +1,68 @@
+package api_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"postern/internal/api"
+	"postern/internal/postern"
+)
+
+// calls names the method of package gateway behind each operation.
+func calls() map[string]string {
+	return map[string]string{
+		"listDevices": "Devices.List", "createDevice": "Devices.Create", "getDevice": "Devices.Get",
+		"updateDevice": "Devices.Change", "deleteDevice": "Devices.Delete", "pauseDevice": "Devices.Pause",
+		"resumeDevice": "Devices.Resume", "unlinkDevice": "Devices.Unlink",
+		"openLink": "Links.Open", "getLink": "Links.Get", "openLinkPage": "LinkPages.Open",
+		"answerPasskey": "Links.AnswerPasskey", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
+		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
+		"sendMessage": "Messages.Send", "listMessages": "Messages.List", "getMessage": "Messages.Get",
+		"listWebhooks": "Webhooks.List", "createWebhook": "Webhooks.Create", "getWebhook": "Webhooks.Get",
+		"deleteWebhook": "Webhooks.Delete", "updateWebhook": "Webhooks.Change", "verifyWebhook": "Webhooks.Verify",
+		"pauseWebhook": "Webhooks.Pause", "resumeWebhook": "Webhooks.Resume", "rotateSecret": "Webhooks.RotateSecret",
+		"testWebhook": "Webhooks.Test", "getWebhookStats": "Webhooks.Hours",
+		"createReplay": "Replays.Create", "getReplay": "Replays.Get", "stopReplay": "Replays.Stop",
+		"listDeliveries": "Deliveries.List", "getDelivery": "Deliveries.Get", "retryDelivery": "Deliveries.Retry",
+		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage",
+		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound",
+		"confirmInSandbox": "SandboxPhones.Receipt", "breakInSandbox": "SandboxPhones.Fault",
+		"showSandboxPhone": "SandboxPhones.List",
+	}
+}
+
+// The table of scopes asks for what the method behind each operation asks for.
+func TestScopesAreThoseOfTheGateway(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../access/testdata/rights.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		method, scopes, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		rights[method] = strings.Fields(scopes)
+	}
+	methods := calls()
+	for _, id := range api.Operations() {
+		got, want := words(api.ScopesOf(id)), rights["gateway."+methods[id]]
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s needs %v, and gateway.%s needs %v", id, got, methods[id], want)
+		}
+		delete(methods, id)
+	}
+	for id := range methods {
+		t.Errorf("%s is no operation", id)
+	}
+}
+
+func words(scopes []postern.Scope) (list []string) {
+	for _, s := range scopes {
+		list = append(list, string(s))
+	}
+	slices.Sort(list)
+	return list
+}
