@@ -87,7 +87,8 @@ func TestLayers(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (path != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "sdk" || d.Name() == "testdata" || d.Name() == "node_modules") {
+		if d.IsDir() && (path != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "sdk" ||
+			d.Name() == "testdata" || d.Name() == "node_modules") {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -105,7 +106,9 @@ func TestLayers(t *testing.T) {
 		}
 		for _, spec := range f.Imports {
 			imp := strings.Trim(spec.Path.Value, `"`)
-			if dep, ours := strings.CutPrefix(imp, module); ours && allowed != "*" && !slices.Contains(strings.Fields(allowed), dep) {
+			if dep, ours := strings.CutPrefix(imp, module); ours && allowed != "*" &&
+				!slices.Contains(strings.Fields(allowed),
+					dep) {
 				t.Errorf("%s: %s must not import %s", path, pkg, dep)
 			}
 			for outside, owner := range owners {

@@ -101,7 +101,8 @@ func TestFigures(t *testing.T) {
 	for _, m := range []struct {
 		name    string
 		measure func(*testing.T) []figure
-	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"slow", slow}, {"isolate", isolate}, {"memory", memory}, {"pages", pages}} {
+	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"slow", slow},
+		{"isolate", isolate}, {"memory", memory}, {"pages", pages}} {
 		if *only != "" && *only != m.name {
 			continue
 		}
@@ -369,7 +370,8 @@ func write(t *testing.T, k *testkit.Kit, number string) {
 	t.Helper()
 	inParallel(fleet, func(n int) error {
 		for range perDevice {
-			if _, err := k.Vendor.Send(t.Context(), fmt.Sprintf(number, n), "+15551234567", "A message of ordinary length."); err != nil {
+			if _, err := k.Vendor.Send(t.Context(), fmt.Sprintf(number, n), "+15551234567",
+				"A message of ordinary length."); err != nil {
 				return err
 			}
 		}

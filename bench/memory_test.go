@@ -105,7 +105,9 @@ func (f *fleetOf) kill() {
 
 func (f *fleetOf) postern(args ...string) string {
 	f.t.Helper()
-	out, err := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append(args, "--json", "--data-dir", filepath.Join(f.dir, "data"))...).
+	out, err := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"),
+		append(args, "--json", "--data-dir",
+			filepath.Join(f.dir, "data"))...).
 		Output()
 	if err != nil {
 		f.t.Fatalf("postern %v: %v", args, err)
@@ -161,7 +163,8 @@ func (f *fleetOf) grow(n int) {
 			f.call("GET", f.url+"/v1/devices/"+d.ID+"/link", key, nil, &l)
 		}
 		var none map[string]any
-		if status := f.call("POST", f.control+"/scan", "", map[string]string{"qr": l.QR, "phoneNumber": fmt.Sprintf("+1555000%04d", f.devices)}, &none); status != 200 {
+		if status := f.call("POST", f.control+"/scan", "", map[string]string{"qr": l.QR,
+			"phoneNumber": fmt.Sprintf("+1555000%04d", f.devices)}, &none); status != 200 {
 			f.t.Fatal(none)
 		}
 		f.devices++

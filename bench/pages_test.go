@@ -49,13 +49,22 @@ func pages(t *testing.T) (list []figure) {
 func pagePaths() []string {
 	return []string{
 		"/", "/?span=month", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
-		"/messages", "/messages?q={chat}", "/messages?device={device}", "/messages?device={device}&q={chat}", "/messages?status=failed", "/messages?status=read", "/messages?direction=outbound",
+		"/messages", "/messages?q={chat}", "/messages?device={device}", "/messages?device={device}&q={chat}",
+		"/messages?status=failed", "/messages?status=read",
+		"/messages?direction=outbound",
 		"/messages/{message}", "/messages/new", "/messages/chats?device={device}", "/messages/chats/{device}/{chat}",
-		"/devices", "/devices/new", "/devices/{device}", "/devices/{device}/health", "/devices/{device}/delete", "/keys", "/keys/new",
-		"/webhooks", "/webhooks/new", "/webhooks/{endpoint}", "/webhooks/{endpoint}/edit", "/webhooks/{endpoint}/replay", "/webhooks/{endpoint}/replays",
-		"/webhooks/{endpoint}/deliveries", "/webhooks/{endpoint}/deliveries?status=pending", "/webhooks/{endpoint}/deliveries?status=succeeded", "/webhooks/{endpoint}/deliveries?type=message.sent", "/webhooks/{endpoint}/deliveries/{delivery}",
+		"/devices", "/devices/new", "/devices/{device}", "/devices/{device}/health", "/devices/{device}/delete",
+		"/keys", "/keys/new",
+		"/webhooks", "/webhooks/new", "/webhooks/{endpoint}", "/webhooks/{endpoint}/edit",
+		"/webhooks/{endpoint}/replay",
+		"/webhooks/{endpoint}/replays",
+		"/webhooks/{endpoint}/deliveries", "/webhooks/{endpoint}/deliveries?status=pending",
+		"/webhooks/{endpoint}/deliveries?status=succeeded", "/webhooks/{endpoint}/deliveries?type=message.sent",
+		"/webhooks/{endpoint}/deliveries/{delivery}",
 		"/people", "/people/audit", "/account", "/account/second", "/workspaces",
-		"/operator", "/operator/workspaces", "/operator/workspaces/new", "/operator/workspaces?q=none", "/operator/workspaces/{workspace}", "/operator/people",
+		"/operator", "/operator/workspaces", "/operator/workspaces/new", "/operator/workspaces?q=none",
+		"/operator/workspaces/{workspace}",
+		"/operator/people",
 	}
 }
 
@@ -108,13 +117,16 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	p := people.New(people.Options{DB: b.db, Box: b.box})
-	h = dash.Handler(dash.Options{Gateway: g, People: p, Log: slog.New(slog.DiscardHandler), BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
-	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0, 1)
+	h = dash.Handler(dash.Options{Gateway: g, People: p, Log: slog.New(slog.DiscardHandler),
+		BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
+	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0,
+		1)
 	if err != nil || len(deliveries.List) == 0 {
 		t.Fatalf("there are %d deliveries, %v", len(deliveries.List), err)
 	}
 	return h, signedIn(t, p, h), strings.NewReplacer(
-		"{device}", string(b.device.ID), "{workspace}", string(b.device.WorkspaceID), "{message}", string(message), "{chat}", url.PathEscape(chatOf(0)),
+		"{device}", string(b.device.ID), "{workspace}", string(b.device.WorkspaceID), "{message}", string(message),
+		"{chat}", url.PathEscape(chatOf(0)),
 		"{endpoint}", string(b.endpoint.ID), "{delivery}", string(deliveries.List[0].ID),
 	)
 }

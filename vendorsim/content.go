@@ -31,7 +31,8 @@ type Location struct {
 func (c Content) wire() *waE2E.Message {
 	if l := c.Location; l != nil {
 		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
-			DegreesLatitude: &l.Latitude, DegreesLongitude: &l.Longitude, Name: &l.Name, Address: &l.Address, URL: &l.URL,
+			DegreesLatitude: &l.Latitude, DegreesLongitude: &l.Longitude, Name: &l.Name, Address: &l.Address,
+			URL: &l.URL,
 		}}
 	}
 	return &waE2E.Message{Conversation: new(c.Body)}

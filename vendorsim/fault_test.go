@@ -147,7 +147,8 @@ func TestSilentVendorAnswersNothing(t *testing.T) {
 	c := link(t, v, alice)
 	c.send(bob, "heard") // so that the next one needs no queries
 	fault(t, v, alice, vendorsim.FaultSilence)
-	_, err := c.wa.SendMessage(t.Context(), jid(bob), textOf("into the void"), whatsmeow.SendRequestExtra{Timeout: 50 * time.Millisecond})
+	_, err := c.wa.SendMessage(t.Context(), jid(bob), textOf("into the void"),
+		whatsmeow.SendRequestExtra{Timeout: 50 * time.Millisecond})
 	if err == nil {
 		t.Error("message was acknowledged")
 	}
@@ -220,14 +221,16 @@ func TestMessageWithoutAck(t *testing.T) {
 	c := link(t, v, alice)
 	fault(t, v, alice, vendorsim.FaultNoAck)
 	extra := whatsmeow.SendRequestExtra{ID: c.wa.GenerateMessageID(), Timeout: 500 * time.Millisecond}
-	if _, err := c.wa.SendMessage(t.Context(), jid(bob), textOf("no answer"), extra); !errors.Is(err, whatsmeow.ErrMessageTimedOut) {
+	if _, err := c.wa.SendMessage(t.Context(), jid(bob), textOf("no answer"), extra); !errors.Is(err,
+		whatsmeow.ErrMessageTimedOut) {
 		t.Errorf("SendMessage = %v, want %v", err, whatsmeow.ErrMessageTimedOut)
 	}
 	until(t, v, "bob has it", func() bool { return len(v.Shown(bob)) == 1 })
 	if e := entry(t, v, extra.ID); e.AckedAt != nil {
 		t.Errorf("entry is %+v, want it not acknowledged", e)
 	}
-	if _, err := c.wa.SendMessage(t.Context(), jid(bob), textOf("no answer"), whatsmeow.SendRequestExtra{ID: extra.ID}); err != nil {
+	if _, err := c.wa.SendMessage(t.Context(), jid(bob), textOf("no answer"),
+		whatsmeow.SendRequestExtra{ID: extra.ID}); err != nil {
 		t.Fatal(err)
 	}
 	if e := entry(t, v, extra.ID); e.AckedAt == nil || e.Copies != 2 {

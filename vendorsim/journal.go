@@ -207,7 +207,8 @@ func (j *journal) rewrite() (map[string][]byte, error) {
 }
 
 func writeJournal(path string, values map[string][]byte) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the caller chose the directory
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY,
+		0o600) //nolint:gosec // the caller chose the directory
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,16 @@ import (
 // honest are nodes as whatsmeow sends them.
 func honest() []waBinary.Node {
 	peer, me := number("15550002222").lid(), number("15550001111")
-	enc := []waBinary.Node{{Tag: "enc", Attrs: waBinary.Attrs{"v": "2", "type": "pkmsg"}, Content: []byte{0x33, 1, 2, 3}}}
+	enc := []waBinary.Node{{Tag: "enc", Attrs: waBinary.Attrs{"v": "2", "type": "pkmsg"},
+		Content: []byte{0x33, 1, 2, 3}}}
 	iq := func(xmlns, kind string, child waBinary.Node) waBinary.Node {
 		return waBinary.Node{
 			Tag: "iq", Attrs: waBinary.Attrs{"id": "1.2-3", "xmlns": xmlns, "type": kind, "to": types.ServerJID},
 			Content: []waBinary.Node{child},
 		}
 	}
-	users := []waBinary.Node{{Tag: "user", Attrs: waBinary.Attrs{"jid": peer}}, {Tag: "user", Content: []waBinary.Node{{Tag: "contact", Content: "+15550002222@c.us"}}}}
+	users := []waBinary.Node{{Tag: "user", Attrs: waBinary.Attrs{"jid": peer}},
+		{Tag: "user", Content: []waBinary.Node{{Tag: "contact", Content: "+15550002222@c.us"}}}}
 	key := keyNode("skey", me.testKey())
 	return []waBinary.Node{
 		{Tag: "message", Attrs: waBinary.Attrs{"id": "3EB0AA", "to": peer, "type": "text"}, Content: []waBinary.Node{
@@ -151,7 +153,8 @@ func loggedIn(v *Vendor, n number) *conn {
 	k := n.testKey()
 	cp := &companion{account: &account{number: n}, saved: savedCompanion{Device: 2, RegID: 1}}
 	me := keys.NewKeyPair()
-	cp.saved.Identity, cp.saved.Signed, cp.saved.SignedID, cp.saved.Sig = *me.Pub, *k.Pub, k.KeyID, me.Sign(&k.KeyPair)[:]
+	cp.saved.Identity, cp.saved.Signed, cp.saved.SignedID, cp.saved.Sig = *me.Pub, *k.Pub, k.KeyID,
+		me.Sign(&k.KeyPair)[:]
 	c := &conn{core: v.core, writing: true}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -144,11 +144,12 @@ func (c *codePairing) enter(ph *phone, code string) (hello waBinary.Node, err er
 	mine, err := wrapKey(code, head[:saltSize], head[saltSize:], c.ephemeral.Pub[:])
 	return waBinary.Node{
 		Tag: "notification", Attrs: waBinary.Attrs{"from": types.ServerJID, "type": codeTag, "id": newRef()},
-		Content: []waBinary.Node{{Tag: codeTag, Attrs: waBinary.Attrs{"stage": "primary_hello"}, Content: []waBinary.Node{
-			{Tag: codeRefTag, Content: []byte(c.ref)},
-			{Tag: phoneTag, Content: slices.Concat(head, mine)},
-			{Tag: "primary_identity_pub", Content: ph.device.IdentityKey.Pub[:]},
-		}}},
+		Content: []waBinary.Node{{Tag: codeTag, Attrs: waBinary.Attrs{"stage": "primary_hello"},
+			Content: []waBinary.Node{
+				{Tag: codeRefTag, Content: []byte(c.ref)},
+				{Tag: phoneTag, Content: slices.Concat(head, mine)},
+				{Tag: "primary_identity_pub", Content: ph.device.IdentityKey.Pub[:]},
+			}}},
 	}, err
 }
 
@@ -220,7 +221,8 @@ func (c *codePairing) open(bundle []byte, identity [32]byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrWrongCode, err)
 	}
 	me := c.phone.device.IdentityKey
-	if len(plain) != bundleSize || string(plain[:32]) != string(identity[:]) || string(plain[32:64]) != string(me.Pub[:]) {
+	if len(plain) != bundleSize || string(plain[:32]) != string(identity[:]) ||
+		string(plain[32:64]) != string(me.Pub[:]) {
 		return nil, errBadBundle
 	}
 	both, err := agree(*me.Priv, identity[:])

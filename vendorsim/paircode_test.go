@@ -85,7 +85,8 @@ func TestCodeIsEnteredOverTheControlInterface(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/scan", strings.NewReader(`{"code":"`+code+`","phoneNumber":"`+alice+`"}`))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/scan",
+		strings.NewReader(`{"code":"`+code+`","phoneNumber":"`+alice+`"}`))
 	w := httptest.NewRecorder()
 	v.Control().ServeHTTP(w, r)
 	if w.Code != http.StatusOK {

@@ -195,7 +195,8 @@ func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.pairings[string(code.identity)]
-	if p == nil || p.link != nil || !slices.Contains(p.refs, code.ref) || string(code.noise) != string(p.keys.Noise[:]) {
+	if p == nil || p.link != nil || !slices.Contains(p.refs, code.ref) ||
+		string(code.noise) != string(p.keys.Noise[:]) {
 		return nil, ErrStaleQR
 	}
 	return p, v.offerTo(p, ph, code.secret)

@@ -80,7 +80,8 @@ func bundleIn(n *waBinary.Node, cp *companion) (bundle, bool) {
 		once = nil
 	}
 	return bundle{
-		regID: binary.BigEndian.Uint32(reg), device: cp.saved.Device, identity: [32]byte(id), signed: signed, once: once,
+		regID: binary.BigEndian.Uint32(reg), device: cp.saved.Device, identity: [32]byte(id), signed: signed,
+		once: once,
 	}, true
 }
 

@@ -37,7 +37,8 @@ func TestRestartKeepsEverything(t *testing.T) {
 	if got := v.Accounts(); !slices.Equal(got, accounts) {
 		t.Errorf("accounts are %+v, want %+v", got, accounts)
 	}
-	if got := v.Ledger(0, 0); len(got) != len(ledger) || got[2].Body != "queued" || !got[0].ArrivedAt.Equal(ledger[0].ArrivedAt) {
+	if got := v.Ledger(0, 0); len(got) != len(ledger) || got[2].Body != "queued" ||
+		!got[0].ArrivedAt.Equal(ledger[0].ArrivedAt) {
 		t.Errorf("ledger is %+v, want %+v", got, ledger)
 	}
 	again := newClient(t, v, c.device)
@@ -89,7 +90,8 @@ func TestDirectoryBelongsToItsKeys(t *testing.T) {
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := vendorsim.Open(vendorsim.Options{Dir: dir, Keys: vendorsim.NewKeys()}); !errors.Is(err, vendorsim.ErrOtherKeys) {
+	if _, err := vendorsim.Open(vendorsim.Options{Dir: dir, Keys: vendorsim.NewKeys()}); !errors.Is(err,
+		vendorsim.ErrOtherKeys) {
 		t.Errorf("Open with other keys = %v, want %v", err, vendorsim.ErrOtherKeys)
 	}
 	own, err := vendorsim.Open(vendorsim.Options{Dir: dir})

@@ -44,7 +44,8 @@ func (c *listenCmd) Run(ctx context.Context, std streams) error {
 
 func (c *listenCmd) options() listen.Options {
 	return listen.Options{
-		URL: c.URL, Key: c.Key, After: c.After, Types: c.Type, Device: c.Device, ForwardTo: c.ForwardTo, Secret: c.Secret,
-		JSON: c.JSON, ShowText: c.ShowText, Version: version,
+		URL: c.URL, Key: c.Key, After: c.After, Types: c.Type, Device: c.Device, ForwardTo: c.ForwardTo,
+		Secret: c.Secret,
+		JSON:   c.JSON, ShowText: c.ShowText, Version: version,
 	}
 }

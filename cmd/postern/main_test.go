@@ -182,7 +182,8 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 				t.Errorf("device list = %s", list)
 			}
 			mustRun(t, "webhook", "add", "--workspace", ws, "--url", "https://example.com/x", at)
-			if exit, _, errs := command(t, "webhook", "add", "--workspace", ws, "--url", "http://127.0.0.1/x", at); exit != 1 ||
+			if exit, _, errs := command(t, "webhook", "add", "--workspace", ws, "--url", "http://127.0.0.1/x",
+				at); exit != 1 ||
 				!strings.Contains(errs, "/url: ") {
 				t.Errorf("a private webhook = %d %s", exit, errs)
 			}
@@ -252,7 +253,8 @@ func TestCommandsAndServersShareAPostgreSQLDatabase(t *testing.T) {
 		if exit, said := on(dir, "workspace", "create", "--name", "made beside a server"); exit != 0 {
 			t.Errorf("workspace create = %d %s", exit, said)
 		}
-		for _, args := range [][]string{{"workspace", "list"}, {"migrate"}, {"serve", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}} {
+		for _, args := range [][]string{{"workspace", "list"}, {"migrate"},
+			{"serve", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}} {
 			if exit, said := on(other, args...); exit != 1 || !strings.Contains(said, "in use by postern, process ") {
 				t.Errorf("%v from elsewhere = %d %s, want the name of the server", args, exit, said)
 			}
@@ -293,7 +295,8 @@ func TestKeyOfTheCommandOpensTheAPI(t *testing.T) {
 	at := "--data-dir=" + dir
 	ws := matched(t, `"(ws_[^"]+)"`, mustRun(t, "workspace", "create", "--name", "X", "--plan", "free", "--json", at))
 	var made struct{ ID, Key string }
-	if err := json.Unmarshal([]byte(mustRun(t, "key", "create", "--workspace", ws, "--name", "ci", "--json", at)), &made); err != nil {
+	if err := json.Unmarshal([]byte(mustRun(t, "key", "create", "--workspace", ws, "--name", "ci", "--json", at)),
+		&made); err != nil {
 		t.Fatal(err)
 	}
 	status := func() int {

@@ -66,7 +66,9 @@ func delivery(t *tenant) string {
 		err = t.db.Endpoints.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
 	}
 	if err == nil {
-		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n", Source: postern.FromContact}
+		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
+			ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n",
+			Source: postern.FromContact}
 		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived)
 	}
 	if err != nil {
@@ -84,7 +86,9 @@ func delivered(t *tenant) string {
 	now := postern.TimeOf(time.Now())
 	due, err := t.db.Deliveries.Due(t.t.Context(), id, now, true, 1)
 	if err == nil {
-		err = t.db.Deliveries.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded})
+		err = t.db.Deliveries.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row,
+			EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200,
+			Status: postern.DeliverySucceeded})
 	}
 	if err != nil {
 		t.t.Fatal(err)
@@ -273,7 +277,8 @@ func refusedWithoutAScope(mine *tenant, id, method, target, body string) {
 	mine.t.Helper()
 	for _, missing := range api.ScopesOf(id) {
 		others := slices.DeleteFunc(postern.Scopes(), func(s postern.Scope) bool { return s == missing })
-		p := mine.with(mine.newKey(gateway.NewKey{Scopes: others})).do(method, target, body).want(http.StatusForbidden, postern.MissingScope)
+		p := mine.with(mine.newKey(gateway.NewKey{Scopes: others})).do(method, target, body).want(http.StatusForbidden,
+			postern.MissingScope)
 		if !strings.Contains(p.Detail, string(missing)) {
 			mine.t.Errorf("%s %s: the detail %q does not name %s", method, target, p.Detail, missing)
 		}
@@ -284,7 +289,8 @@ func refusedElsewhere(mine, other *tenant, r route) {
 	mine.t.Helper()
 	target, body := r.build(other)
 	a := mine.do(r.method, target, body)
-	limited := other.with(other.newKey(gateway.NewKey{Devices: []postern.DeviceID{other.device("allowed", postern.Unlinked)}}))
+	limited := other.with(other.newKey(gateway.NewKey{Devices: []postern.DeviceID{other.device("allowed",
+		postern.Unlinked)}}))
 	b := limited.do(r.method, target, body)
 	switch {
 	case r.foreign:
@@ -305,7 +311,8 @@ func refusedElsewhere(mine, other *tenant, r route) {
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("enterprise")
-	ids := []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", "%2e%2e", "a%2Fb", "%00", "%ff", "%27%20OR%201=1", strings.Repeat("a", 3000)}
+	ids := []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", "%2e%2e", "a%2Fb", "%00", "%ff", "%27%20OR%201=1",
+		strings.Repeat("a", 3000)}
 	for name, r := range routes() {
 		target, body := r.build(mine)
 		parts := strings.Split(target, "/")
@@ -326,7 +333,9 @@ func TestUnknownIDs(t *testing.T) {
 	device := connected(mine)
 	for _, id := range []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", strings.Repeat("a", 3000)} {
 		mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusNotFound, postern.NotFound)
-		mine.do("POST", "/v1/sandbox/devices/"+device+"/receipts", `{"messageId":"`+id+`","status":"read"}`).want(http.StatusNotFound, postern.NotFound)
+		mine.do("POST", "/v1/sandbox/devices/"+device+"/receipts",
+			`{"messageId":"`+id+`","status":"read"}`).want(http.StatusNotFound,
+			postern.NotFound)
 		mine.do("GET", "/v1/messages?deviceId="+id, "").want(http.StatusNotFound, postern.NotFound)
 	}
 }

@@ -61,7 +61,8 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(), throttle: newThrottle(),
+		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(),
+		throttle: newThrottle(),
 	}
 	a.streams = newStreams(a.gateway, a.scopes)
 	doc := spec.New(a.baseURL, opts.Sandbox)

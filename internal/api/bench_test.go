@@ -29,7 +29,8 @@ func BenchmarkWorstBodies(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				if a := mine.do("POST", "/v1/messages", body); a.Code < http.StatusBadRequest || a.Code >= http.StatusInternalServerError {
+				if a := mine.do("POST", "/v1/messages", body); a.Code < http.StatusBadRequest ||
+					a.Code >= http.StatusInternalServerError {
 					b.Fatal(a.Code, a.Body)
 				}
 			}

@@ -79,7 +79,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 func checkType(h http.Header) error {
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
-			return postern.Errorf(postern.UnsupportedMediaType, "the body is encoded; send it without a Content-Encoding")
+			return postern.Errorf(postern.UnsupportedMediaType,
+				"the body is encoded; send it without a Content-Encoding")
 		}
 	}
 	bad := postern.Errorf(postern.UnsupportedMediaType,

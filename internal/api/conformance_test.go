@@ -226,18 +226,23 @@ func (d *document) check(r *http.Request, status int, header http.Header, body [
 	case public(r.URL.Path) && status < 400:
 		return nil
 	case known && plain:
-		return d.checkRefusal(r.Method, status, header, body, postern.MethodNotAllowed, postern.InsecureTransport, postern.HeadersTooLarge)
+		return d.checkRefusal(r.Method, status, header, body, postern.MethodNotAllowed, postern.InsecureTransport,
+			postern.HeadersTooLarge)
 	}
-	return d.checkRefusal(r.Method, status, header, body, postern.NotFound, postern.MethodNotAllowed, postern.InsecureTransport, postern.HeadersTooLarge, postern.NotAcceptable)
+	return d.checkRefusal(r.Method, status, header, body, postern.NotFound, postern.MethodNotAllowed,
+		postern.InsecureTransport, postern.HeadersTooLarge,
+		postern.NotAcceptable)
 }
 
 // public are paths beside the operations.
 func public(p string) bool {
-	return p == "/v1/openapi.json" || strings.HasPrefix(p, "/docs") || strings.HasPrefix(p, "/problems/") || strings.HasPrefix(p, "/link/")
+	return p == "/v1/openapi.json" || strings.HasPrefix(p, "/docs") || strings.HasPrefix(p, "/problems/") ||
+		strings.HasPrefix(p, "/link/")
 }
 
 // checkRefusal is for what no operation answers.
-func (d *document) checkRefusal(method string, status int, header http.Header, body []byte, reasons ...postern.Reason) error {
+func (d *document) checkRefusal(method string, status int, header http.Header, body []byte,
+	reasons ...postern.Reason) error {
 	if method == http.MethodHead { // its answer has no body
 		if !slices.ContainsFunc(reasons, func(r postern.Reason) bool { return problem.Of(r).Status == status }) {
 			return fmt.Errorf("the answer %d, want one of %v", status, reasons)
@@ -346,7 +351,8 @@ func TestTheCheckerFindsLies(t *testing.T) {
 	t.Parallel()
 	const device = `{"id":"dev_1","status":"connected","name":"x","statusReason":null,"mode":"sandbox","phoneNumber":null,"displayName":null,"metadata":{},"pace":null,"receive":{"direct":true,"groups":true,"channels":false,"status":false},"createdAt":"2026-11-21T09:00:00.000Z","linkedAt":null,"connectedAt":null,"lastSeenAt":null}`
 	const missing = `{"type":"https://postern.test/problems/not-found","title":"Not found","status":404,"detail":"x","code":"NOT_FOUND","requestId":"req_1"}`
-	good := map[string]string{"Request-Id": "req_" + strings.Repeat("A", 26), "RateLimit-Policy": `"default";q=300;w=60`, "RateLimit": `"default";r=42;t=17`}
+	good := map[string]string{"Request-Id": "req_" + strings.Repeat("A", 26),
+		"RateLimit-Policy": `"default";q=300;w=60`, "RateLimit": `"default";r=42;t=17`}
 	for name, tt := range map[string]struct {
 		method, target string
 		status         int
@@ -388,7 +394,9 @@ func TestTheCheckerFindsLies(t *testing.T) {
 					h.Del(name)
 				}
 			}
-			r := httptest.NewRequestWithContext(t.Context(), orElse(tt.method, "GET"), orElse(tt.target, "/v1/devices/dev_1"), nil)
+			r := httptest.NewRequestWithContext(t.Context(), orElse(tt.method, "GET"),
+				orElse(tt.target, "/v1/devices/dev_1"),
+				nil)
 			err := described().check(r, tt.status, h, []byte(tt.body))
 			if (tt.bad == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.bad) {
 				t.Errorf("the checker says %v, want %q", err, tt.bad)

@@ -23,7 +23,9 @@ func (t *tenant) attempt(hook string, status int, outcome postern.DeliveryStatus
 		t.t.Fatalf("%d deliveries are due (%v), want 1", len(due), err)
 	}
 	d := due[0]
-	o := store.Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: id, Number: d.Attempts + 1, At: now, Ended: now.Add(7 * time.Millisecond), HTTPStatus: status, Answer: fmt.Sprint("answer ", status), Status: outcome, DueAt: now.Add(time.Minute)}
+	o := store.Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: id, Number: d.Attempts + 1, At: now,
+		Ended: now.Add(7 * time.Millisecond), HTTPStatus: status, Answer: fmt.Sprint("answer ", status),
+		Status: outcome, DueAt: now.Add(time.Minute)}
 	if status != 200 {
 		o.Reason = "status"
 	}
@@ -58,29 +60,36 @@ func TestDeliveryIsShownAttemptByAttemptAndRetried(t *testing.T) {
 		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")
 		hook := "/v1/webhooks/" + delivery(mine)
 		id := mine.attempt(hook, 503, postern.DeliveryPending)
-		mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "").want(http.StatusAccepted, "") // it waited for a minute
+		mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "").want(http.StatusAccepted,
+			"") // it waited for a minute
 		if d := mine.shown(id); d.NextAttemptAt > postern.TimeOf(time.Now()) || d.Attempts != 1 {
 			t.Errorf("a pending delivery that is retried: %+v", d)
 		}
 		mine.attempt(hook, 500, postern.DeliveryExhausted)
 		d := mine.shown(id)
-		if d.Status != postern.DeliveryExhausted || len(d.AttemptLog) != 2 || d.AttemptLog[0].Number != 2 || d.AttemptLog[1].Status != 503 || d.AttemptLog[0].Answer != "answer 500" || *d.AttemptLog[0].Reason != "status" ||
-			d.AttemptLog[0].DurationMs != 7 || d.AttemptLog[0].At == "" || d.Event == nil || d.Event.EventID != string(d.EventID) {
+		if d.Status != postern.DeliveryExhausted || len(d.AttemptLog) != 2 || d.AttemptLog[0].Number != 2 ||
+			d.AttemptLog[1].Status != 503 || d.AttemptLog[0].Answer != "answer 500" ||
+			*d.AttemptLog[0].Reason != "status" ||
+			d.AttemptLog[0].DurationMs != 7 || d.AttemptLog[0].At == "" || d.Event == nil ||
+			d.Event.EventID != string(d.EventID) {
 			t.Errorf("delivery = %+v", d)
 		}
 		first := mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "", "Idempotency-Key", "again")
 		first.want(http.StatusAccepted, "")
 		first.members(map[string]string{"status": `"pending"`, "attempts": "2", "completedAt": "null"})
 		due, err := mine.db.Deliveries.Due(t.Context(), d.EndpointID, postern.TimeOf(time.Now()), true, 10)
-		if err != nil || len(due) != 1 || due[0].Attempts != 2 || due[0].Earlier != 2 || due[0].FirstAttemptAt != 0 || due[0].EventID != d.EventID {
+		if err != nil || len(due) != 1 || due[0].Attempts != 2 || due[0].Earlier != 2 || due[0].FirstAttemptAt != 0 ||
+			due[0].EventID != d.EventID {
 			t.Errorf("due = %+v (%v), want a new round", due, err)
 		}
 		mine.attempt(hook, 200, postern.DeliverySucceeded)
-		if again := mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "", "Idempotency-Key", "again"); again.Body.String() != first.Body.String() {
+		if again := mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "", "Idempotency-Key",
+			"again"); again.Body.String() != first.Body.String() {
 			t.Errorf("the same key again: %s", again.Body)
 		}
 		d = mine.shown(id)
-		if d.Status != postern.DeliverySucceeded || len(d.AttemptLog) != 3 || d.AttemptLog[0].Number != 3 || d.AttemptLog[0].Reason != nil {
+		if d.Status != postern.DeliverySucceeded || len(d.AttemptLog) != 3 || d.AttemptLog[0].Number != 3 ||
+			d.AttemptLog[0].Reason != nil {
 			t.Errorf("delivery = %+v", d)
 		}
 		mine.do("POST", "/v1/deliveries/"+string(id)+"/retry", "").want(http.StatusAccepted, "") // also after success
@@ -161,7 +170,8 @@ func TestTestEvent(t *testing.T) {
 			t.Errorf("the same key again: %s", again.Body)
 		}
 		mine.do("POST", hook+"/test", "").want(http.StatusAccepted, "")
-		for query, want := range map[string]int{"": 2, "?type=webhook.test": 2, "?type=webhook.*": 2, "?type=message.*": 0, "?type=*": 2, "?type=webhook.disabled": 0} {
+		for query, want := range map[string]int{"": 2, "?type=webhook.test": 2, "?type=webhook.*": 2,
+			"?type=message.*": 0, "?type=*": 2, "?type=webhook.disabled": 0} {
 			if l := mine.do("GET", hook+"/deliveries"+query, "").list(); len(l.Data) != want {
 				t.Errorf("%s: %d deliveries, want %d", query, len(l.Data), want)
 			}
@@ -169,7 +179,8 @@ func TestTestEvent(t *testing.T) {
 		if l := mine.do("GET", "/v1/events", "").list(); len(l.Data) != 0 {
 			t.Errorf("%d events are in the log, want none", len(l.Data))
 		}
-		if d := mine.shown(postern.DeliveryID(a.member("id"))); d.Event == nil || d.Event.Type != "webhook.test" || d.Event.EventID != a.member("eventId") {
+		if d := mine.shown(postern.DeliveryID(a.member("id"))); d.Event == nil || d.Event.Type != "webhook.test" ||
+			d.Event.EventID != a.member("eventId") {
 			t.Errorf("the delivery is %+v", d)
 		}
 		limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(connected(mine))}}))
@@ -183,7 +194,8 @@ func TestReplay(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
 		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")
 		hook := "/v1/webhooks/" + delivery(mine)
-		a := mine.do("POST", hook+"/replay", `{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k")
+		a := mine.do("POST", hook+"/replay",
+			`{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k")
 		a.want(http.StatusAccepted, "")
 		a.members(map[string]string{
 			"status": `"running"`, "since": `"2026-01-01T00:00:00.000Z"`, "until": `"2098-12-31T23:00:00.000Z"`, "types": `["message.*"]`, "onlyFailed": "true",
@@ -193,7 +205,8 @@ func TestReplay(t *testing.T) {
 		if !strings.HasPrefix(target, "/v1/replays/rpl_") {
 			t.Errorf("the id is %s", a.member("id"))
 		}
-		if again := mine.do("POST", hook+"/replay", `{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k"); again.Body.String() != a.Body.String() {
+		if again := mine.do("POST", hook+"/replay",
+			`{"since":"2026-01-01T00:00:00Z","until":"2099-01-01T00:00:00+01:00","types":["message.*"],"onlyFailed":true}`, "Idempotency-Key", "k"); again.Body.String() != a.Body.String() {
 			t.Errorf("the same key again: %s", again.Body)
 		}
 		if ids, err := mine.db.Replays.Running(t.Context(), ""); err != nil || len(ids) != 1 {
@@ -202,9 +215,13 @@ func TestReplay(t *testing.T) {
 		mine.do("DELETE", target, "").want(http.StatusNoContent, "")
 		mine.do("GET", target, "").members(map[string]string{"status": `"stopped"`})
 		mine.do("DELETE", target, "").want(http.StatusNoContent, "")
-		mine.do("POST", hook+"/replay", "").members(map[string]string{"since": "null", "until": "null", "types": "null", "onlyFailed": "false"})
+		mine.do("POST", hook+"/replay", "").members(map[string]string{"since": "null", "until": "null", "types": "null",
+			"onlyFailed": "false"})
 		for body, pointer := range map[string]string{
-			`{"since":"x"}`: "/since", `{"until":"yesterday"}`: "/until", `{"types":[]}`: "/types", `{"types":["x"]}`: "/types", `{"since":"2026-01-02T00:00:00Z","until":"2026-01-02T00:00:00Z"}`: "/until", `{"status":"stopped"}`: "/status",
+			`{"since":"x"}`: "/since", `{"until":"yesterday"}`: "/until", `{"types":[]}`: "/types",
+			`{"types":["x"]}`: "/types",
+			`{"since":"2026-01-02T00:00:00Z","until":"2026-01-02T00:00:00Z"}`: "/until",
+			`{"status":"stopped"}`: "/status",
 		} {
 			p := mine.do("POST", hook+"/replay", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 			if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {

@@ -76,7 +76,8 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 		}),
 		Receive: changed(b.Receive, func(r receiveChange) gateway.ReceiveChange {
 			return gateway.ReceiveChange{
-				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(), Status: r.Status.change(),
+				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(),
+				Status: r.Status.change(),
 			}
 		}),
 	}))

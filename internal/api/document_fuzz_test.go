@@ -75,17 +75,20 @@ func (p *prober) caller() *caller {
 	} else {
 		foreign, foreignMessage = string(other.device("other", postern.Unlinked)), "msg_x"
 	}
-	c.things["dev_"] = []string{device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)), foreign, "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["dev_"] = []string{device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)), foreign,
+		"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["msg_"] = []string{message, message, foreignMessage, "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
-	c.things["dlv_"] = []string{c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID, "dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["dlv_"] = []string{c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID,
+		"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["rpl_"] = []string{replay(c.tenant), "rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["evt_"] = anID.FindAllString(c.do("GET", "/v1/events?limit=1", "").Body.String(), 1)
 	for _, list := range []string{"devices", "events", "messages"} {
 		c.things["cursor"] = append(c.things["cursor"], c.do("GET", "/v1/"+list+"?limit=1", "").member("nextCursor"))
 	}
 	c.keys = []string{
-		c.key, c.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(device)}}), c.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}),
+		c.key, c.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(device)}}),
+		c.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}),
 		p.tenant("free").key, "pst_x", postern.NewKeySecret(),
 	}
 	return c
@@ -100,7 +103,8 @@ func ends() []string {
 func (p *prober) try(data []byte) error {
 	p.turn = (p.turn + 1) % len(p.callers)
 	c := p.callers[p.turn]
-	g := &generator{document: described(), dice: &dice{data}, things: c.things, n: rand.Int()} // only so that keys differ
+	g := &generator{document: described(), dice: &dice{data}, things: c.things,
+		n: rand.Int()} // only so that keys differ
 	a := g.request(p.ops)
 	if a.op.OperationID == "scanInSandbox" && strings.Contains(a.target, c.things["dev_"][3]) {
 		return nil // it waits for a code that never comes
@@ -300,7 +304,9 @@ func TestTheProberFindsLies(t *testing.T) {
 			list := byte(slices.IndexFunc(p.ops, func(op operation) bool { return op.OperationID == "listDevices" }))
 			err := p.try([]byte{list})
 			if name == "no refusal" {
-				_, err = p.send(&attempt{op: p.ops[list], method: "GET", target: "/v1/devices?x=1", header: http.Header{"Authorization": {"Bearer " + p.callers[0].key}}, broken: true})
+				_, err = p.send(&attempt{op: p.ops[list], method: "GET", target: "/v1/devices?x=1",
+					header: http.Header{"Authorization": {"Bearer " + p.callers[0].key}},
+					broken: true})
 			}
 			if err == nil {
 				t.Error("nobody noticed")

@@ -19,10 +19,12 @@ func TestDocument(t *testing.T) {
 	s := newServer(t)
 	a := s.do("GET", "/v1/openapi.json", "") // public
 	a.want(http.StatusOK, "")
-	if b, err := s.api.OpenAPI(); err != nil || !bytes.Equal(b, a.Body.Bytes()) || a.Header().Get("Content-Type") != "application/json" {
+	if b, err := s.api.OpenAPI(); err != nil || !bytes.Equal(b, a.Body.Bytes()) ||
+		a.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("served document: %v %v", err, a.Header())
 	}
-	for _, bad := range []string{"unpkg", "$schema", "ErrorModel", "ErrorDetail", "octet-stream", "patternDescription"} {
+	for _, bad := range []string{"unpkg", "$schema", "ErrorModel", "ErrorDetail", "octet-stream",
+		"patternDescription"} {
 		if strings.Contains(a.Body.String(), bad) {
 			t.Errorf("the document has %s", bad)
 		}
@@ -58,7 +60,8 @@ func checkOperation(t *testing.T, d *document, route string, op operation) {
 			t.Errorf("%s: the description does not name the scope %s", route, s)
 		}
 	}
-	if len(op.Security) != 1 || op.Security[0]["bearer"] == nil || !slices.Equal(op.Scopes, scopes) || op.Summary == "" {
+	if len(op.Security) != 1 || op.Security[0]["bearer"] == nil || !slices.Equal(op.Scopes, scopes) ||
+		op.Summary == "" {
 		t.Errorf("%s: security %v, scopes %v, summary %q", route, op.Security, op.Scopes, op.Summary)
 	}
 	for _, code := range []string{"400", "401", "403", "422", "429", "431", "500", "503"} {
@@ -71,7 +74,9 @@ func checkOperation(t *testing.T, d *document, route string, op operation) {
 	}
 	if len(op.RequestBody.Content) > 0 {
 		place := pointer(op.place, "requestBody", "content", "application/json", "schema")
-		if err := d.valid(place, map[string]any{"unknown": true}); err == nil || !strings.Contains(err.Error(), "unknown") {
+		if err := d.valid(place, map[string]any{"unknown": true}); err == nil ||
+			!strings.Contains(err.Error(),
+				"unknown") {
 			t.Errorf("%s: the body takes unknown members: %v", route, err)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 func (t *tenant) receive(device postern.DeviceID, body string) {
 	t.t.Helper()
 	m := postern.Message{
-		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567",
+		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
+		ChatID: "+15551234567", From: "+15551234567",
 		Content: postern.Text(body), NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
@@ -82,11 +83,14 @@ func TestLogOfEvents(t *testing.T) {
 		mine.receive(b, "b"+n)
 	}
 	all := mine.events("")
-	if len(all.Data) != 8 || all.bodies() != "a1b1a2b2a3b3" || all.NextCursor != nil || all.Data[0].Type != "device.linked" || all.Data[0].Device["id"] != string(a) {
+	if len(all.Data) != 8 || all.bodies() != "a1b1a2b2a3b3" || all.NextCursor != nil ||
+		all.Data[0].Type != "device.linked" ||
+		all.Data[0].Device["id"] != string(a) {
 		t.Fatalf("the log is %+v", all)
 	}
 	first := all.Data[2]
-	if first.EventID == "" || first.WorkspaceID != string(mine.ws) || first.DeviceID != string(a) || first.Sequence != 2 || first.Message["from"] != "+15551234567" {
+	if first.EventID == "" || first.WorkspaceID != string(mine.ws) || first.DeviceID != string(a) ||
+		first.Sequence != 2 || first.Message["from"] != "+15551234567" {
 		t.Errorf("an event is %+v", first)
 	}
 	for query, want := range map[string]string{
@@ -108,11 +112,13 @@ func TestLogOfEvents(t *testing.T) {
 	if got := other.events("").bodies(); got != "x" {
 		t.Errorf("the log of another workspace: %q", got)
 	}
-	mine.do("GET", "/v1/events?after="+other.events("").Data[0].EventID, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+	mine.do("GET", "/v1/events?after="+other.events("").Data[0].EventID, "").want(http.StatusForbidden,
+		postern.ResourceNotAllowed)
 	mine.do("GET", "/v1/events?after="+string(postern.NewEventID()), "").want(http.StatusNotFound, postern.NotFound)
 	mine.do("GET", "/v1/events?after="+canary, "").want(http.StatusNotFound, postern.NotFound)
 	mine.do("GET", "/v1/events?deviceId="+string(theirs), "").want(http.StatusForbidden, postern.ResourceNotAllowed)
-	for _, query := range []string{"type=message", "type=", "type=message.*,", "type=a&type=b", "limit=201", "after=" + first.EventID + "&cursor=x"} {
+	for _, query := range []string{"type=message", "type=", "type=message.*,", "type=a&type=b", "limit=201",
+		"after=" + first.EventID + "&cursor=x"} {
 		mine.do("GET", "/v1/events?"+query, "").want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	}
 }
@@ -135,7 +141,8 @@ func TestLogInPages(t *testing.T) {
 		query = "type=message.*&limit=3&cursor=" + *l.NextCursor
 		other.do("GET", "/v1/events?cursor="+*l.NextCursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
 		mine.do("GET", "/v1/messages?cursor="+*l.NextCursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
-		mine.do("GET", "/v1/events?cursor="+(*l.NextCursor)[1:], "").want(http.StatusBadRequest, postern.MalformedRequest)
+		mine.do("GET", "/v1/events?cursor="+(*l.NextCursor)[1:], "").want(http.StatusBadRequest,
+			postern.MalformedRequest)
 	}
 	if texts != "0123456789" {
 		t.Errorf("pages give %q", texts)
@@ -154,7 +161,8 @@ func TestKeyLimitedToDevicesSeesTheirEventsOnly(t *testing.T) {
 	}
 	ofB := mine.events("deviceId=" + string(b)).Data[0].EventID
 	limited.do("GET", "/v1/events?after="+ofB, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
-	limited.do("GET", "/v1/events/stream", "", "Last-Event-ID", ofB).want(http.StatusForbidden, postern.ResourceNotAllowed)
+	limited.do("GET", "/v1/events/stream", "", "Last-Event-ID", ofB).want(http.StatusForbidden,
+		postern.ResourceNotAllowed)
 	limited.do("GET", "/v1/events?deviceId="+string(b), "").want(http.StatusForbidden, postern.ResourceNotAllowed)
 }
 
@@ -243,14 +251,16 @@ func TestRemovedEventsAreNoSilentGap(t *testing.T) {
 	if got := mine.events("after=" + young.EventID).bodies(); got != "7" {
 		t.Errorf("behind an event that is kept: %q, want 7", got)
 	}
-	for name, query := range map[string]string{"after": "after=" + old.Data[3].EventID, "cursor": "cursor=" + *old.NextCursor, "with a filter": "type=device.*&after=" + old.Data[0].EventID} {
+	for name, query := range map[string]string{"after": "after=" + old.Data[3].EventID,
+		"cursor": "cursor=" + *old.NextCursor, "with a filter": "type=device.*&after=" + old.Data[0].EventID} {
 		a := mine.do("GET", "/v1/events?"+query, "")
 		a.what = name
 		if p := a.want(http.StatusGone, postern.EventsExpired); p.Code != "EVENTS_EXPIRED" {
 			t.Errorf("code %s", p.Code)
 		}
 	}
-	mine.do("GET", "/v1/events/stream", "", "Last-Event-ID", old.Data[3].EventID).want(http.StatusGone, postern.EventsExpired)
+	mine.do("GET", "/v1/events/stream", "", "Last-Event-ID", old.Data[3].EventID).want(http.StatusGone,
+		postern.EventsExpired)
 	future := "evt_7ZZZZZZZZZ0000000000000000"
 	mine.do("GET", "/v1/events?after="+future, "").want(http.StatusNotFound, postern.NotFound)
 	mine.do("GET", "/v1/events?after=evt_x", "").want(http.StatusNotFound, postern.NotFound)
@@ -285,10 +295,14 @@ func TestEventsOfADeletedDeviceKeepIDsOnly(t *testing.T) {
 		}
 	}
 	l := mine.events("type=message.*")
-	if len(l.Data) != 1 || l.Data[0].EventID == "" || l.Data[0].Sequence != 2 || l.Data[0].Timestamp == "" || l.Data[0].DeviceID != string(device) || l.Data[0].Message != nil {
+	if len(l.Data) != 1 || l.Data[0].EventID == "" || l.Data[0].Sequence != 2 || l.Data[0].Timestamp == "" ||
+		l.Data[0].DeviceID != string(device) ||
+		l.Data[0].Message != nil {
 		t.Errorf("the log of a deleted device: %+v", l)
 	}
-	if a := mine.do("GET", "/v1/events", ""); strings.Contains(a.Body.String(), canary) || strings.Contains(a.Body.String(), "15551234567") {
+	if a := mine.do("GET", "/v1/events", ""); strings.Contains(a.Body.String(), canary) ||
+		strings.Contains(a.Body.String(),
+			"15551234567") {
 		t.Errorf("the log of a deleted device shows %s", a.Body)
 	}
 }

@@ -40,7 +40,8 @@ func (t *tenant) stream(tb *testing.T, srv *httptest.Server, query string, heade
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { resp.Body.Close() })
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" ||
+		resp.Header.Get("Cache-Control") != "no-store" {
 		tb.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
 	}
 	lines := bufio.NewScanner(resp.Body)
@@ -238,7 +239,8 @@ func TestOpenStreamsEndWithTheirKey(t *testing.T) {
 		t.Parallel()
 		mine, other, r := open(t)
 		const overlap = 300 * time.Millisecond // beside its successor
-		if _, _, err := mine.g.Keys.Rotate(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID, gateway.Rotation{Overlap: overlap}); err != nil {
+		if _, _, err := mine.g.Keys.Rotate(t.Context(), access.Operator(), mine.ws, other.caller().Key.ID,
+			gateway.Rotation{Overlap: overlap}); err != nil {
 			t.Fatal(err)
 		}
 		r.ends()
@@ -305,7 +307,8 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	io.WriteString(slow, "GET /v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+mine.key+"\r\n\r\n")
 	quick := mine.stream(t, srv, "")
 	text := strings.Repeat("x", 60_000)
-	for n := 0; !strings.Contains(s.log.String(), `"route":"/v1/events/stream"`); n++ { // the one line at the end of a request
+	for n := 0; !strings.Contains(s.log.String(),
+		`"route":"/v1/events/stream"`); n++ { // the one line at the end of a request
 		if n == 10_000 { // 600 MB, and no connection buffers as much
 			t.Fatal("a reader that reads nothing is served on")
 		}

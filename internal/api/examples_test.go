@@ -99,7 +99,8 @@ func TestExamplesAreAcceptedAndAnswered(t *testing.T) {
 	}
 	for id, x := range got {
 		if !equalJSON(x.Answer, have[id].Answer) {
-			t.Errorf("%s: the answer is not the example: run make openapi\n got %s\nwant %s", id, x.Answer, have[id].Answer)
+			t.Errorf("%s: the answer is not the example: run make openapi\n got %s\nwant %s", id, x.Answer,
+				have[id].Answer)
 		}
 	}
 	for id := range have {
@@ -151,7 +152,9 @@ func (t *tenant) followed(target string) *answerT {
 		t.t.Fatalf("no event to begin at: %v", err)
 	}
 	device := postern.DeviceID(target[strings.Index(target, "dev_"):])
-	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hello"), NetworkID: "n", Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
+	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
+		ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hello"), NetworkID: "n",
+		Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
 	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 		t.t.Fatal(err)
 	}
@@ -162,7 +165,9 @@ func (t *tenant) followed(target string) *answerT {
 // a PNG has no example.
 func exampleOf(a *answerT) json.RawMessage {
 	kind := a.Header().Get("Content-Type")
-	text := strings.NewReplacer(`"name":"d"`, `"name":"Support"`, "https://hooks.test/a", "https://hooks.example.com/postern", `"qr":"code"`, `"qr":"2@7hQkX0t9…"`).Replace(a.Body.String())
+	text := strings.NewReplacer(`"name":"d"`, `"name":"Support"`, "https://hooks.test/a",
+		"https://hooks.example.com/postern", `"qr":"code"`,
+		`"qr":"2@7hQkX0t9…"`).Replace(a.Body.String())
 	switch {
 	case text == "" || kind == "image/png" || a.Code >= 400:
 		return nil
@@ -252,14 +257,16 @@ func TestExamplesAreInTheDocumentAndValid(t *testing.T) {
 			for code, r := range op.Responses {
 				for kind, c := range r.Content {
 					if code < "400" && kind != "image/png" {
-						valid(op.OperationID+" answer", pointer(op.place, "responses", code, "content", kind, "schema"), c.Example)
+						valid(op.OperationID+" answer", pointer(op.place, "responses", code, "content", kind, "schema"),
+							c.Example)
 					}
 				}
 			}
 		}
 	}
 	for kind, methods := range d.Webhooks {
-		valid(kind, pointer("/webhooks", kind, "post", "requestBody", "content", "application/json", "schema"), methods["post"].RequestBody.Content["application/json"].Example)
+		valid(kind, pointer("/webhooks", kind, "post", "requestBody", "content", "application/json", "schema"),
+			methods["post"].RequestBody.Content["application/json"].Example)
 	}
 	for reason, x := range d.Components.Examples {
 		var e struct{ Value json.RawMessage }

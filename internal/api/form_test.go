@@ -17,8 +17,11 @@ func TestRoutesThatAreNone(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
 	for _, target := range []string{
-		"/", "/v1", "/v1/", "/v2/devices", "/v1/devices/", "/v1//devices", "/v1/./devices", "/v1/x/../devices", "//v1/devices", "/v1/Devices",
-		"/v1/devices/a/link/qr.gif", "/v1/devices/a/b", "/openapi.json", "/docs/", "/docs/x", "/problems", "/problems/", "/problems/x", "/problems/Not-Found", "/problems/not-found/x", "/v1/openapi.yaml", "/schemas/Device.json", "/v1/" + canary,
+		"/", "/v1", "/v1/", "/v2/devices", "/v1/devices/", "/v1//devices", "/v1/./devices", "/v1/x/../devices",
+		"//v1/devices", "/v1/Devices",
+		"/v1/devices/a/link/qr.gif", "/v1/devices/a/b", "/openapi.json", "/docs/", "/docs/x", "/problems", "/problems/",
+		"/problems/x", "/problems/Not-Found", "/problems/not-found/x", "/v1/openapi.yaml", "/schemas/Device.json",
+		"/v1/" + canary,
 	} {
 		a := mine.do("GET", target, "")
 		a.what = target
@@ -141,11 +144,13 @@ func TestMediaTypes(t *testing.T) {
 			t.Errorf("%v: %s", headers, a.Body)
 		}
 	}
-	for _, headers := range [][]string{{"Content-Encoding", "identity"}, {"Content-Type", "application/json;charset=utf-8"}} {
+	for _, headers := range [][]string{{"Content-Encoding", "identity"},
+		{"Content-Type", "application/json;charset=utf-8"}} {
 		mine.do("POST", "/v1/devices", body, headers...).want(http.StatusCreated, "")
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/devices", strings.NewReader(body))
-	req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json", "text/plain"}}
+	req.Header = http.Header{"Authorization": {"Bearer " + mine.key},
+		"Content-Type": {"application/json", "text/plain"}}
 	mine.send(req).want(http.StatusUnsupportedMediaType, postern.UnsupportedMediaType)
 }
 
@@ -153,8 +158,11 @@ func TestHeadersTooLarge(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
 	mine.do("GET", "/v1/devices", "", "X-A", strings.Repeat("a", web.HeaderLimit-300)).want(http.StatusOK, "")
-	mine.do("GET", "/v1/devices", "", "X-A", strings.Repeat("a", web.HeaderLimit)).want(http.StatusRequestHeaderFieldsTooLarge, postern.HeadersTooLarge)
-	mine.do("GET", "/v1/devices/"+strings.Repeat("a", web.HeaderLimit), "").want(http.StatusRequestHeaderFieldsTooLarge, postern.HeadersTooLarge)
+	mine.do("GET", "/v1/devices", "", "X-A",
+		strings.Repeat("a", web.HeaderLimit)).want(http.StatusRequestHeaderFieldsTooLarge,
+		postern.HeadersTooLarge)
+	mine.do("GET", "/v1/devices/"+strings.Repeat("a", web.HeaderLimit), "").want(http.StatusRequestHeaderFieldsTooLarge,
+		postern.HeadersTooLarge)
 
 	srv := httptest.NewUnstartedServer(mine.handler)
 	srv.Config.MaxHeaderBytes = web.MaxHeaderBytes
@@ -170,7 +178,8 @@ func TestHeadersTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge || resp.Header.Get("Content-Type") != "application/problem+json" {
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge ||
+		resp.Header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("32 KiB of headers over the wire: %d %v", resp.StatusCode, resp.Header)
 	}
 }
@@ -196,7 +205,9 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("RateLimit: %s", got)
 	}
 	second := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}))
-	if got := mine.with(mine.newKey(gateway.NewKey{})).do("GET", "/v1/devices", "").Header().Get("RateLimit"); !strings.HasPrefix(got, `"default";r=298;`) {
+	if got := mine.with(mine.newKey(gateway.NewKey{})).do("GET", "/v1/devices",
+		"").Header().Get("RateLimit"); !strings.HasPrefix(got,
+		`"default";r=298;`) {
 		t.Errorf("RateLimit of another key of the workspace: %s", got)
 	}
 	limited := 0
@@ -205,7 +216,9 @@ func TestThrottle(t *testing.T) {
 			limited++
 			a.want(http.StatusTooManyRequests, postern.RateLimited)
 			wait, err := strconv.Atoi(a.Header().Get("Retry-After"))
-			if err != nil || wait < 1 || wait > 60 || !strings.HasPrefix(a.Header().Get("RateLimit"), `"default";r=0;t=`) {
+			if err != nil || wait < 1 || wait > 60 ||
+				!strings.HasPrefix(a.Header().Get("RateLimit"),
+					`"default";r=0;t=`) {
 				t.Fatalf("headers of a 429: %v", a.Header())
 			}
 		}

@@ -28,12 +28,15 @@ func FuzzRequest(f *testing.F) {
 		f.Add(r.method, "/v1/devices/D/link", "application/json", "", "k", `{"method":"qr"}`)
 	}
 	for _, target := range []string{
-		"/v1/devices?limit=1&cursor=x", "/v1/messages?since=2026-01-01T00:00:00Z&status=sent", "/v1/webhooks/x/deliveries?status=pending", "/v1/sandbox/devices/D/phone",
+		"/v1/devices?limit=1&cursor=x", "/v1/messages?since=2026-01-01T00:00:00Z&status=sent",
+		"/v1/webhooks/x/deliveries?status=pending",
+		"/v1/sandbox/devices/D/phone",
 		"/v1/devices/%00%ff/link/qr.svg", "/v1//x", "/v1/devices/D/link/stream", "/v1/openapi.json",
 	} {
 		f.Add("GET", target, "", "a;,b", `"k"`, "")
 	}
-	f.Add("POST", "/v1/webhooks", "application/json", "", "k", `{"url":"https://x.test","events":["*"],"deviceIds":["D"],"headers":{"X-A":"b"},"maxInFlight":3}`)
+	f.Add("POST", "/v1/webhooks", "application/json", "", "k",
+		`{"url":"https://x.test","events":["*"],"deviceIds":["D"],"headers":{"X-A":"b"},"maxInFlight":3}`)
 	f.Add("POST", "/v1/sandbox/devices/D/inbound", "application/json", "", "", `{"from":"+15551234567","body":"x"}`)
 	f.Add("POST", "/v1/sandbox/devices/D/faults", "application/json", "", "", `{"kind":"drop"}`)
 	f.Fuzz(func(t *testing.T, method, target, contentType, accept, key, body string) {
@@ -48,7 +51,8 @@ func FuzzRequest(f *testing.F) {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
 		req.URL = u
 		req.Method = method
-		req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {contentType}, "Accept": {accept}, "Idempotency-Key": {key}}
+		req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {contentType},
+			"Accept": {accept}, "Idempotency-Key": {key}}
 		rec := httptest.NewRecorder()
 		mine.handler.ServeHTTP(rec, req)
 		if rec.Code >= 500 {

@@ -74,14 +74,17 @@ func (a *attempt) odd(what *string, value string) { *what, a.plain, a.broken = v
 // path fills the ids of a path in.
 func (g *generator) path(a *attempt) string {
 	prefix := "dev_"
-	for family, of := range map[string]string{"/v1/messages": "msg_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_", "/v1/replays": "rpl_"} {
+	for family, of := range map[string]string{"/v1/messages": "msg_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
+		"/v1/replays": "rpl_"} {
 		if strings.HasPrefix(a.op.path, family) {
 			prefix = of
 		}
 	}
 	id := g.id(prefix)
 	if g.seldom() {
-		a.odd(&id, of(g.dice, "x", "%00", "%ff", "..%2f..", "%20", strings.Repeat("a", 3000), "", ".", prefix, "%25", id+"/x", id+"/", "//", strings.ToLower(id), id+"%0d%0aX-A:b"))
+		a.odd(&id, of(g.dice, "x", "%00", "%ff", "..%2f..", "%20", strings.Repeat("a", 3000), "", ".", prefix, "%25",
+			id+"/x", id+"/", "//", strings.ToLower(id),
+			id+"%0d%0aX-A:b"))
 	}
 	return strings.ReplaceAll(a.op.path, "{id}", id)
 }
@@ -117,7 +120,9 @@ func (g *generator) query(a *attempt) string {
 func (g *generator) queryValue(a *attempt, p parameter) string {
 	if g.seldom() {
 		value := ""
-		a.odd(&value, of(g.dice, "0", "-1", "201", "99999999999999999999", "1.5", "x", "*", "message.*,*", "2026-13-40", "null", "[]", " ", "é\x01", strings.Repeat("9", 2000)))
+		a.odd(&value, of(g.dice, "0", "-1", "201", "99999999999999999999", "1.5", "x", "*", "message.*,*", "2026-13-40",
+			"null", "[]", " ", "é\x01", strings.Repeat("9",
+				2000)))
 		return value
 	}
 	switch p.Name {
@@ -140,7 +145,8 @@ func (g *generator) queryValue(a *attempt, p parameter) string {
 func (g *generator) headers(a *attempt) {
 	if g.seldom() {
 		value := ""
-		a.odd(&value, of(g.dice, "text/html", "application/json;q=0", "*/*;q=0.1", ";,;", "a;", "image/*", "application/problem+json"))
+		a.odd(&value, of(g.dice, "text/html", "application/json;q=0", "*/*;q=0.1", ";,;", "a;", "image/*",
+			"application/problem+json"))
 		a.header.Set("Accept", value)
 	}
 	for _, p := range a.op.Parameters {
@@ -180,7 +186,9 @@ func (g *generator) bodyOf(a *attempt) {
 	a.header.Set("Content-Type", "application/json")
 	if g.seldom() {
 		a.plain, a.broken = false, true
-		a.header.Set("Content-Type", of(g.dice, "text/plain", "application/xml", "application/json; charset=utf-16", "application/merge-patch+json", "x"))
+		a.header.Set("Content-Type", of(g.dice, "text/plain", "application/xml", "application/json; charset=utf-16",
+			"application/merge-patch+json",
+			"x"))
 	}
 	if a.body = text; g.seldom() {
 		a.plain, a.broken = false, true
@@ -221,7 +229,9 @@ func (g *generator) breakValue(a *attempt, schema, value map[string]any) {
 		delete(value, name)
 		a.broken = true
 	case len(names) > 0 && g.roll(3) > 0:
-		value[of(g.dice, names...)] = of[any](g.dice, nil, map[string]any{"a": nil}, []any{[]any{}}, -1, 1e300, 0.5, "", strings.Repeat("é", 40_000), true, "\u202e\u0000", map[string]any{})
+		value[of(g.dice, names...)] = of[any](g.dice, nil, map[string]any{"a": nil}, []any{[]any{}}, -1, 1e300, 0.5, "",
+			strings.Repeat("é", 40_000), true, "\u202e\u0000",
+			map[string]any{})
 	default:
 		value[of(g.dice, "unknown", "deviceID", "__proto__", "name ", "$schema")] = of[any](g.dice, 1, nil, "x")
 		a.broken = true

@@ -64,7 +64,8 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request, q *request, op *huma
 	caller, err := a.gateway.Keys.Authenticate(r.Context(), q.authorization)
 	if err != nil {
 		if strings.Contains(r.URL.RawQuery, "pst_") {
-			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id", q.ID)
+			a.log.WarnContext(r.Context(), "a key came in a URL, where others can read it; revoke it", "request_id",
+				q.ID)
 		}
 		if postern.ReasonOf(err) == postern.Unauthorized {
 			return cmp.Or(a.throttle.strike(r.Context(), q.Client, w.Header()), err)
@@ -109,17 +110,20 @@ func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, o
 func checkQuery(op *huma.Operation, raw string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return postern.Errorf(postern.MalformedRequest, "the query is not a list of name=value pairs in percent-encoding")
+		return postern.Errorf(postern.MalformedRequest,
+			"the query is not a list of name=value pairs in percent-encoding")
 	}
 	var bad []error
 	for name, list := range values {
 		switch {
 		case !plainText(name) || slices.ContainsFunc(list, func(v string) bool { return !plainText(v) }):
-			return postern.Errorf(postern.MalformedRequest, "the query contains text that is not UTF-8, or the character NUL")
+			return postern.Errorf(postern.MalformedRequest,
+				"the query contains text that is not UTF-8, or the character NUL")
 		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
 			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter"))
 		case len(list) > 1:
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "the parameter is given more than once; give it once"))
+			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+				"the parameter is given more than once; give it once"))
 		case list[0] == "":
 			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
 				"the parameter is empty; give it a value or leave it out"))

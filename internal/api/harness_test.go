@@ -39,7 +39,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Binary{M: m}) }
 func onEachEngine(t *testing.T, test func(t *testing.T, url func(testing.TB) string)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": dbtest.URL} {
+	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": dbtest.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, url)
@@ -153,12 +154,14 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 		tb.Fatal(err)
 	}
 	s := &server{t: tb, db: db, dir: dir, log: &safeBuffer{}, closeStore: closeStore}
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox, GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy, CheckURL: func(u string) error {
-		if !strings.HasPrefix(u, "https://") {
-			return errors.New("an endpoint's URL starts with https://")
-		}
-		return nil
-	}})
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
+		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
+		CheckURL: func(u string) error {
+			if !strings.HasPrefix(u, "https://") {
+				return errors.New("an endpoint's URL starts with https://")
+			}
+			return nil
+		}})
 	s.open(web.Transport{}, sandbox != nil)
 	return s
 }
@@ -172,7 +175,8 @@ func (s *server) open(transport web.Transport, sandbox bool) {
 		s.t.Fatal(err)
 	}
 	s.api.SetPulse(testPulse)
-	s.handler, err = web.New(web.Options{Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(), Announce: s.api.TellRate})
+	s.handler, err = web.New(web.Options{Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(),
+		Announce: s.api.TellRate})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -269,7 +273,8 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	if d.PhoneNumber == "" && status == postern.Connected {
 		t.link(d)
 	}
-	if err := t.db.Devices.SetState(ctx, store.SetDeviceState{WorkspaceID: t.ws, DeviceID: id, Status: status, Desired: postern.WantConnect, At: postern.TimeOf(time.Now())}); err != nil {
+	if err := t.db.Devices.SetState(ctx, store.SetDeviceState{WorkspaceID: t.ws, DeviceID: id, Status: status,
+		Desired: postern.WantConnect, At: postern.TimeOf(time.Now())}); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -413,8 +418,10 @@ func (a *answerT) want(status int, reason postern.Reason) refusal {
 	}
 	k := problem.Of(reason)
 	if k.Status != status || p.Status != status || p.Code != k.Code || p.Type != baseURL+"/problems/"+string(reason) ||
-		p.Title == "" || p.Detail == "" || p.RequestID != a.Header().Get("Request-Id") || a.Header().Get("Content-Type") != "application/problem+json" {
-		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, k.Status, k.Code, a.Body, a.Header().Get("Content-Type"))
+		p.Title == "" || p.Detail == "" || p.RequestID != a.Header().Get("Request-Id") ||
+		a.Header().Get("Content-Type") != "application/problem+json" {
+		a.t.Fatalf("%s: want the problem %s with %d %s, got %s of type %s", a.what, reason, k.Status, k.Code, a.Body,
+			a.Header().Get("Content-Type"))
 	}
 	return p
 }

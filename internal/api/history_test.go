@@ -92,7 +92,8 @@ func (h *historian) do(in any, op func() any) {
 	end := time.Since(h.start)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: len(h.ops), Input: in, Output: out, Call: call.Nanoseconds(), Return: end.Nanoseconds()})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: len(h.ops), Input: in, Output: out, Call: call.Nanoseconds(),
+		Return: end.Nanoseconds()})
 }
 
 // spender sends over HTTP and gives back in the store.
@@ -139,7 +140,8 @@ func (s *spender) send() any {
 		s.sent = append(s.sent, postern.MessageID(id))
 		return true
 	}
-	if kind, _ := answer["type"].(string); status != http.StatusForbidden || !strings.HasSuffix(kind, "/quota-exhausted") {
+	if kind, _ := answer["type"].(string); status != http.StatusForbidden ||
+		!strings.HasSuffix(kind, "/quota-exhausted") {
 		s.t.Errorf("a send is answered %d %v", status, answer)
 	}
 	return false
@@ -158,7 +160,8 @@ func (s *spender) giveBack(id postern.MessageID) any {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if err := s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: id, Status: postern.Failed, Refund: true, At: postern.TimeOf(time.Now())}); err != nil {
+			if err := s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: id, Status: postern.Failed,
+				Refund: true, At: postern.TimeOf(time.Now())}); err != nil {
 				s.t.Error(err)
 			}
 		})
@@ -222,7 +225,8 @@ type mix struct{ sends, refunds, readings, left int }
 func (s *spender) round(m mix) {
 	s.t.Helper()
 	q := quota{len(s.sent) + m.left, len(s.sent)}
-	if _, err := s.g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws, postern.Limits{Messages: &q.limit}); err != nil {
+	if _, err := s.g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws,
+		postern.Limits{Messages: &q.limit}); err != nil {
 		s.t.Fatal(err)
 	}
 	h := s.play(m)

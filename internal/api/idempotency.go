@@ -14,7 +14,8 @@ func idempotencyKey(values []string) (string, error) {
 		return "", nil
 	}
 	bad := postern.Errorf(postern.MalformedRequest,
-		"the %s header is not valid; send it once, with 1 to %d visible ASCII characters, quoted or not", spec.IdempotencyKey, maxKey)
+		"the %s header is not valid; send it once, with 1 to %d visible ASCII characters, quoted or not",
+		spec.IdempotencyKey, maxKey)
 	if len(values) > 1 {
 		return "", bad
 	}

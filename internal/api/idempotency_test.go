@@ -24,19 +24,25 @@ func TestIdempotency(t *testing.T) {
 		"/v1/webhooks": {`{"url":"https://hooks.test/a"}`, `{"url":"https://hooks.test/b"}`},
 	} {
 		first := mine.do("POST", target, bodies[0], "Idempotency-Key", "key-1")
-		if first.Code != http.StatusCreated && first.Code != http.StatusAccepted || first.Header().Get("Idempotent-Replayed") != "" {
+		if first.Code != http.StatusCreated && first.Code != http.StatusAccepted ||
+			first.Header().Get("Idempotent-Replayed") != "" {
 			t.Fatalf("POST %s: %d %v %s", target, first.Code, first.Header(), first.Body)
 		}
 		again := mine.with(mine.newKey(gateway.NewKey{})).do("POST", target, bodies[0], "Idempotency-Key", `"key-1"`)
-		if again.Code != first.Code || again.Body.String() != first.Body.String() || again.Header().Get("Idempotent-Replayed") != "true" {
-			t.Errorf("POST %s again: %d %v\n got %s\nwant %s", target, again.Code, again.Header(), again.Body, first.Body)
+		if again.Code != first.Code || again.Body.String() != first.Body.String() ||
+			again.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("POST %s again: %d %v\n got %s\nwant %s", target, again.Code, again.Header(), again.Body,
+				first.Body)
 		}
-		mine.do("POST", target, bodies[1], "Idempotency-Key", "key-1").want(http.StatusUnprocessableEntity, postern.IdempotencyReused)
+		mine.do("POST", target, bodies[1], "Idempotency-Key", "key-1").want(http.StatusUnprocessableEntity,
+			postern.IdempotencyReused)
 		if narrow := mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}); narrow != "" {
-			mine.with(narrow).do("POST", target, bodies[0], "Idempotency-Key", "key-1").want(http.StatusForbidden, postern.MissingScope)
+			mine.with(narrow).do("POST", target, bodies[0], "Idempotency-Key", "key-1").want(http.StatusForbidden,
+				postern.MissingScope)
 		}
 	}
-	if again := mine.do("POST", "/v1/devices", `{"name":"a"}`, "Idempotency-Key", "key-2"); again.Header().Get("Idempotent-Replayed") != "" {
+	if again := mine.do("POST", "/v1/devices", `{"name":"a"}`, "Idempotency-Key",
+		"key-2"); again.Header().Get("Idempotent-Replayed") != "" {
 		t.Error("another key replayed")
 	}
 }
@@ -77,7 +83,8 @@ func TestReplayHonoursTheDeviceList(t *testing.T) {
 	body := `{"deviceId":"` + connected(mine) + `","to":"+15551234567","body":"a"}`
 	mine.do("POST", "/v1/messages", body, "Idempotency-Key", "k").want(http.StatusAccepted, "")
 	limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{mine.device("x", postern.Unlinked)}}))
-	limited.do("POST", "/v1/messages", body, "Idempotency-Key", "k").want(http.StatusForbidden, postern.ResourceNotAllowed)
+	limited.do("POST", "/v1/messages", body, "Idempotency-Key", "k").want(http.StatusForbidden,
+		postern.ResourceNotAllowed)
 }
 
 func TestManyPostsWithOneKeyMakeOneMessage(t *testing.T) {
@@ -105,7 +112,8 @@ func TestManyPostsWithOneKeyMakeOneMessage(t *testing.T) {
 	}
 	rows, err := s.g.Messages.List(t.Context(), mine.caller(), gateway.MessageQuery{Page: paging.Page{Limit: 200}})
 	if err != nil || len(rows.Data) != 1 || len(ids) != 1 || fresh != 1 {
-		t.Errorf("100 posts made %d messages with %d ids, %d answers were first; %v", len(rows.Data), len(ids), fresh, err)
+		t.Errorf("100 posts made %d messages with %d ids, %d answers were first; %v", len(rows.Data), len(ids), fresh,
+			err)
 	}
 }
 
@@ -114,19 +122,24 @@ func TestIdempotencyKeys(t *testing.T) {
 	s := newServer(t)
 	mine := s.tenant("enterprise")
 	for _, key := range []string{
-		" ", `"`, `""`, `"a`, `a b`, `"a b"`, `"a"b`, `"a"; x=1`, `"a\b"`, `"a\"`, "ä", "a\x7f", strings.Repeat("a", 256), `"` + strings.Repeat("a", 256) + `"`,
+		" ", `"`, `""`, `"a`, `a b`, `"a b"`, `"a"b`, `"a"; x=1`, `"a\b"`, `"a\"`, "ä", "a\x7f",
+		strings.Repeat("a", 256), `"` + strings.Repeat("a",
+			256) + `"`,
 	} {
 		a := mine.do("POST", "/v1/devices", `{"name":"`+canary+`"}`, "Idempotency-Key", key)
 		a.what = key
 		a.want(http.StatusBadRequest, postern.MalformedRequest)
 	}
-	for _, key := range []string{"!", `a"b`, strings.Repeat("~", 255), `"` + strings.Repeat("a", 255) + `"`, `"a\\b\"c"`} {
+	for _, key := range []string{"!", `a"b`, strings.Repeat("~", 255), `"` + strings.Repeat("a", 255) + `"`,
+		`"a\\b\"c"`} {
 		a := mine.do("POST", "/v1/devices", `{"name":"a"}`, "Idempotency-Key", key)
 		a.what = key
 		a.want(http.StatusCreated, "")
 	}
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/devices", strings.NewReader(`{"name":"a"}`))
-	req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"}, "Idempotency-Key": {"a", "a"}}
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/devices",
+		strings.NewReader(`{"name":"a"}`))
+	req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"},
+		"Idempotency-Key": {"a", "a"}}
 	mine.send(req).want(http.StatusBadRequest, postern.MalformedRequest)
 	a := mine.do("POST", "/v1/devices", `{"name":"a"}`, "Idempotency-Key", `a\b"c`) // the same key, bare
 	if a.Header().Get("Idempotent-Replayed") != "true" {

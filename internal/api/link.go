@@ -88,7 +88,8 @@ func (h links) picture(
 		return nil, postern.Errorf(postern.NotFound,
 			"there is no code to show, because the link attempt is %s; open a new one", l.Status)
 	case l.Method == postern.ByCode:
-		return nil, postern.Errorf(postern.NotFound, "this attempt has no code to scan; enter its pairingCode on the phone")
+		return nil, postern.Errorf(postern.NotFound,
+			"this attempt has no code to scan; enter its pairingCode on the phone")
 	case l.QR == "":
 		return nil, postern.Errorf(postern.NotFound,
 			"there is no code yet; the first one follows within seconds: try again, or follow the stream")

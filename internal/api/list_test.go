@@ -21,7 +21,8 @@ func TestDeviceListIsAsTheInterfaceSays(t *testing.T) {
 	mine := s.tenant("growth")
 	a := mine.do("GET", "/v1/devices", "", "Accept", "application/json")
 	a.want(http.StatusOK, "")
-	if got := a.Body.String(); got != `{"data":[],"nextCursor":null}` || a.Header().Get("Content-Type") != "application/json" {
+	if got := a.Body.String(); got != `{"data":[],"nextCursor":null}` ||
+		a.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("no devices: %s of type %s", got, a.Header().Get("Content-Type"))
 	}
 	const day = postern.Time(1795251600000)
@@ -89,7 +90,9 @@ func TestPages(t *testing.T) {
 	for i := range raw { // no byte of it may be changed
 		changed := append([]byte(nil), raw...)
 		changed[i] ^= 1
-		mine.do("GET", "/v1/devices?cursor="+base64.RawURLEncoding.EncodeToString(changed), "").want(http.StatusBadRequest, postern.MalformedRequest)
+		mine.do("GET", "/v1/devices?cursor="+base64.RawURLEncoding.EncodeToString(changed),
+			"").want(http.StatusBadRequest,
+			postern.MalformedRequest)
 	}
 	other.do("GET", "/v1/devices?cursor="+cursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
 	mine.do("GET", "/v1/messages?cursor="+cursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
@@ -123,7 +126,9 @@ func TestQuota(t *testing.T) {
 	for range 30 {
 		wg.Go(func() {
 			for range 100 {
-				if _, err := s.g.Messages.Send(t.Context(), caller, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567", Content: postern.Text("x")}, nil); err != nil {
+				if _, err := s.g.Messages.Send(t.Context(), caller,
+					gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567",
+						Content: postern.Text("x")}, nil); err != nil {
 					t.Error(err)
 					return
 				}
@@ -131,7 +136,8 @@ func TestQuota(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p := mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key", "k").want(http.StatusForbidden, postern.QuotaExhausted)
+	p := mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key",
+		"k").want(http.StatusForbidden, postern.QuotaExhausted)
 	if p.Detail == "" {
 		t.Error("no word of when the month ends")
 	}
@@ -140,7 +146,8 @@ func TestQuota(t *testing.T) {
 	if err := s.g.Workspaces.SetPlan(t.Context(), access.Operator(), mine.ws, "growth"); err != nil {
 		t.Fatal(err)
 	}
-	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key", "k").want(http.StatusAccepted, "")
+	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key",
+		"k").want(http.StatusAccepted, "")
 }
 
 func TestLimitsOfAPlan(t *testing.T) {
@@ -163,8 +170,11 @@ func TestStates(t *testing.T) {
 	mine.do("DELETE", "/v1/devices/"+id+"/link", "").want(http.StatusConflict, postern.NoOpenLink)
 	mine.do("GET", "/v1/devices/"+id+"/link", "").want(http.StatusNotFound, postern.NotFound)
 	mine.do("GET", "/v1/devices/"+id+"/link/stream", "").want(http.StatusNotFound, postern.NotFound)
-	mine.do("POST", "/v1/sandbox/devices/"+id+"/inbound", `{"from":"+15551234567","body":"x"}`).want(http.StatusConflict, postern.NotLinked)
-	mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusConflict, postern.DeviceNotConnected)
+	mine.do("POST", "/v1/sandbox/devices/"+id+"/inbound",
+		`{"from":"+15551234567","body":"x"}`).want(http.StatusConflict,
+		postern.NotLinked)
+	mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusConflict,
+		postern.DeviceNotConnected)
 	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusCreated, "")
 	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusConflict, postern.LinkAlreadyOpen)
 	mine.do("GET", "/v1/devices/"+id+"/link/qr.svg", "").want(http.StatusNotFound, postern.NotFound)

@@ -18,7 +18,8 @@ func add[I, O any](a *API, route, id, summary string,
 	method, path, _ := strings.Cut(route, " ")
 	op := huma.Operation{
 		Method: method, Path: path, OperationID: id, Summary: summary, Tags: []string{tagOf(path)},
-		BodyReadTimeout: -1, SkipValidateBody: true, MaxBodyBytes: 2 * MaxBodyBytes, // guard reads and checks the body first
+		BodyReadTimeout: -1, SkipValidateBody: true, MaxBodyBytes: 2 * MaxBodyBytes,
+		// guard reads and checks the body first
 		Responses: map[string]*huma.Response{},
 	}
 	for _, change := range more {

@@ -26,7 +26,9 @@ func TestAPanicIsAnswered(t *testing.T) {
 	a := s.do("GET", "/v1/devices", "", "Authorization", "Bearer "+canary)
 	p := a.want(http.StatusInternalServerError, postern.Internal)
 	log := s.log.String()
-	if !strings.Contains(log, p.RequestID) || !strings.Contains(log, `"msg":"panic"`) || !strings.Contains(log, `"status":500`) || strings.Contains(log, canary) {
+	if !strings.Contains(log, p.RequestID) || !strings.Contains(log, `"msg":"panic"`) ||
+		!strings.Contains(log, `"status":500`) ||
+		strings.Contains(log, canary) {
 		t.Errorf("log of a panic: %s", log)
 	}
 }

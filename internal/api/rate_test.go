@@ -57,7 +57,9 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 		q := map[string]string{"address": "600", "default": "300"}[tt.policy]
 		if a.Code != tt.status || a.Header().Get("RateLimit-Policy") != strconv.Quote(tt.policy)+";q="+q+";w=60" ||
 			!strings.HasPrefix(a.Header().Get("RateLimit"), strconv.Quote(tt.policy)+";r="+tt.left+";t=") {
-			t.Errorf("%s %.40s is answered %d with %q %q, want %d and %s left", tt.method, tt.target, a.Code, a.Header()["Ratelimit-Policy"], a.Header()["Ratelimit"], tt.status, tt.left)
+			t.Errorf("%s %.40s is answered %d with %q %q, want %d and %s left", tt.method, tt.target, a.Code,
+				a.Header()["Ratelimit-Policy"], a.Header()["Ratelimit"], tt.status,
+				tt.left)
 		}
 	}
 }
@@ -80,7 +82,8 @@ func TestARefusalOnATLSPortIsLikeAnyOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.want(http.StatusForbidden, postern.InsecureTransport)
-	if !resp.Close || a.Header().Get("RateLimit") != `"address";r=600;t=0` || a.Header().Get("RateLimit-Policy") != `"address";q=600;w=60` {
+	if !resp.Close || a.Header().Get("RateLimit") != `"address";r=600;t=0` ||
+		a.Header().Get("RateLimit-Policy") != `"address";q=600;w=60` {
 		t.Errorf("headers %v", resp.Header)
 	}
 }
@@ -96,7 +99,8 @@ func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
 	send := func(client, key string) *answerT {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil)
 		req.RemoteAddr = "10.1.2.3:1"
-		req.Header = http.Header{"Authorization": {"Bearer " + key}, "X-Forwarded-For": {client}, "X-Forwarded-Proto": {"https"}}
+		req.Header = http.Header{"Authorization": {"Bearer " + key}, "X-Forwarded-For": {client},
+			"X-Forwarded-Proto": {"https"}}
 		return proxied.send(req)
 	}
 	limited := 0
@@ -115,6 +119,7 @@ func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
 	send("203.0.113.9", mine.key).want(http.StatusOK, "") // who has a key is served
 	send("203.0.113.10", "pst_x").want(http.StatusUnauthorized, postern.Unauthorized)
 	for range 700 {
-		s.do("GET", "/v1/usage", "", "Authorization", "Bearer pst_x").want(http.StatusUnauthorized, postern.Unauthorized)
+		s.do("GET", "/v1/usage", "", "Authorization", "Bearer pst_x").want(http.StatusUnauthorized,
+			postern.Unauthorized)
 	}
 }

@@ -29,7 +29,8 @@ func (a *API) routes() {
 	add(a, "POST "+link, "openLink", "Open a link attempt", links.open, creates)
 	add(a, "GET "+link, "getLink", "Get the newest link attempt", links.get)
 	add(a, "DELETE "+link, "cancelLink", "Cancel the open link attempt", links.cancel)
-	add(a, "POST "+link+"/page", "openLinkPage", "Create a page that shows the open link attempt", links.openPage, creates)
+	add(a, "POST "+link+"/page", "openLinkPage", "Create a page that shows the open link attempt", links.openPage,
+		creates)
 	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's request for a passkey", links.answerPasskey)
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", links.svg, gives(spec.SVG))
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", links.png, gives(spec.PNG))
@@ -47,15 +48,20 @@ func (a *API) routes() {
 	add(a, "POST "+webhook+"/verify", "verifyWebhook", "Verify a webhook endpoint again", webhooks.verify)
 	add(a, "POST "+webhook+"/pause", "pauseWebhook", "Pause a webhook endpoint", webhooks.pause)
 	add(a, "POST "+webhook+"/resume", "resumeWebhook", "Resume a webhook endpoint", webhooks.resume)
-	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Rotate the secret of a webhook endpoint", webhooks.rotateSecret, creates, status(http.StatusOK))
-	add(a, "POST "+webhook+"/test", "testWebhook", "Send a test event to a webhook endpoint", webhooks.test, creates, status(http.StatusAccepted))
-	add(a, "POST "+webhook+"/replay", "createReplay", "Replay part of the event log", replays.create, creates, status(http.StatusAccepted))
+	add(a, "POST "+webhook+"/rotate-secret", "rotateSecret", "Rotate the secret of a webhook endpoint",
+		webhooks.rotateSecret, creates, status(http.StatusOK))
+	add(a, "POST "+webhook+"/test", "testWebhook", "Send a test event to a webhook endpoint", webhooks.test, creates,
+		status(http.StatusAccepted))
+	add(a, "POST "+webhook+"/replay", "createReplay", "Replay part of the event log", replays.create, creates,
+		status(http.StatusAccepted))
 	add(a, "GET /v1/replays/{id}", "getReplay", "Get a replay", replays.get)
 	add(a, "DELETE /v1/replays/{id}", "stopReplay", "Stop a replay", replays.stop)
 	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List the deliveries of an endpoint", deliveries.list)
-	add(a, "GET /v1/webhooks/{id}/stats", "getWebhookStats", "Get the delivery attempts of an endpoint by hour", deliveries.stats)
+	add(a, "GET /v1/webhooks/{id}/stats", "getWebhookStats", "Get the delivery attempts of an endpoint by hour",
+		deliveries.stats)
 	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery and its attempts", deliveries.get)
-	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Retry a delivery", deliveries.retry, creates, status(http.StatusAccepted))
+	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Retry a delivery", deliveries.retry, creates,
+		status(http.StatusAccepted))
 
 	add(a, "GET /v1/events", "listEvents", "List events, oldest first", events.list)
 	add(a, "GET /v1/events/stream", "streamEvents", "Stream events", events.stream, gives(spec.Stream))

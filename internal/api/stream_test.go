@@ -25,7 +25,9 @@ type follower struct {
 
 func follow(t *testing.T, mine *tenant, srv *httptest.Server, id postern.DeviceID) *follower {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/devices/"+string(id)+"/link/stream", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		srv.URL+"/v1/devices/"+string(id)+"/link/stream",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,8 @@ func follow(t *testing.T, mine *tenant, srv *httptest.Server, id postern.DeviceI
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" ||
+		resp.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
 	}
 	return &follower{t, bufio.NewScanner(resp.Body), resp}
@@ -102,7 +105,8 @@ func TestStreamOfCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mine.g.Sessions.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111", "Acme"); err != nil {
+	if err := mine.g.Sessions.Linked(t.Context(), d, mine.openLink(id), "a@s.whatsapp.net", "+15550001111",
+		"Acme"); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []*follower{f, late} {

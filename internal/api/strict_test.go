@@ -131,7 +131,8 @@ func TestStrictInput(t *testing.T) {
 	mine := s.tenant("enterprise")
 	device := connected(mine)
 	for _, tt := range badBodies() {
-		a := mine.do("POST", "/v1/messages", strings.Replace(tt.body, `"D"`, `"`+device+`"`, 1), "Content-Type", "application/json")
+		a := mine.do("POST", "/v1/messages", strings.Replace(tt.body, `"D"`, `"`+device+`"`, 1), "Content-Type",
+			"application/json")
 		a.what = tt.name
 		p := a.want(tt.status, tt.reason)
 		var pointers []string
@@ -152,7 +153,8 @@ func TestStrictInput(t *testing.T) {
 	if err != nil || len(rows.Data) != 0 {
 		t.Errorf("bad bodies made %d messages, %v", len(rows.Data), err)
 	}
-	if used, err := s.db.Usage.Messages(t.Context(), mine.ws, postern.TimeOf(time.Now()).String()[:7]); err != nil || used != 0 {
+	if used, err := s.db.Usage.Messages(t.Context(), mine.ws, postern.TimeOf(time.Now()).String()[:7]); err != nil ||
+		used != 0 {
 		t.Errorf("bad bodies cost %d messages, %v", used, err)
 	}
 	if log := s.log.String(); strings.Contains(log, canary) || strings.Contains(log, "15551234567") {
@@ -174,7 +176,8 @@ func TestGoodInput(t *testing.T) {
 		"64 KiB of text":     `{"deviceId":"D","to":"+15551234567","body":"` + strings.Repeat("a", 65_536) + `"}`,
 		"longest wait":       `{"deviceId":"D","to":"+15551234567","body":"b","expiresIn":604800}`,
 	} {
-		a := mine.do("POST", "/v1/messages", strings.Replace(body, `"D"`, `"`+device+`"`, 1), "Content-Type", "Application/JSON; charset=UTF-8")
+		a := mine.do("POST", "/v1/messages", strings.Replace(body, `"D"`, `"`+device+`"`, 1), "Content-Type",
+			"Application/JSON; charset=UTF-8")
 		a.what = name
 		a.want(http.StatusAccepted, "")
 		if name == "escapes" && a.member("body") != "😀 <&> \u2028\\" || strings.Contains(a.Body.String(), `\u003c`) {
@@ -230,7 +233,9 @@ func TestEveryFaultIsTaken(t *testing.T) {
 	mine := newServer(t).tenant("enterprise")
 	device := connected(mine)
 	for _, kind := range []string{"drop", "logout", "ban", "restrict", "conflict", "silence"} {
-		mine.do("POST", "/v1/sandbox/devices/"+device+"/faults", fmt.Sprintf(`{"kind":%q}`, kind)).want(http.StatusNoContent, "")
+		mine.do("POST", "/v1/sandbox/devices/"+device+"/faults",
+			fmt.Sprintf(`{"kind":%q}`, kind)).want(http.StatusNoContent,
+			"")
 	}
 }
 

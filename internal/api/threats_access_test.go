@@ -26,7 +26,8 @@ import (
 // everything is what a tenant can see of itself.
 func (t *tenant) everything() (text string) {
 	t.t.Helper()
-	for _, target := range []string{"/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200", "/v1/events?limit=200", "/v1/usage"} {
+	for _, target := range []string{"/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200",
+		"/v1/events?limit=200", "/v1/usage"} {
 		a := t.do("GET", target, "")
 		a.want(http.StatusOK, "")
 		text += a.Body.String()
@@ -84,7 +85,9 @@ func TestT1NoAnswerShowsAnotherTenant(t *testing.T) {
 			target, body := route.build(mine)
 			requests = append(requests, request{route.method, target, body})
 		}
-		for _, target := range []string{"/v1/devices/" + string(device), "/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200", "/v1/events?limit=200", "/v1/events?deviceId=" + string(device), "/v1/messages?deviceId=" + string(device)} {
+		for _, target := range []string{"/v1/devices/" + string(device), "/v1/devices?limit=200",
+			"/v1/messages?limit=200", "/v1/webhooks?limit=200", "/v1/events?limit=200",
+			"/v1/events?deviceId=" + string(device), "/v1/messages?deviceId=" + string(device)} {
 			requests = append(requests, request{"GET", target, ""}, request{"GET", target, ""})
 		}
 	}
@@ -95,7 +98,8 @@ func TestT1NoAnswerShowsAnotherTenant(t *testing.T) {
 		for i := range tenants {
 			if strings.Contains(a.Body.String(), word(i)) {
 				if shown++; i != who {
-					t.Fatalf("seed %d: %s %s shows tenant %d what tenant %d wrote: %s", seed, q.method, q.target, who, i, a.Body)
+					t.Fatalf("seed %d: %s %s shows tenant %d what tenant %d wrote: %s", seed, q.method, q.target, who,
+						i, a.Body)
 				}
 			}
 		}
@@ -115,8 +119,12 @@ func TestT2ScopesAndDeviceListsHold(t *testing.T) {
 		mine := newServer(t).tenant("enterprise")
 		a, b := mine.device("a", postern.Connected), mine.device("b", postern.Connected)
 		for _, d := range []postern.DeviceID{a, b} {
-			mine.do("POST", "/v1/messages", `{"deviceId":"`+string(d)+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted, "")
-			mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["`+string(d)+`"]}`).want(http.StatusCreated, "")
+			mine.do("POST", "/v1/messages",
+				`{"deviceId":"`+string(d)+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted,
+				"")
+			mine.do("POST", "/v1/webhooks",
+				`{"url":"https://hooks.test/a","deviceIds":["`+string(d)+`"]}`).want(http.StatusCreated,
+				"")
 		}
 		mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/all"}`).want(http.StatusCreated, "")
 		limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{a}}))
@@ -131,7 +139,9 @@ func TestT2ScopesAndDeviceListsHold(t *testing.T) {
 		if !strings.Contains(made.Body.String(), `"deviceIds":["`+string(a)+`"]`) {
 			t.Errorf("an endpoint of a limited key: %s", made.Body)
 		}
-		limited.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/b","deviceIds":["`+string(a)+`","`+string(b)+`"]}`).want(http.StatusForbidden, postern.ResourceNotAllowed)
+		limited.do("POST", "/v1/webhooks",
+			`{"url":"https://hooks.test/b","deviceIds":["`+string(a)+`","`+string(b)+`"]}`).want(http.StatusForbidden,
+			postern.ResourceNotAllowed)
 	})
 }
 
@@ -144,7 +154,9 @@ func TestT3MembersAreNotAssigned(t *testing.T) {
 		}
 		target, _ := r.build(mine)
 		before := mine.everything()
-		for _, member := range []string{`"workspaceId":"ws_x"`, `"plan":"pro"`, `"status":"connected","id":"dev_x"`, `"createdAt":"2020-01-01T00:00:00.000Z"`, `"networkId":"x"`, `"__proto__":{}`} {
+		for _, member := range []string{`"workspaceId":"ws_x"`, `"plan":"pro"`, `"status":"connected","id":"dev_x"`,
+			`"createdAt":"2020-01-01T00:00:00.000Z"`, `"networkId":"x"`,
+			`"__proto__":{}`} {
 			a := mine.do("POST", target, "{"+member+"}")
 			a.what = id + " with " + member
 			a.want(http.StatusUnprocessableEntity, postern.ValidationFailed)
@@ -301,8 +313,11 @@ func TestT4RevokedKeysEndAtOnce(t *testing.T) {
 		mine := s.tenant("enterprise")
 		for header, ok := range map[string]bool{
 			"Bearer " + mine.key: true, "bearer " + mine.key: true, "BEARER " + mine.key: true,
-			"Bearer " + mine.key + " ": false, " Bearer " + mine.key: false, "Bearer\t" + mine.key: false, "Bearer  " + mine.key: false, "Token " + mine.key: false,
-			"Bearer " + mine.key + "," + mine.key: false, `Bearer "` + mine.key + `"`: false, mine.key: false, "Bearer": false, "Bearer " + strings.ToLower(mine.key): false,
+			"Bearer " + mine.key + " ": false, " Bearer " + mine.key: false, "Bearer\t" + mine.key: false,
+			"Bearer  " + mine.key:                 false,
+			"Token " + mine.key:                   false,
+			"Bearer " + mine.key + "," + mine.key: false, `Bearer "` + mine.key + `"`: false, mine.key: false,
+			"Bearer": false, "Bearer " + strings.ToLower(mine.key): false,
 		} {
 			a := s.do("GET", "/v1/usage", "", "Authorization", header)
 			if ok {
@@ -328,7 +343,8 @@ func TestT5KeysAreNowhereInTheLog(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mine := s.tenant("enterprise")
-	for _, target := range []string{"/v1/devices?key=", "/v1/devices?token=", "/v1/devices?authorization=Bearer%20", "/v1/devices?a=b&api_key=", "/v1/devices/"} {
+	for _, target := range []string{"/v1/devices?key=", "/v1/devices?token=", "/v1/devices?authorization=Bearer%20",
+		"/v1/devices?a=b&api_key=", "/v1/devices/"} {
 		a := s.do("GET", target+mine.key, "")
 		a.want(http.StatusUnauthorized, postern.Unauthorized)
 		mine.do("GET", target+mine.key, "", "X-Api-Key", mine.key, "Cookie", "key="+mine.key)

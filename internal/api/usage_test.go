@@ -49,7 +49,8 @@ func TestUsage(t *testing.T) {
 	want(limited, 1, 30_000, 1, 5)
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+string(b)+`","to":"x","body":"x"}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	for range 3 { // given back once
-		o := store.FinishOutbound{MessageID: postern.MessageID(last), Status: postern.Failed, Refund: true, At: postern.TimeOf(now)}
+		o := store.FinishOutbound{MessageID: postern.MessageID(last), Status: postern.Failed, Refund: true,
+			At: postern.TimeOf(now)}
 		if err := mine.db.Outbox.Finish(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -58,14 +59,16 @@ func TestUsage(t *testing.T) {
 	ofB := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{b}}))
 	want(ofB, 1, 30_000, 1, 5)
 	n := func(i int) *int { return &i }
-	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, postern.Limits{Messages: n(2), Devices: n(2)}); err != nil {
+	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws,
+		postern.Limits{Messages: n(2), Devices: n(2)}); err != nil {
 		t.Fatal(err)
 	}
 	want(mine, 2, 2, 2, 2)
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+string(a)+`","to":"+15551234567","body":"x"}`).want(http.StatusForbidden, postern.QuotaExhausted)
 	third := mine.device("third", postern.Unlinked)
 	mine.do("POST", "/v1/devices/"+string(third)+"/link", "").want(http.StatusForbidden, postern.DeviceLimit)
-	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, postern.Limits{Messages: n(3), Devices: n(3)}); err != nil {
+	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws,
+		postern.Limits{Messages: n(3), Devices: n(3)}); err != nil {
 		t.Fatal(err)
 	}
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+string(a)+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted, "")
@@ -117,7 +120,9 @@ func TestMonthsAreUTC(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, after := postern.TimeOf(edge.Add(-time.Millisecond).In(loc)), postern.TimeOf(edge.In(loc))
-		if store.MonthOf(before) != "2026-11" || store.MonthOf(after) != "2026-12" || store.MonthEnd("2026-11") != after || store.MonthEnd("2026-12").String() != "2027-01-01T00:00:00.000Z" {
+		if store.MonthOf(before) != "2026-11" || store.MonthOf(after) != "2026-12" ||
+			store.MonthEnd("2026-11") != after ||
+			store.MonthEnd("2026-12").String() != "2027-01-01T00:00:00.000Z" {
 			t.Errorf("%s: %s, %s, %s", zone, store.MonthOf(before), store.MonthOf(after), store.MonthEnd("2026-11"))
 		}
 	}
@@ -136,7 +141,9 @@ func TestMonthIsTheDatabases(t *testing.T) {
 	if got := mine.usage(); !strings.HasPrefix(got, want) || !strings.Contains(got, `"messages":{"used":1,`) {
 		t.Errorf("usage is %s, want %s with one message", got, want)
 	}
-	err := mine.db.Outbox.Finish(t.Context(), store.FinishOutbound{MessageID: postern.MessageID(sent.member("id")), Status: postern.Failed, Refund: true, At: mine.db.Now()})
+	err := mine.db.Outbox.Finish(t.Context(), store.FinishOutbound{MessageID: postern.MessageID(sent.member("id")),
+		Status: postern.Failed, Refund: true,
+		At: mine.db.Now()})
 	if got := mine.usage(); err != nil || !strings.Contains(got, `"messages":{"used":0,`) {
 		t.Errorf("usage is %s after the message was given back (%v)", got, err)
 	}

@@ -60,7 +60,9 @@ func pages() map[string]func(t *tenant) (target string) {
 			if err != nil {
 				t.t.Fatal(err)
 			}
-			m := postern.Message{WorkspaceID: t.ws, DeviceID: e.DeviceIDs[0], Direction: postern.Inbound, Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n2", Source: postern.FromContact}
+			m := postern.Message{WorkspaceID: t.ws, DeviceID: e.DeviceIDs[0], Direction: postern.Inbound,
+				Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"),
+				NetworkID: "n2", Source: postern.FromContact}
 			if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
 				t.t.Fatal(err)
 			}
@@ -132,7 +134,8 @@ func actorsAt(owner, stranger *tenant, id string, want statuses) []actor {
 		owner.t.Fatal(err)
 	}
 	missing := api.ScopesOf(id)[0]
-	scopeless := owner.newKey(gateway.NewKey{Scopes: slices.DeleteFunc(postern.Scopes(), func(s postern.Scope) bool { return s == missing })})
+	scopeless := owner.newKey(gateway.NewKey{Scopes: slices.DeleteFunc(postern.Scopes(),
+		func(s postern.Scope) bool { return s == missing })})
 	return []actor{
 		{owner, "nobody", "", want.none, postern.Unauthorized},
 		{owner, "malformed", owner.key[:len(owner.key)-1] + "!", want.malformed, postern.Unauthorized},
@@ -209,7 +212,8 @@ func TestWalkTheQueries(t *testing.T) {
 	s := newServer(t)
 	owner, stranger := s.tenant("enterprise"), s.tenant("enterprise")
 	device := connected(owner)
-	event := strings.Join(anEvent.FindAllString(owner.do("GET", "/v1/events?deviceId="+device, "").Body.String(), 1), "")
+	event := strings.Join(anEvent.FindAllString(owner.do("GET", "/v1/events?deviceId="+device, "").Body.String(), 1),
+		"")
 	cursors, lists := map[string]string{}, map[string]string{}
 	for id, build := range pages() {
 		cursors[id] = owner.do("GET", build(owner)+"?limit=1", "").member("nextCursor")
@@ -228,18 +232,23 @@ func TestWalkTheQueries(t *testing.T) {
 			for _, p := range op.Parameters {
 				switch p.Name {
 				case "deviceId":
-					stranger.do(op.method, target+"?deviceId="+device, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+					stranger.do(op.method, target+"?deviceId="+device, "").want(http.StatusForbidden,
+						postern.ResourceNotAllowed)
 				case "after":
-					stranger.do(op.method, target+"?after="+event, "").want(http.StatusForbidden, postern.ResourceNotAllowed)
+					stranger.do(op.method, target+"?after="+event, "").want(http.StatusForbidden,
+						postern.ResourceNotAllowed)
 				case "Last-Event-ID":
-					stranger.do(op.method, target, "", "Last-Event-ID", event).want(http.StatusForbidden, postern.ResourceNotAllowed)
+					stranger.do(op.method, target, "", "Last-Event-ID", event).want(http.StatusForbidden,
+						postern.ResourceNotAllowed)
 				case "cursor":
 					if cursors[op.OperationID] == "" {
 						t.Errorf("%s has a cursor, and no row in the table of pages", op.OperationID)
 						continue
 					}
-					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest, postern.MalformedRequest)
-				case "id", "limit", "type", "chatId", "direction", "status", "since", "until", "archived", "Idempotency-Key":
+					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest,
+						postern.MalformedRequest)
+				case "id", "limit", "type", "chatId", "direction", "status", "since", "until", "archived",
+					"Idempotency-Key":
 				default:
 					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)
 				}

@@ -57,22 +57,31 @@ func TestChangeOfAnEndpoint(t *testing.T) {
 	mine := newServer(t).tenant("enterprise")
 	d := connected(mine)
 	hook := mine.active(`{"url":"https://hooks.test/a","description":"first","events":["message.*"],"headers":{"X-A":"1"},"ordered":true}`)
-	mine.patch(hook, `{}`).members(map[string]string{"url": `"https://hooks.test/a"`, "description": `"first"`, "events": `["message.*"]`, "headers": `{"X-A":"1"}`, "ordered": "true", "deviceIds": "null", "status": `"active"`})
+	mine.patch(hook, `{}`).members(map[string]string{"url": `"https://hooks.test/a"`, "description": `"first"`,
+		"events": `["message.*"]`, "headers": `{"X-A":"1"}`, "ordered": "true", "deviceIds": "null",
+		"status": `"active"`})
 	mine.patch(hook, `{"description":"","events":["*"],"headers":{},"ordered":false,"maxInFlight":3,"deviceIds":["`+d+`"]}`).
-		members(map[string]string{"description": `""`, "events": `["*"]`, "headers": "{}", "ordered": "false", "maxInFlight": "3", "deviceIds": `["` + d + `"]`})
+		members(map[string]string{"description": `""`, "events": `["*"]`, "headers": "{}", "ordered": "false",
+			"maxInFlight": "3", "deviceIds": `["` + d + `"]`})
 	mine.patch(hook, `{"deviceIds":null}`).members(map[string]string{"deviceIds": "null", "maxInFlight": "3"})
-	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/a"`, "pendingUrl": `"https://hooks.test/b"`, "status": `"active"`})
-	mine.patch(hook, `{"url":"https://hooks.test/a"}`).members(map[string]string{"url": `"https://hooks.test/a"`, "pendingUrl": "null", "status": `"active"`})
+	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/a"`,
+		"pendingUrl": `"https://hooks.test/b"`, "status": `"active"`})
+	mine.patch(hook, `{"url":"https://hooks.test/a"}`).members(map[string]string{"url": `"https://hooks.test/a"`,
+		"pendingUrl": "null", "status": `"active"`})
 	for body, pointer := range map[string]string{
-		`{"url":"ftp://x"}`: "/url", `{"url":null}`: "/url", `{"events":[]}`: "/events", `{"events":["nothing"]}`: "/events", `{"deviceIds":[]}`: "/deviceIds", `{"maxInFlight":65}`: "/maxInFlight",
-		`{"headers":{"Webhook-Id":"x"}}`: "/headers", `{"secret":"x"}`: "/secret", `{"status":"active"}`: "/status", `{"description":null}`: "/description",
+		`{"url":"ftp://x"}`: "/url", `{"url":null}`: "/url", `{"events":[]}`: "/events",
+		`{"events":["nothing"]}`: "/events", `{"deviceIds":[]}`: "/deviceIds",
+		`{"maxInFlight":65}`:             "/maxInFlight",
+		`{"headers":{"Webhook-Id":"x"}}`: "/headers", `{"secret":"x"}`: "/secret", `{"status":"active"}`: "/status",
+		`{"description":null}`: "/description",
 	} {
 		p := mine.do("PATCH", hook, body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
 			t.Errorf("%s: errors %v, want one at %s", body, p.Errors, pointer)
 		}
 	}
-	mine.do("PATCH", hook, `{"deviceIds":["dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"]}`).want(http.StatusNotFound, postern.NotFound)
+	mine.do("PATCH", hook, `{"deviceIds":["dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"]}`).want(http.StatusNotFound,
+		postern.NotFound)
 }
 
 // A key that may not read must not have what it may not read sent elsewhere.
@@ -80,12 +89,14 @@ func TestNewURLNeedsTheScopesToRead(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("enterprise")
 	hook := mine.active(`{"url":"https://hooks.test/a"}`)
-	for _, scopes := range [][]postern.Scope{{postern.WebhooksWrite}, {postern.WebhooksWrite, postern.MessagesRead}, {postern.WebhooksWrite, postern.EventsRead}} {
+	for _, scopes := range [][]postern.Scope{{postern.WebhooksWrite}, {postern.WebhooksWrite, postern.MessagesRead},
+		{postern.WebhooksWrite, postern.EventsRead}} {
 		k := mine.with(mine.newKey(gateway.NewKey{Scopes: scopes}))
 		k.do("PATCH", hook, `{"url":"https://hooks.test/b"}`).want(http.StatusForbidden, postern.MissingScope)
 		k.do("PATCH", hook, `{"description":"b"}`).want(http.StatusOK, "")
 	}
-	k := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}}))
+	k := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.WebhooksWrite, postern.MessagesRead,
+		postern.EventsRead}}))
 	k.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"pendingUrl": `"https://hooks.test/b"`})
 }
 
@@ -123,7 +134,8 @@ func TestPauseResumeAndVerify(t *testing.T) {
 	step("/pause", "paused", `"user"`)
 	step("/pause", "paused", `"user"`)
 	mine.do("POST", hook+"/verify", "").want(http.StatusConflict, postern.EndpointIsPaused)
-	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/b"`, "pendingUrl": "null", "status": `"paused"`})
+	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/b"`,
+		"pendingUrl": "null", "status": `"paused"`})
 	step("/resume", "pending", "null")
 	step("/pause", "paused", `"user"`)
 	step("/resume", "pending", "null")
@@ -163,10 +175,14 @@ func TestRotationOfASecret(t *testing.T) {
 		}
 		now := postern.TimeOf(time.Now())
 		e := mine.stored(hook)
-		if len(e.OldSecrets) != 1 || !bytes.Equal(e.OldSecrets[0].Secret, before.Secret) || e.OldSecrets[0].Until > now.Add(24*time.Hour) || e.OldSecrets[0].Until < now.Add(24*time.Hour-time.Minute) {
+		if len(e.OldSecrets) != 1 || !bytes.Equal(e.OldSecrets[0].Secret, before.Secret) ||
+			e.OldSecrets[0].Until > now.Add(24*time.Hour) ||
+			e.OldSecrets[0].Until < now.Add(24*time.Hour-time.Minute) {
 			t.Errorf("old secrets = %+v, want the first one for a day", e.OldSecrets)
 		}
-		if got := mine.do("GET", hook, ""); got.member("secretLastFour") != secret[len(secret)-4:] || strings.Contains(got.Body.String(), secret) {
+		if got := mine.do("GET", hook, ""); got.member("secretLastFour") != secret[len(secret)-4:] ||
+			strings.Contains(got.Body.String(),
+				secret) {
 			t.Errorf("the endpoint is %s", got.Body)
 		}
 		const own = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
@@ -188,8 +204,11 @@ func TestRotationOfASecret(t *testing.T) {
 		if e = mine.stored(hook); len(e.OldSecrets) != 9 {
 			t.Errorf("%d old secrets sign, want at most 9", len(e.OldSecrets))
 		}
-		for body, pointer := range map[string]string{`{"secret":"whsec_AAAA"}`: "/secret", `{"overlapSeconds":-1}`: "/overlapSeconds", `{"overlapSeconds":2592001}`: "/overlapSeconds"} {
-			p := mine.do("POST", hook+"/rotate-secret", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+		for body, pointer := range map[string]string{`{"secret":"whsec_AAAA"}`: "/secret",
+			`{"overlapSeconds":-1}`:      "/overlapSeconds",
+			`{"overlapSeconds":2592001}`: "/overlapSeconds"} {
+			p := mine.do("POST", hook+"/rotate-secret", body).want(http.StatusUnprocessableEntity,
+				postern.ValidationFailed)
 			if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
 				t.Errorf("%s: errors %v", body, p.Errors)
 			}
@@ -204,14 +223,16 @@ func TestPublicKeyComesAndGoesWithItsSignature(t *testing.T) {
 	mine.patch(hook, `{}`).members(map[string]string{"signatures": `["v1"]`, "publicKey": "null"})
 	a := mine.patch(hook, `{"signatures":["v1","v1a"]}`)
 	public := a.member("publicKey")
-	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(public, "whpk_")); err != nil || len(raw) != ed25519.PublicKeySize {
+	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(public, "whpk_")); err != nil ||
+		len(raw) != ed25519.PublicKeySize {
 		t.Errorf("the public key is %s (%v)", public, err)
 	}
 	if again := mine.patch(hook, `{"signatures":["v1","v1a"]}`); again.member("publicKey") != public {
 		t.Error("the same signatures again made another key")
 	}
 	rotated := mine.do("POST", hook+"/rotate-secret", "")
-	if rotated.want(http.StatusOK, ""); rotated.member("publicKey") == public || len(mine.stored(hook).OldSecrets[0].SigningKey) == 0 {
+	if rotated.want(http.StatusOK, ""); rotated.member("publicKey") == public ||
+		len(mine.stored(hook).OldSecrets[0].SigningKey) == 0 {
 		t.Errorf("a rotation: %s", rotated.Body)
 	}
 	mine.patch(hook, `{"signatures":["v1"]}`).members(map[string]string{"signatures": `["v1"]`, "publicKey": "null"})
@@ -236,7 +257,8 @@ func TestPauseForgetsNoVerifiedURL(t *testing.T) {
 	mine.patch(hook, `{"url":"https://hooks.test/dead"}`)
 	mine.do("POST", hook+"/pause", "").want(http.StatusOK, "")
 	mine.do("POST", hook+"/resume", "").want(http.StatusOK, "")
-	if e := mine.stored(hook); e.URL != "https://hooks.test/a" || e.PendingURL != "https://hooks.test/dead" || e.Status != postern.EndpointPending {
+	if e := mine.stored(hook); e.URL != "https://hooks.test/a" || e.PendingURL != "https://hooks.test/dead" ||
+		e.Status != postern.EndpointPending {
 		t.Errorf("resumed, it is %s at %s, then %s", e.Status, e.URL, e.PendingURL)
 	}
 	mine.activate(strings.TrimPrefix(hook, "/v1/webhooks/"))
@@ -273,5 +295,6 @@ func TestHeadersAndSecretsHaveOneReading(t *testing.T) {
 		mine.do("POST", "/v1/webhooks", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	}
 	hook := mine.active(`{"url":"https://hooks.test/a"}`)
-	mine.do("POST", hook+"/replay", `{"until":"1970-01-01T00:00:00Z"}`).members(map[string]string{"matched": "0", "until": `"1970-01-01T00:00:00.001Z"`})
+	mine.do("POST", hook+"/replay", `{"until":"1970-01-01T00:00:00Z"}`).members(map[string]string{"matched": "0",
+		"until": `"1970-01-01T00:00:00.001Z"`})
 }

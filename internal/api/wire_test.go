@@ -66,7 +66,9 @@ func TestTheLogHasOneLineForEachRequest(t *testing.T) {
 	mine := s.tenant("starter")
 	device := connected(mine)
 	before := strings.Count(s.log.String(), "\n")
-	a := mine.do("POST", "/v1/messages?"+"", `{"deviceId":"`+device+`","to":"+15557654321","body":"`+canary+`","metadata":{"a":"`+canary+`"}}`, "Idempotency-Key", canary)
+	a := mine.do("POST", "/v1/messages?"+"",
+		`{"deviceId":"`+device+`","to":"+15557654321","body":"`+canary+`","metadata":{"a":"`+canary+`"}}`,
+		"Idempotency-Key", canary)
 	a.want(http.StatusAccepted, "")
 	lines := strings.Split(strings.TrimSpace(s.log.String()), "\n")
 	if len(lines) != before+1 {
@@ -74,7 +76,9 @@ func TestTheLogHasOneLineForEachRequest(t *testing.T) {
 	}
 	line := lines[len(lines)-1]
 	for _, want := range []string{
-		`"msg":"request"`, `"request_id":"` + a.Header().Get("Request-Id") + `"`, `"method":"POST"`, `"route":"/v1/messages"`, `"status":202`, `"duration_ms":`,
+		`"msg":"request"`, `"request_id":"` + a.Header().Get("Request-Id") + `"`, `"method":"POST"`,
+		`"route":"/v1/messages"`, `"status":202`,
+		`"duration_ms":`,
 		`"workspace":"` + string(mine.ws) + `"`, `"key_id":"` + string(mine.caller().Key.ID) + `"`,
 	} {
 		if !strings.Contains(line, want) {

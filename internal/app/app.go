@@ -120,13 +120,15 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.people = people.New(people.Options{DB: a.db, Box: core.box, BaseURL: a.cfg.BaseURL})
 	a.gateway = gateway.New(gateway.Options{
-		DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL, CheckProxy: client.CheckProxy,
-		Confirm: a.people.Users.Confirm,
+		DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL,
+		CheckProxy: client.CheckProxy,
+		Confirm:    a.people.Users.Confirm,
 	})
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
 		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log,
-		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute), NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
+		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute),
+			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
 	})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err

@@ -50,7 +50,8 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 // half a minute, so that only long runs have them.
 func faults() []string {
 	list := []string{
-		"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry", "refuse:503", "restrict:1",
+		"drop", "drop-before-ack", "drop-on-message", "duplicate", "reorder", "garble", "retry", "refuse:503",
+		"restrict:1",
 	}
 	if *cycles > 10 || *seconds > 0 {
 		list = append(list, "noack", "hang")

@@ -31,7 +31,9 @@ func harmless() chaos.FlatOut {
 			copyOf("wide", "e1", "1", 0, 200), copyOf("narrow", "e1", "1", 0, 500),
 			copyOf("wide", "e1", "1", 1, 200), copyOf("narrow", "e1", "1", 1, 500), copyOf("wide", "e2", "1", 1, 200),
 			copyOf("wide", "e1", "1", 2,
-				200), copyOf("wide", "e3", "1", 2, 200), copyOf("narrow", "e1", "2", 2, 200), copyOf("narrow", "e2", "1", 2, 200),
+				200), copyOf("wide", "e3", "1", 2, 200), copyOf("narrow", "e1", "2", 2, 200),
+			copyOf("narrow", "e2", "1", 2,
+				200),
 		},
 		Kills: []chaos.Tally{{"wide": 1, "narrow": 1}, {"wide": 1}},
 		State: chaos.State{
@@ -82,7 +84,8 @@ func TestTheJudgeOfFlatOutRunsNamesWhatIsBroken(t *testing.T) {
 			func(p chaos.Post) bool { return p.Endpoint == endpoint && p.EventID == id })
 	}
 	delivery := func(e E, id string) *chaos.Delivery {
-		return &e.State.Deliveries[slices.IndexFunc(e.State.Deliveries, func(d chaos.Delivery) bool { return d.ID == id })]
+		return &e.State.Deliveries[slices.IndexFunc(e.State.Deliveries,
+			func(d chaos.Delivery) bool { return d.ID == id })]
 	}
 	for _, c := range []struct {
 		rule  chaos.Rule

@@ -141,8 +141,11 @@ type judging struct {
 
 func newJudging(e Evidence) *judging {
 	j := &judging{
-		Evidence: e, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{}, written: map[string][]Message{},
-		taken: map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{}, eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{}, posted: map[string]int{},
+		Evidence: e, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{},
+		written: map[string][]Message{},
+		taken:   map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{},
+		eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{},
+		posted: map[string]int{},
 	}
 	for _, c := range e.Calls {
 		if c.Ask != nil {

@@ -47,7 +47,9 @@ func innocent() chaos.Evidence {
 		},
 	}
 	for i, ev := range []chaos.Event{
-		event("e1", "message.sent", "m1"), event("e2", "message.delivered", "m1"), event("e3", "message.failed", "m2"), event("e4", "message.received", "m3"),
+		event("e1", "message.sent", "m1"), event("e2", "message.delivered", "m1"), event("e3", "message.failed", "m2"),
+		event("e4", "message.received",
+			"m3"),
 	} {
 		ev.Sequence, ev.Says.Sequence = int64(i+1), int64(i+1)
 		e.State.Events = append(e.State.Events, ev)
@@ -123,7 +125,9 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		{chaos.WrongAnswer, "422", func(e E) { e.Calls[2].Told.Status = 422 }},
 		{chaos.TwoEffects, "two answers", func(e E) { e.Calls[4].Told.MessageID = "m2" }},
 		{chaos.TwoEffects, "two rows", func(e E) {
-			e.State.Messages = append(e.State.Messages, chaos.Message{ID: "m4", Device: "dev", Direction: "outbound", Status: "queued", Body: "b1"})
+			e.State.Messages = append(e.State.Messages,
+				chaos.Message{ID: "m4", Device: "dev", Direction: "outbound", Status: "queued",
+					Body: "b1"})
 		}},
 		{chaos.Unfinished, "queued", func(e E) { e.State.Messages[0].Status = "queued" }},
 		{chaos.Unfinished, "sending", func(e E) { e.State.Messages[0].Status = "sending" }},

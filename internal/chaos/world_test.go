@@ -276,7 +276,9 @@ func (w *world) evidence() chaos.Evidence {
 		w.t.Fatal(err)
 	}
 	defer log.Close()
-	if e.Leaks, err = chaos.FindLeaks(log, map[string]string{"the API key": w.key, "the webhook's secret": secret}); err != nil {
+	if e.Leaks, err = chaos.FindLeaks(log,
+		map[string]string{"the API key": w.key,
+			"the webhook's secret": secret}); err != nil {
 		w.t.Fatal(err)
 	}
 	e.Interrupted = w.kills*len(w.devices) + int(w.driver.faults.Load())

@@ -209,7 +209,8 @@ func TestAuditLogComesInPagesAndIsNarrowed(t *testing.T) {
 		t.Errorf("%d devices on the last page", n)
 	}
 	p = c.says(
-		"/people/audit?kind=webhook&who="+url.QueryEscape(email), hookURL, `value="`+email+`"`, `value="webhook" selected`,
+		"/people/audit?kind=webhook&who="+url.QueryEscape(email), hookURL, `value="`+email+`"`,
+		`value="webhook" selected`,
 	)
 	if strings.Contains(p.body, "Added a device") {
 		t.Error("what is done to devices is shown among webhooks")

@@ -22,7 +22,8 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.ChatsView{
-		Device: r.FormValue("device"), Devices: choices(names, r.FormValue("device")), Send: v.may(postern.MessagesWrite),
+		Device: r.FormValue("device"), Devices: choices(names, r.FormValue("device")),
+		Send: v.may(postern.MessagesWrite),
 	}
 	if view.Device == "" && len(view.Devices) > 0 {
 		view.Device = view.Devices[0].Value
@@ -196,7 +197,8 @@ func (d messages) sendOnce(
 			return m, ctx.Err()
 		}
 	}
-	return m, postern.Errorf(postern.Unavailable, "the message is still being accepted; look for it on the Messages page")
+	return m, postern.Errorf(postern.Unavailable,
+		"the message is still being accepted; look for it on the Messages page")
 }
 
 // isKey reports whether a key looks like one that showForm made.

@@ -62,7 +62,8 @@ func newSiteWith(t *testing.T, set func(*Options)) *site {
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
-		Kept:    gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour, Audit: 365 * 24 * time.Hour},
+		Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour,
+			Audit: 365 * 24 * time.Hour},
 		Address: func(*http.Request) string { return "192.0.2.1" },
 	}
 	set(&opts)
@@ -90,7 +91,10 @@ func (s *site) browser() *client {
 	}
 	return &client{
 		s,
-		&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		&http.Client{Jar: jar, CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
 	}
 }
 
@@ -282,7 +286,8 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 		t.Errorf("a viewer is shown the attempt, or its buttons (status %d)", p.status)
 	}
 	for _, act := range []string{
-		"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write", "/phone/fault",
+		"/link", "/link/cancel", "/link/page", "/pause", "/resume", "/unlink", "/phone/scan", "/phone/write",
+		"/phone/fault",
 	} {
 		c.want(c.post(path+act, url.Values{}), http.StatusForbidden, "")
 	}
@@ -302,7 +307,9 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 // device makes a device of another workspace, and gives the path of its page.
 func (s *site) device() string {
 	s.t.Helper()
-	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(),
+		gateway.NewWorkspace{Name: "other",
+			Plan: "growth"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -558,7 +565,8 @@ func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 			t.Errorf("a form as %q is answered %d", kind, p.status)
 		}
 	}
-	if p := other.post("/signin", url.Values{"email": {strings.Repeat("x", maxForm)}}); p.status != http.StatusBadRequest {
+	if p := other.post("/signin", url.Values{"email": {strings.Repeat("x",
+		maxForm)}}); p.status != http.StatusBadRequest {
 		t.Errorf("a form that is too long is answered %d", p.status)
 	}
 }

@@ -49,7 +49,8 @@ func deviceIn(r *http.Request) postern.DeviceID { return postern.DeviceID(r.Path
 func pathOf(id postern.DeviceID) string { return "/devices/" + url.PathEscape(string(id)) }
 
 func (d devices) form(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.write(w, r, http.StatusOK, page.DeviceForm(d.frame(r, v, "Add a device", "/devices"), page.DeviceFormView{}))
+	return d.write(w, r, http.StatusOK, page.DeviceForm(d.frame(r, v, "Add a device", "/devices"),
+		page.DeviceFormView{}))
 }
 
 func (d devices) create(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -121,7 +122,8 @@ func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) 
 	if err != nil {
 		return v, err
 	}
-	v = page.LinkView{State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(), Why: why(string(l.Reason))}
+	v = page.LinkView{State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(),
+		Why: why(string(l.Reason))}
 	switch {
 	case l.Status == postern.LinkPasskey:
 		v.State = "passkey"

@@ -103,7 +103,8 @@ type exported struct {
 
 func exportColumns() []string {
 	return []string{
-		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status", "errorCode",
+		"id", "createdAt", "deviceId", "direction", "chatId", "from", "fromName", "to", "type", "body", "status",
+		"errorCode",
 		"errorDetail", "source",
 		"sentAt", "deliveredAt", "readAt", "networkId",
 	}

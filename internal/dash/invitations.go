@@ -109,7 +109,8 @@ func (d invitations) showAs(w http.ResponseWriter, r *http.Request, l people.Joi
 
 func (d invitations) joinView(r *http.Request, l people.JoinLink) page.JoinView {
 	v := page.JoinView{
-		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)), Email: l.Email,
+		Token: r.PathValue("token"), Workspace: l.Invitation.Workspace, Role: word(string(l.Invitation.Role)),
+		Email:        l.Email,
 		PasswordHint: passwordHint,
 	}
 	if !l.Known { // an existing account joins by signing in

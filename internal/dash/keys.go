@@ -30,7 +30,8 @@ func (d keys) list(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func keyOf(k postern.Key, now postern.Time) page.Key {
 	p := page.Key{
-		ID: string(k.ID), Name: k.Name, Shown: "pst_…" + k.LastFour, Environment: k.Environment, Scopes: texts(k.Scopes),
+		ID: string(k.ID), Name: k.Name, Shown: "pst_…" + k.LastFour, Environment: k.Environment,
+		Scopes:  texts(k.Scopes),
 		Created: k.CreatedAt.Std(), Status: statusOf(k, now),
 	}
 	if k.LastUsedAt != 0 {
@@ -78,11 +79,13 @@ func (d keys) showForm(w http.ResponseWriter, r *http.Request, v visit, status i
 // scopeChoices lists all scopes and marks the chosen ones.
 func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 	about := map[postern.Scope]string{
-		postern.DevicesRead: "See devices and their state.", postern.DevicesWrite: "Add, link, pause, and delete devices.",
+		postern.DevicesRead:  "See devices and their state.",
+		postern.DevicesWrite: "Add, link, pause, and delete devices.",
 		postern.MessagesRead: "Read messages and their status.", postern.MessagesWrite: "Send messages.",
 		postern.ContactsRead: "See contacts.", postern.ContactsWrite: "Change contacts.",
-		postern.WebhooksRead: "See webhooks and their deliveries.", postern.WebhooksWrite: "Create and change webhooks.",
-		postern.EventsRead: "Read the event log.", postern.UsageRead: "See plan usage and limits.",
+		postern.WebhooksRead:  "See webhooks and their deliveries.",
+		postern.WebhooksWrite: "Create and change webhooks.",
+		postern.EventsRead:    "Read the event log.", postern.UsageRead: "See plan usage and limits.",
 		postern.SandboxWrite: "Control simulated phones in the sandbox.",
 	}
 	for _, s := range postern.Scopes() {
@@ -155,9 +158,11 @@ func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusCreated, page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
-		Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
-	}))
+	return d.write(w, r, http.StatusCreated,
+		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"),
+			page.KeyShownView{
+				Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
+			}))
 }
 
 func (d keys) revoke(w http.ResponseWriter, r *http.Request, v visit) error {

@@ -107,7 +107,9 @@ func TestInvitationThatCannotBeMailedIsNone(t *testing.T) {
 		if strings.Contains(ada.get("/people").body, guest) || len(m.Mails()) != 0 {
 			t.Errorf("%s: there is an invitation", answer)
 		}
-		if !strings.Contains(written.text(), "an invitation was not mailed") || strings.Contains(written.text(), "/join/") {
+		if !strings.Contains(written.text(), "an invitation was not mailed") ||
+			strings.Contains(written.text(),
+				"/join/") {
 			t.Errorf("%s: the log says %s", answer, written.text())
 		}
 	}
@@ -135,7 +137,8 @@ func TestForgottenPasswordIsChosenAnewByMail(t *testing.T) {
 	c := s.browser()
 	c.sees(c.get("/signin"), "/signin/forgotten")
 	c.sees(c.get("/signin/forgotten"), "Send link")
-	p := c.want(c.post("/signin/forgotten", url.Values{"email": {" " + strings.ToUpper(email) + " "}}), http.StatusOK, "")
+	p := c.want(c.post("/signin/forgotten", url.Values{"email": {" " + strings.ToUpper(email) + " "}}), http.StatusOK,
+		"")
 	c.sees(p, "<title>Check your email", email)
 	link := linkIn(t, m.Next(t))
 	c.want(c.post(link, url.Values{"password": {"another four plain words"}}), http.StatusSeeOther, "/")
@@ -143,7 +146,8 @@ func TestForgottenPasswordIsChosenAnewByMail(t *testing.T) {
 		t.Errorf("the link is answered %d when it was used", p.status)
 	}
 	c = s.browser()
-	c.want(c.post("/signin", url.Values{"email": {email}, "password": {"another four plain words"}}), http.StatusSeeOther, "/")
+	c.want(c.post("/signin", url.Values{"email": {email}, "password": {"another four plain words"}}),
+		http.StatusSeeOther, "/")
 }
 
 func TestT16ForgottenPasswordTellsNobodyWhoHasAnAccount(t *testing.T) {
@@ -168,7 +172,8 @@ func TestT16ForgottenPasswordTellsNobodyWhoHasAnAccount(t *testing.T) {
 			t.Errorf("a mail went to %s", got.To)
 		}
 	}
-	if p := s.browser().post("/signin/forgotten", url.Values{"email": {"nobody"}}); p.status != http.StatusUnprocessableEntity {
+	if p := s.browser().post("/signin/forgotten",
+		url.Values{"email": {"nobody"}}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("what is no address is answered %d", p.status)
 	}
 }
@@ -239,7 +244,8 @@ func TestInvitationThatCannotBeMailedLeavesANewerOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := people.NewInvitation{Email: guest, Role: postern.Admin}
-	if _, _, err := s.p.Invitations.Create(t.Context(), access.Actor{Member: owner.Member}, s.workspace(), in); err != nil {
+	if _, _, err := s.p.Invitations.Create(t.Context(), access.Actor{Member: owner.Member}, s.workspace(),
+		in); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()

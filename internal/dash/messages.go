@@ -54,7 +54,9 @@ func (d messages) showList(
 	view.Devices = append([]page.Choice{{Label: "All"}}, choices(names, view.Device)...)
 	if wrong, ok := faults(err); ok {
 		view.Find.Error = wrong["q"]
-		return d.write(w, r, http.StatusUnprocessableEntity, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
+		return d.write(w, r, http.StatusUnprocessableEntity,
+			page.Messages(d.frame(r, v, "Messages", "/messages"),
+				view))
 	}
 	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
 	if err != nil {
@@ -128,7 +130,8 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 	p := page.Message{
 		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
 		From: string(m.From),
-		Out:  m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status), At: m.CreatedAt.Std(),
+		Out:  m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status),
+		At: m.CreatedAt.Std(),
 	}
 	if p.Device == "" {
 		p.Device = p.DeviceID
@@ -172,7 +175,8 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.MessageView{
-		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To), Source: writer(m.Source),
+		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To),
+		Source:    writer(m.Source),
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
@@ -299,7 +303,8 @@ func failed(m postern.Message) page.WayStep {
 		return s
 	}
 	known := map[postern.FailureCode]page.Why{
-		postern.RecipientNotFound: {What: "The number is not on the network.", Do: "Check the number and its country code."},
+		postern.RecipientNotFound: {What: "The number is not on the network.",
+			Do: "Check the number and its country code."},
 		postern.RestrictedSender: {
 			What: "The network does not let this account write to people who have never written to it.",
 			Do:   "Wait until the restriction ends, and let people write to you first.",

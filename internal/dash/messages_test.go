@@ -209,7 +209,8 @@ func TestLocationIsShownAsText(t *testing.T) {
 	} {
 		c.says(path, "&lt;Gate&gt;", "Pariser Platz", "52.51630, -13.37770")
 	}
-	if got, want := readCSV(t, c.get("/messages.csv"))[1][9], "<Gate>\nPariser Platz\n52.51630, -13.37770"; got != want {
+	if got, want := readCSV(t, c.get("/messages.csv"))[1][9],
+		"<Gate>\nPariser Platz\n52.51630, -13.37770"; got != want {
 		t.Errorf("it is exported as %q, want %q", got, want)
 	}
 }
@@ -314,7 +315,8 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
 	} {
 		key := c.form("/messages/new")
-		p := c.post("/messages", url.Values{"key": {key}, "device": {string(tt.device)}, "to": {tt.to}, "body": {tt.body}})
+		p := c.post("/messages", url.Values{"key": {key}, "device": {string(tt.device)}, "to": {tt.to},
+			"body": {tt.body}})
 		if tt.say == "" {
 			if p.status >= 500 {
 				t.Errorf("%s is answered %d", name, p.status)
@@ -348,7 +350,8 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	id := c.sends(d, contact, "hello")
 	own := "/messages/" + string(id)
 	c.says(
-		own, "The message was accepted.", "Accepted", "The device sends its messages one at a time", "Not yet", "Expires",
+		own, "The message was accepted.", "Accepted", "The device sends its messages one at a time", "Not yet",
+		"Expires",
 		`hx-get="`+own+`"`, "&#34;networkId&#34;", string(id),
 	)
 	if ok, err := s.db.Outbox.MarkSending(t.Context(), id); err != nil || !ok {
@@ -400,7 +403,9 @@ func TestMessagesOfOthersAreNotThere(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	mine := s.connected(s.workspace(), "Support")
-	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
+		gateway.NewWorkspace{Name: "other",
+			Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +436,8 @@ func TestMessagesOfOthersAreNotThere(t *testing.T) {
 		http.StatusNotFound, "",
 	)
 	c.want(
-		c.post("/messages/chats/"+string(d.ID)+"/"+contact, url.Values{"key": {key}, "body": {"x"}}), http.StatusNotFound, "",
+		c.post("/messages/chats/"+string(d.ID)+"/"+contact, url.Values{"key": {key}, "body": {"x"}}),
+		http.StatusNotFound, "",
 	)
 }
 
@@ -489,7 +495,9 @@ func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
 		s.comes(d, "+15559990000", body, body)
 	}
 	p := c.want(c.get("/messages.csv"), http.StatusOK, "")
-	if kind, as := p.header.Get("Content-Type"), p.header.Get("Content-Disposition"); !strings.HasPrefix(kind, "text/csv;") ||
+	if kind, as := p.header.Get("Content-Type"),
+		p.header.Get("Content-Disposition"); !strings.HasPrefix(kind,
+		"text/csv;") ||
 		!strings.HasPrefix(as, "attachment; filename=") || p.header.Get("X-Row-Limit") != "100000" {
 		t.Errorf("the file comes as %s, %s", kind, as)
 	}

@@ -23,7 +23,8 @@ func (s *site) operatorPages() (list [][2]string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`d\.operatorPage\("(GET|POST) ([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`d\.operatorPage\("(GET|POST) ([^"]+)"`).FindAllStringSubmatch(string(text),
+		-1) {
 		id := string(s.workspace())
 		if strings.Contains(m[2], "people") {
 			id = string(s.member(email))
@@ -120,7 +121,9 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "tenant", Plan: "growth"})
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
+		gateway.NewWorkspace{Name: "tenant",
+			Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +149,8 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	if s.status(first) != postern.Connected || s.status(second) != postern.Paused || s.plan(ws.ID) != "free" {
 		t.Errorf("the devices are %s and %s", s.status(first), s.status(second))
 	}
-	c.want(c.post(path+"/plan", url.Values{"plan": {"pro"}}), http.StatusSeeOther, path) // a larger one is not asked for
+	c.want(c.post(path+"/plan", url.Values{"plan": {"pro"}}), http.StatusSeeOther,
+		path) // a larger one is not asked for
 	if s.status(second) != postern.Connecting {
 		t.Errorf("with a larger plan the device is %s", s.status(second))
 	}
@@ -215,7 +219,8 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 	}
 	p := c.want(c.post(path+"/limits", url.Values{"devices": {"0"}, "messages": {"5"}}), http.StatusOK, "")
 	c.sees(
-		p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`, `name="eventDays" value=""`,
+		p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`,
+		`name="eventDays" value=""`,
 		`name="confirm" value="1 false"`,
 	)
 	c.want(c.post(path+"/limits", url.Values{}), http.StatusSeeOther, path)
@@ -329,8 +334,9 @@ func TestSizesAndAgesAreWrittenWithTheirUnits(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s", 3*time.Hour + time.Minute: "3 h 1 min",
-		49 * time.Hour: "2 days 1 h",
+		-time.Second: "0 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s",
+		3*time.Hour + time.Minute: "3 h 1 min",
+		49 * time.Hour:            "2 days 1 h",
 	} {
 		if got := ageWords(d); got != want {
 			t.Errorf("%s is written %s, want %s", d, got, want)

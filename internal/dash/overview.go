@@ -186,7 +186,8 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 	if p.API {
 		list[2].Value = "Included"
 		list = append(list,
-			page.Tile{Label: "Requests per minute", Value: number(p.RequestsPerMinute), Note: "per key and for the workspace"},
+			page.Tile{Label: "Requests per minute", Value: number(p.RequestsPerMinute),
+				Note: "per key and for the workspace"},
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
 			page.Tile{Label: "First delivery attempts per minute", Value: number(p.FirstAttempts)})
 	}
@@ -226,7 +227,8 @@ func outcomes(p postern.Plan) []page.Tile {
 				Label: "Requests", Value: "Further requests are refused (429, rate-limited). The response says when to try again.",
 			},
 			page.Tile{Label: "Webhooks", Value: "Adding a webhook is refused (403, endpoint-limit) until you delete one."},
-			page.Tile{Label: "Deliveries", Value: "First attempts beyond the limit wait for the next minute. Nothing is lost."})
+			page.Tile{Label: "Deliveries",
+				Value: "First attempts beyond the limit wait for the next minute. Nothing is lost."})
 	} else {
 		list = append(list, page.Tile{
 			Label: "REST API and webhooks",
@@ -261,7 +263,8 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 		c.Spans = append(
 			c.Spans,
 			span(
-				h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed), rate(h.Succeeded, h.Succeeded+h.Failed),
+				h.Hour, []int64{h.Succeeded, h.Failed}, num(h.Succeeded), num(h.Failed),
+				rate(h.Succeeded, h.Succeeded+h.Failed),
 				orNone(h.MeanMs, h.Succeeded+h.Failed),
 			),
 		)
@@ -269,7 +272,8 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 	c.Gist = "Nothing was sent in " + p.words + "."
 	if good+bad > 0 {
 		c.Gist = fmt.Sprintf(
-			"In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"), num(bad),
+			"In %s, %s succeeded and %s failed (%s success rate).", p.words, many(good, "attempt", "attempts"),
+			num(bad),
 			rate(good, good+bad),
 		)
 	}
@@ -287,7 +291,8 @@ func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	for _, h := range hours {
 		all := h.Succeeded + h.Failed
 		total, n, slowest = total+h.MeanMs*all, n+all, max(slowest, h.MaxMs)
-		c.Spans = append(c.Spans, span(h.Hour, []int64{h.MeanMs}, num(all), orNone(h.MeanMs, all), orNone(h.MaxMs, all)))
+		c.Spans = append(c.Spans, span(h.Hour, []int64{h.MeanMs}, num(all), orNone(h.MeanMs, all),
+			orNone(h.MaxMs, all)))
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
 	if n > 0 {
@@ -308,7 +313,8 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 	var sum postern.MessageSpan
 	for _, m := range list {
 		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
-		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received), num(m.Failed)))
+		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received),
+			num(m.Failed)))
 	}
 	c.Gist = fmt.Sprintf(
 		"In %s, %s sent, %s received, and %s failed.", p.words, wereMany(sum.Sent), num(sum.Received), num(sum.Failed),
@@ -328,13 +334,16 @@ func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 		sent, delivered = sent+m.Sent, delivered+m.Delivered
 		c.Spans = append(
 			c.Spans,
-			span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered), rate(m.Delivered, m.Sent)),
+			span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered),
+				rate(m.Delivered, m.Sent)),
 		)
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
 	if sent > 0 {
 		c.Gist = fmt.Sprintf(
-			"In %s, %s of %s reached the recipient (%s).", p.words, num(delivered), many(sent, "sent message", "sent messages"),
+			"In %s, %s of %s reached the recipient (%s).", p.words, num(delivered),
+			many(sent, "sent message",
+				"sent messages"),
 			rate(delivered, sent),
 		)
 	}

@@ -36,7 +36,8 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 	m := postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
 		Content: postern.Text("hello"), ChatID: "+15551234567", To: "+15551234567",
-		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{},
+		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
+		Metadata:  map[string]string{},
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
 	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{
@@ -169,7 +170,9 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 	v := visit{
 		caller: access.Caller{
 			Plan: postern.Plan{API: true},
-			Key:  postern.Key{WorkspaceID: s.workspace(), Scopes: []postern.Scope{postern.UsageRead, postern.DevicesRead}},
+			Key: postern.Key{WorkspaceID: s.workspace(),
+				Scopes: []postern.Scope{postern.UsageRead,
+					postern.DevicesRead}},
 		},
 	}
 	o := overview{&core{g: s.g}}

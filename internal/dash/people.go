@@ -29,14 +29,16 @@ func (d members) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 	mine := v.caller.Member.Role
 	for _, m := range members {
 		view.Members = append(view.Members, page.Person{
-			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role), Joined: m.JoinedAt.Std(),
-			You: m.UserID == v.user(), Change: mine.Invites(m.Role),
+			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role),
+			Joined: m.JoinedAt.Std(),
+			You:    m.UserID == v.user(), Change: mine.Invites(m.Role),
 		})
 	}
 	for _, i := range invitations {
 		view.Invitations = append(view.Invitations, page.Invited{
-			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter, Expires: i.ExpiresAt.Std(),
-			Change: mine.Invites(i.Role),
+			ID: string(i.ID), Email: i.Email, Role: word(string(i.Role)), Inviter: i.Inviter,
+			Expires: i.ExpiresAt.Std(),
+			Change:  mine.Invites(i.Role),
 		})
 	}
 	view.Roles, view.Mail = roleChoices(mine), d.mail != nil
@@ -108,7 +110,8 @@ func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 		view.Acts = append(view.Acts, actOf(a))
 	}
 	if list.Next != "" {
-		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind}, "after": {list.Next}}.Encode()
+		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind},
+			"after": {list.Next}}.Encode()
 	}
 	return d.write(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
 }

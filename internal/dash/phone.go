@@ -87,7 +87,8 @@ func (d phones) read(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d phones) confirm(
 	w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string,
 ) error {
-	err := d.g.SandboxPhones.Receipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")), status)
+	err := d.g.SandboxPhones.Receipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")),
+		status)
 	return d.back(w, r, err, said)
 }
 

@@ -50,7 +50,8 @@ func TestPlanWithoutAPIHasNoWebhooks(t *testing.T) {
 		path + "/resume": nil, path + "/verify": nil, path + "/test": nil, path: moved, "/webhooks": moved,
 		path + "/deliveries/" + string(delivery) + "/retry": nil, path + "/replay": {"since": {"2026-11-20T09:00"}},
 	} {
-		if p := c.post(at, form); p.status != http.StatusForbidden || !strings.Contains(p.body, "plan does not include") {
+		if p := c.post(at, form); p.status != http.StatusForbidden ||
+			!strings.Contains(p.body, "plan does not include") {
 			t.Errorf("%s is answered %d", at, p.status)
 		}
 	}

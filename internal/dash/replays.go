@@ -123,7 +123,8 @@ func (d replays) list(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.ReplaysView{
-		ID: string(e.ID), URL: e.URL, Replay: v.mayHook(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+		ID: string(e.ID), URL: e.URL, Replay: v.mayHook(postern.WebhooksWrite, postern.MessagesRead,
+			postern.EventsRead),
 	}
 	for _, one := range list.Data {
 		view.Replays = append(view.Replays, replayOf(one))

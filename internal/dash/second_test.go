@@ -72,14 +72,17 @@ func TestPasswordAloneOpensNothingBesideAnApp(t *testing.T) {
 	right := url.Values{"email": {email}, "password": {password}, "next": {"/keys"}}
 	b.want(b.post("/signin", right), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
 	for _, path := range []string{"/", "/keys", "/account", "/account/second"} {
-		if p := b.get(path); p.status != http.StatusSeeOther || !strings.HasPrefix(p.header.Get("Location"), "/signin") {
+		if p := b.get(path); p.status != http.StatusSeeOther ||
+			!strings.HasPrefix(p.header.Get("Location"),
+				"/signin") {
 			t.Errorf("with the password alone %s is answered %d to %s", path, p.status, p.header.Get("Location"))
 		}
 	}
 	// used at the confirmation
 	b.want(b.post("/signin/second", url.Values{"code": {phone.code(0)}}), http.StatusUnprocessableEntity, "")
 	before := b.token()
-	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther,
+		"/keys")
 	if b.token() == before {
 		t.Error("the session is the one from before the second step")
 	}
@@ -138,7 +141,8 @@ func TestSecondStepIsNotGuessed(t *testing.T) {
 	)
 	limited := false
 	for range 40 {
-		limited = limited || c.post("/signin/second", url.Values{"code": {"123456"}}).status == http.StatusTooManyRequests
+		limited = limited || c.post("/signin/second",
+			url.Values{"code": {"123456"}}).status == http.StatusTooManyRequests
 	}
 	if p := c.post("/signin/second", url.Values{"code": {phone.code(1)}}); !limited ||
 		p.status != http.StatusTooManyRequests {
@@ -153,7 +157,8 @@ func TestResetKeepsTheSecondStep(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		s := newSite(t)
 		s.setUp().withApp()
-		_, token, err := s.p.PasswordLinks.Reset(t.Context(), access.Operator(), people.Reset{Email: email, Alone: alone})
+		_, token, err := s.p.PasswordLinks.Reset(t.Context(), access.Operator(),
+			people.Reset{Email: email, Alone: alone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,9 +184,11 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	for _, path := range []string{"/app", "/app/confirm", "/app/remove", "/passkeys", "/passkeys/x/remove", "/recovery"} {
+	for _, path := range []string{"/app", "/app/confirm", "/app/remove", "/passkeys", "/passkeys/x/remove",
+		"/recovery"} {
 		c.want(
-			c.post("/account/second"+path, url.Values{"code": {"1"}, "name": {"x"}}), http.StatusSeeOther, "/account/second",
+			c.post("/account/second"+path, url.Values{"code": {"1"}, "name": {"x"}}), http.StatusSeeOther,
+			"/account/second",
 		)
 	}
 	c.want(c.post("/account/second", url.Values{"password": {"not this one"}}), http.StatusUnprocessableEntity, "")
@@ -192,7 +199,8 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 		t.Errorf("new recovery codes: %d", p.status)
 	}
 	// an IP address has none
-	c.want(c.post("/account/second/passkeys", url.Values{"name": {"Laptop"}, "passkey": {"{}"}}), http.StatusNotFound, "")
+	c.want(c.post("/account/second/passkeys", url.Values{"name": {"Laptop"}, "passkey": {"{}"}}), http.StatusNotFound,
+		"")
 	c.want(c.post("/account/second/passkeys/x/remove", nil), http.StatusNotFound, "")
 	c.want(c.post("/account/second/app/remove", nil), http.StatusSeeOther, "/account/second")
 	if p := c.get("/account/second"); strings.Contains(p.body, phone.secret) ||

@@ -175,8 +175,9 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 // enter signs the browser in with a new token, so that a token planted before is worthless.
 func (d *core) enter(r *http.Request, u postern.User) error {
 	return d.begin(r, map[string]string{
-		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(), keyAddress: d.address(r),
-		keySeen: now(),
+		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(),
+		keyAddress: d.address(r),
+		keySeen:    now(),
 	})
 }
 

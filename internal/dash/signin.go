@@ -36,7 +36,8 @@ func (d signIns) setUp(w http.ResponseWriter, r *http.Request) error {
 		return d.write(w, r, http.StatusUnprocessableEntity, page.SetUp(page.SetUpView{
 			Token: r.PathValue("token"), PasswordHint: passwordHint, Problem: "The workspace was not created.",
 			Workspace: page.Field{Value: in.Workspace, Error: wrong["workspace"]},
-			Email:     page.Field{Value: in.Email, Error: wrong["email"]}, Password: page.Field{Error: wrong["password"]},
+			Email:     page.Field{Value: in.Email, Error: wrong["email"]},
+			Password:  page.Field{Error: wrong["password"]},
 		}))
 	}
 	if err != nil {

@@ -194,7 +194,8 @@ func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.Us
 	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
-	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".", "/account/identities")
+	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".",
+		"/account/identities")
 }
 
 func (d signOns) beSure(

@@ -62,7 +62,8 @@ func (c *client) through(path string) answer {
 func (c *client) comeBack(path string) answer {
 	c.t.Helper()
 	return c.do(
-		http.MethodGet, path, nil, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document",
+		http.MethodGet, path, nil, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest",
+		"document",
 	)
 }
 
@@ -70,7 +71,8 @@ func (c *client) comeBack(path string) answer {
 func (c *client) connect() {
 	c.t.Helper()
 	c.want(
-		c.post("/account/second", url.Values{"password": {password}, "next": {"/account/identities"}}), http.StatusSeeOther,
+		c.post("/account/second", url.Values{"password": {password}, "next": {"/account/identities"}}),
+		http.StatusSeeOther,
 		"/account/identities",
 	)
 	c.want(c.through("/account/identities/connect"), http.StatusSeeOther, "/account/identities")
@@ -81,7 +83,9 @@ func (c *client) asked(p answer, status int, text string) {
 	c.t.Helper()
 	if p.status != status || !strings.Contains(p.body, text) {
 		c.t.Errorf(
-			"answered %d, want %d with %q in %.600s", p.status, status, text, p.body[max(0, strings.Index(p.body, "<h1")):],
+			"answered %d, want %d with %q in %.600s", p.status, status, text,
+			p.body[max(0, strings.Index(p.body,
+				"<h1")):],
 		)
 	}
 }
@@ -159,7 +163,8 @@ func TestSecondStepIsAskedForAfterTheProvider(t *testing.T) {
 	b := s.browser()
 	b.want(b.through("/signin/oidc?next=%2Fkeys"), http.StatusSeeOther, "/signin/second?next=%2Fkeys")
 	b.want(b.get("/keys"), http.StatusSeeOther, "/signin?next=%2Fkeys")
-	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther, "/keys")
+	b.want(b.post("/signin/second", url.Values{"code": {phone.code(1)}, "next": {"/keys"}}), http.StatusSeeOther,
+		"/keys")
 }
 
 // What the provider, or somebody on the way, does wrong lets nobody in, and takes
@@ -265,7 +270,8 @@ func TestOtherSitesBeginNothingThatConnects(t *testing.T) {
 			c.do(http.MethodGet, "/account/identities/connect", nil, "Sec-Fetch-Site", site), http.StatusSeeOther,
 			"/account/identities",
 		)
-		c.want(c.do(http.MethodGet, "/account/again?next=/keys", nil, "Sec-Fetch-Site", site), http.StatusSeeOther, "/keys")
+		c.want(c.do(http.MethodGet, "/account/again?next=/keys", nil, "Sec-Fetch-Site", site), http.StatusSeeOther,
+			"/keys")
 		b := s.browser()
 		b.want(b.do(http.MethodGet, link+"/oidc", nil, "Sec-Fetch-Site", site), http.StatusSeeOther, link)
 	}

@@ -47,8 +47,9 @@ func (d webhooks) showForm(
 // hookForm reads the form of a webhook. A form without events means no events, not all of them.
 func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	in = gateway.NewEndpoint{
-		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"), Ordered: r.PostFormValue("ordered") != "",
-		Events: append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r),
+		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"),
+		Ordered: r.PostFormValue("ordered") != "",
+		Events:  append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r),
 		Signatures: []string{postern.SignatureHMAC},
 	}
 	if r.PostFormValue("v1a") != "" {
@@ -80,7 +81,8 @@ func headersIn(text string) (map[string]string, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if _, twice := headers[name]; twice || !ok {
-			return nil, postern.Invalid("/headers", "enter each header once, on its own line, for example X-Tenant: acme")
+			return nil, postern.Invalid("/headers",
+				"enter each header once, on its own line, for example X-Tenant: acme")
 		}
 		headers[name] = strings.TrimSpace(value)
 	}

@@ -27,7 +27,8 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	device := strings.TrimPrefix(c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location"), "/devices/")
+	device := strings.TrimPrefix(c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location"),
+		"/devices/")
 	c.says("/webhooks/new", `value="`+device+`"`, "Fixed headers")
 	made, _ := c.addWebhook(hookURL)
 	own := "/webhooks/" + string(made.ID)
@@ -96,7 +97,9 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		form := url.Values{"url": {hookURL}, "event": {"*"}, tt.field: {tt.value}}
 		p := c.post("/webhooks", form)
 		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, tt.says) ||
-			!strings.Contains(p.body, `href="#`+tt.field+`"`) || !strings.Contains(p.body, "<details class=\"space-y-6\" open") {
+			!strings.Contains(p.body, `href="#`+tt.field+`"`) ||
+			!strings.Contains(p.body,
+				"<details class=\"space-y-6\" open") {
 			t.Errorf(
 				"%s %q is answered %d, without %q: %s", tt.field, tt.value, p.status, tt.says,
 				regexp.MustCompile(`(?s)<div role="alert".*?</div>`).FindString(p.body),
@@ -104,7 +107,8 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		}
 	}
 	c.want(
-		c.post("/webhooks", url.Values{"url": {hookURL}, "event": {"*"}, "device": {"dev_none"}}), http.StatusNotFound, "",
+		c.post("/webhooks", url.Values{"url": {hookURL}, "event": {"*"}, "device": {"dev_none"}}), http.StatusNotFound,
+		"",
 	)
 	c.says("/webhooks", "No webhooks yet")
 }

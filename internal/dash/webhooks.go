@@ -81,15 +81,16 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MessageRead):          "The recipient read a message.",
 		string(postern.MessageFailed):        "A message could not be sent.",
 		string(postern.MessageExpired):       "A message expired before it was sent.",
-		string(postern.DeviceLinked):         "A phone was linked.", string(postern.DeviceConnected): "A device connected.",
-		string(postern.DeviceDisconnected): "A device lost its connection and is reconnecting.",
-		string(postern.DeviceRestricted):   "The network restricted an account.",
-		string(postern.DeviceLoggedOutEv):  "A device was logged out by the network or on the phone.",
-		string(postern.DeviceBanned):       "The network banned an account.",
-		string(postern.DeviceConflict):     "A device's session was opened elsewhere.",
-		string(postern.DeviceUnlinked):     "A device was unlinked in Postern.",
-		string(postern.DevicePaused):       "A device was paused.",
-		string(postern.WebhookDisabled):    "A webhook was disabled automatically.",
+		string(postern.DeviceLinked):         "A phone was linked.",
+		string(postern.DeviceConnected):      "A device connected.",
+		string(postern.DeviceDisconnected):   "A device lost its connection and is reconnecting.",
+		string(postern.DeviceRestricted):     "The network restricted an account.",
+		string(postern.DeviceLoggedOutEv):    "A device was logged out by the network or on the phone.",
+		string(postern.DeviceBanned):         "The network banned an account.",
+		string(postern.DeviceConflict):       "A device's session was opened elsewhere.",
+		string(postern.DeviceUnlinked):       "A device was unlinked in Postern.",
+		string(postern.DevicePaused):         "A device was paused.",
+		string(postern.WebhookDisabled):      "A webhook was disabled automatically.",
 	}
 	for _, p := range eventPatterns() {
 		list = append(list, page.EventChoice{Pattern: p, Text: about[p], Chosen: slices.Contains(chosen, p)})
@@ -160,12 +161,14 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Webhook: page.Webhook{
 			ID: string(e.ID), URL: e.URL, Description: e.Description, Status: string(e.Status), Events: e.Events,
 		},
-		Pending: string(e.PendingURL), Why: whyEndpoint(v.caller.Plan, e), Tries: e.Attempts, TriesOf: postern.HandshakeTries,
+		Pending: string(e.PendingURL), Why: whyEndpoint(v.caller.Plan, e), Tries: e.Attempts,
+		TriesOf:  postern.HandshakeTries,
 		Ordered:  e.Ordered,
 		Headers:  slices.Sorted(maps.Keys(e.Headers)),
 		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
 		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
-		Change: v.may(postern.WebhooksWrite), Plan: v.caller.Plan.API, InFlight: e.MaxInFlight, Key: string(e.PublicKey),
+		Change: v.may(postern.WebhooksWrite), Plan: v.caller.Plan.API, InFlight: e.MaxInFlight,
+		Key: string(e.PublicKey),
 	}
 	// DueAt is zero if no attempt is scheduled.
 	view.Asked = e.DueAt != 0 && (e.Status == postern.EndpointPending || e.PendingURL != "")

@@ -133,7 +133,8 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	c.says(own+"/deliveries?status=exhausted&type=webhook.test", "HTTP 503")
 	c.says(own+"/deliveries?status=succeeded", "No deliveries")
 	c.want(
-		c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther, own+"/deliveries/"+string(delivery),
+		c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther,
+		own+"/deliveries/"+string(delivery),
 	)
 	c.says(own+"/deliveries/"+string(delivery), "Pending", "The delivery is being retried")
 }
@@ -211,7 +212,8 @@ func TestReplayIsFollowedAndStopped(t *testing.T) {
 	}
 	s.activate(e)
 	c.says(own+"/replay", "Start replay")
-	for field, wrong := range map[string]string{"since": "yesterday", "until": "2026-13-01T00:00", "type": "nothing.*"} {
+	for field, wrong := range map[string]string{"since": "yesterday", "until": "2026-13-01T00:00",
+		"type": "nothing.*"} {
 		if p := c.post(own+"/replay", url.Values{field: {wrong}}); p.status != http.StatusUnprocessableEntity ||
 			!strings.Contains(p.body, "was not started") {
 			t.Errorf("%s %s is answered %d", field, wrong, p.status)
@@ -234,7 +236,9 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	c := s.setUp()
 	mine, _ := c.addWebhook(hookURL)
 	s.activate(mine)
-	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "growth"})
+	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
+		gateway.NewWorkspace{Name: "other",
+			Plan: "growth"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,10 +262,12 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	for _, id := range []postern.EndpointID{made.Value.ID, mine.ID, "whk_none"} {
 		own := "/webhooks/" + string(id)
 		gets := []string{"/deliveries/" + string(test.Value.ID), "/replays/" + string(replay.Value.ID)}
-		posts := []string{"/deliveries/" + string(test.Value.ID) + "/retry", "/replays/" + string(replay.Value.ID) + "/stop"}
+		posts := []string{"/deliveries/" + string(test.Value.ID) + "/retry",
+			"/replays/" + string(replay.Value.ID) + "/stop"}
 		if id != mine.ID {
 			gets = append(gets, "", "/edit", "/secret", "/deliveries", "/replay", "/replays")
-			posts = append(posts, "", "/verify", "/test", "/pause", "/resume", "/rotate", "/secret", "/delete", "/replay")
+			posts = append(posts, "", "/verify", "/test", "/pause", "/resume", "/rotate", "/secret", "/delete",
+				"/replay")
 		}
 		for _, path := range gets {
 			c.want(c.get(own+path), http.StatusNotFound, "")
@@ -299,10 +305,12 @@ func TestViewerLooksAtWebhooksAndChangesNothing(t *testing.T) {
 		c.want(c.get(path), http.StatusForbidden, "")
 	}
 	for _, path := range []string{
-		"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret",
+		"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate",
+		own + "/secret",
 		own + "/delete", own + "/replay", at + "/retry", replay + "/stop",
 	} {
-		c.want(c.post(path, url.Values{"url": {hookURL}, "event": {"*"}, "password": {password}}), http.StatusForbidden, "")
+		c.want(c.post(path, url.Values{"url": {hookURL}, "event": {"*"}, "password": {password}}), http.StatusForbidden,
+			"")
 	}
 	s.as("")
 	c.want(c.get("/webhooks"), http.StatusForbidden, "")
@@ -327,7 +335,8 @@ func TestT14WebhooksAreChangedFromTheirOwnPagesOnly(t *testing.T) {
 		stranger.want(stranger.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
 	for _, path := range []string{
-		"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate", own + "/secret",
+		"/webhooks", own, own + "/verify", own + "/test", own + "/pause", own + "/resume", own + "/rotate",
+		own + "/secret",
 		own + "/delete", own + "/replay", at + "/retry", own + "/replays/rpl_1/stop",
 	} {
 		stranger.want(stranger.post(path, form), http.StatusSeeOther, "/signin")

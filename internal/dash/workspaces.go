@@ -24,7 +24,8 @@ func (d workspaces) choose(w http.ResponseWriter, r *http.Request, user postern.
 func (d workspaces) showChoice(
 	w http.ResponseWriter, r *http.Request, user postern.UserID, status int, view page.WorkspacesView,
 ) error {
-	list, err := d.p.Members.AllMemberships(r.Context(), d.self(r, user), paging.Page{Cursor: r.URL.Query().Get("after")})
+	list, err := d.p.Members.AllMemberships(r.Context(), d.self(r, user),
+		paging.Page{Cursor: r.URL.Query().Get("after")})
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,9 @@ func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) erro
 	ws, token, err := d.make(r.Context(), v.actor, in, owner)
 	if wrong, ok := faults(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.NewWorkspaceView{
-			Name: page.Field{Value: in.Name, Error: wrong["name"]}, Owner: page.Field{Value: owner, Error: wrong["email"]},
+			Name: page.Field{Value: in.Name, Error: wrong["name"]},
+			Owner: page.Field{Value: owner,
+				Error: wrong["email"]},
 			Plan: in.Plan, PlanError: wrong["plan"],
 			Problem: "The workspace was not created.",
 		})
@@ -328,7 +331,8 @@ func (d workspaces) changePlan(w http.ResponseWriter, r *http.Request, v visit) 
 	}
 	err = d.g.Workspaces.SetPlan(r.Context(), v.actor, u.ID, to.Plan)
 	if wrong, ok := faults(err); ok {
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, func(p *page.WorkspaceView) { p.PlanError = wrong["plan"] })
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity,
+			func(p *page.WorkspaceView) { p.PlanError = wrong["plan"] })
 	}
 	if err != nil {
 		return err

@@ -43,7 +43,8 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/", "/devices?after=x", "/keys"} {
-		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace is unavailable", "acme", "team 000", "Sign out")
+		c.sees(c.want(c.get(path), http.StatusForbidden, ""), "This workspace is unavailable", "acme", "team 000",
+			"Sign out")
 	}
 	c.want(c.post("/devices", url.Values{"name": {"Support"}}), http.StatusForbidden, "")
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")

@@ -60,7 +60,8 @@ func valueWithoutJournal(t *testing.T, dir, name string) (value int) {
 		t.Fatal(err)
 	}
 	defer alone.Close()
-	if err := alone.QueryRowContext(t.Context(), `SELECT value FROM entry WHERE name = $1`, name).Scan(&value); err != nil {
+	if err := alone.QueryRowContext(t.Context(), `SELECT value FROM entry WHERE name = $1`,
+		name).Scan(&value); err != nil {
 		t.Fatal(err)
 	}
 	return value

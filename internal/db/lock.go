@@ -17,7 +17,8 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("the data directory %s is in use by process %d; stop that server or choose another directory", e.Dir, e.PID)
+	return fmt.Sprintf("the data directory %s is in use by process %d; stop that server or choose another directory",
+		e.Dir, e.PID)
 }
 
 // dirLock is an exclusive lock on a directory. The kernel releases it when the process

@@ -31,7 +31,8 @@ func (d dialect) migrate(ctx context.Context, conn *sql.DB, opts Options) error 
 	newest := sources[len(sources)-1].Version
 	switch {
 	case have > newest:
-		return fmt.Errorf("%w: it is at version %d, this program knows %d; start a newer postern", ErrNewer, have, newest)
+		return fmt.Errorf("%w: it is at version %d, this program knows %d; start a newer postern", ErrNewer, have,
+			newest)
 	case have == newest:
 		return nil
 	case have > 0:

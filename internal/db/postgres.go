@@ -24,7 +24,8 @@ func postgresDialect() dialect {
 		goose: goose.DialectPostgres, dir: "postgres", begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 		size:    `SELECT 'PostgreSQL ' || current_setting('server_version'), pg_database_size(current_database())`,
 		list:    "(SELECT json_array_elements_text(CASE WHEN $%[1]d = 'null' THEN '[]' ELSE $%[1]d END::json))",
-		readers: postgresReaders, remote: true, sharing: sharing{share: 16, length: groupSize}, // a group costs much the same, whatever is in it
+		readers: postgresReaders, remote: true, sharing: sharing{share: 16, length: groupSize},
+		// a group costs much the same, whatever is in it
 	}
 }
 
@@ -118,11 +119,13 @@ func serverName() string {
 	}
 	var nonce [4]byte
 	rand.Read(nonce[:]) // never fails (Go 1.24)
-	return fmt.Sprintf("postern, process %d on %s, %s", os.Getpid(), host[:min(len(host), 20)], hex.EncodeToString(nonce[:]))
+	return fmt.Sprintf("postern, process %d on %s, %s", os.Getpid(), host[:min(len(host), 20)],
+		hex.EncodeToString(nonce[:]))
 }
 
 func plainDial(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second,
+		Interval: 5 * time.Second, Count: 3}}
 	return d.DialContext(ctx, network, addr)
 }
 

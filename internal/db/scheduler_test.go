@@ -110,7 +110,8 @@ func TestNewcomerCutsAGroupShort(t *testing.T) {
 	if n := ownersOf(group); n["flood"] != 5 || n["other"] != 1 || len(group) != 6 {
 		t.Errorf("the group is cut to %v", n)
 	}
-	if got := ownersOf(q.waiting); got["flood"] != 16 || got["other"] != 1 || q.queued["flood"] != 16 || q.queued["other"] != 1 {
+	if got := ownersOf(q.waiting); got["flood"] != 16 || got["other"] != 1 || q.queued["flood"] != 16 ||
+		q.queued["other"] != 1 {
 		t.Errorf("there wait %v, counted as %v", got, q.queued)
 	}
 	if got := orderOf(slices.Concat(group, q.waiting), "flood"); len(got) != 21 || !slices.IsSorted(got) {

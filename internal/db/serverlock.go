@@ -20,7 +20,8 @@ func (e *InUseError) Error() string {
 	if holder == "" {
 		holder = "another session"
 	}
-	return fmt.Sprintf("the database is in use by %s; stop that first: only one server can use a database at a time", holder)
+	return fmt.Sprintf("the database is in use by %s; stop that first: only one server can use a database at a time",
+		holder)
 }
 
 // serverLock is the key of the advisory lock that a server holds on its database. The
@@ -30,7 +31,9 @@ const serverLock = 0x706f737465726e // "postern"
 
 // connectLocked returns a connection that holds the server's lock, after reading the
 // clock there.
-func connectLocked(ctx context.Context, db *sql.DB, name string, look func(context.Context, *sql.Conn) error) (*sql.Conn, error) {
+func connectLocked(ctx context.Context, db *sql.DB, name string,
+	look func(context.Context, *sql.Conn) error) (*sql.Conn,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	conn, err := db.Conn(ctx)
@@ -56,7 +59,9 @@ func discard(conn *sql.Conn) {
 func takeServerLock(ctx context.Context, conn *sql.Conn, name string) error {
 	for {
 		var got bool
-		if err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, int64(serverLock)).Scan(&got); err != nil || got {
+		if err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`,
+			int64(serverLock)).Scan(&got); err != nil ||
+			got {
 			return err
 		}
 		pid, holder, err := lockHolder(ctx, conn)

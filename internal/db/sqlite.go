@@ -16,7 +16,9 @@ func sqliteDialect() dialect {
 	return dialect{
 		goose: goose.DialectSQLite3, dir: "sqlite", begin: "BEGIN IMMEDIATE",
 		size: `SELECT 'SQLite ' || sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
-		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders, sharing: sharing{share: 2, length: 8, rest: 12},
+		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders,
+		sharing: sharing{share: 2, length: 8,
+			rest: 12},
 	}
 }
 
@@ -45,7 +47,10 @@ func (db *DB) openSQLite(ctx context.Context, opts Options) (err error) {
 // at every commit, and a journal that is truncated after a burst.
 func openFile(ctx context.Context, path, txlock string, conns int) (*sql.DB, error) {
 	q := url.Values{"_txlock": {txlock}, "_pragma": {
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "journal_size_limit(67108864)", fmt.Sprintf("wal_autocheckpoint(%d)", journalPages),
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"journal_size_limit(67108864)",
+		fmt.Sprintf("wal_autocheckpoint(%d)",
+			journalPages),
 	}}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+q.Encode())
 	if err != nil {

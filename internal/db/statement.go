@@ -62,7 +62,8 @@ func (s *Statement) withArrays(types []string) string {
 	for i, kind := range types {
 		arrays[i] = fmt.Sprintf("$%d::%s[]", i+1, kind)
 	}
-	rows := "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS u(" + strings.Join(s.columns, ", ") + ", ord)"
+	rows := "unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS u(" + strings.Join(s.columns,
+		", ") + ", ord)"
 	text := strings.NewReplacer("[", "", "]", "").Replace(s.text)
 	text = replaceValues(text, s.list(), func(list string) string { return "SELECT " + list + " FROM @rows ORDER BY ord" })
 	text = strings.ReplaceAll(text, "@rows", rows)

@@ -49,7 +49,8 @@ type set struct {
 
 func (*set) About() About { return About{} }
 
-var setEntries = NewStatement("entry_name, new_value", `UPDATE entry SET value = @new_value [FROM @rows] WHERE name = @entry_name`)
+var setEntries = NewStatement("entry_name, new_value",
+	`UPDATE entry SET value = @new_value [FROM @rows] WHERE name = @entry_name`)
 
 func (*set) WriteAll(t *Tx, list []Pending[*set]) error {
 	rows := make([][]any, len(list))
@@ -73,7 +74,8 @@ func TestHotWritesOfAGroupHaveTheirOwnOutcomes(t *testing.T) {
 				t.Errorf("write %d: %v, want %v", i, got[i], want)
 			}
 		}
-		if all := entries(t, db); !maps.Equal(all, map[string]int{"a": 5, "c": 3}) || !there.changed || missing.changed {
+		if all := entries(t, db); !maps.Equal(all, map[string]int{"a": 5, "c": 3}) || !there.changed ||
+			missing.changed {
 			t.Errorf("entries %v; changed %v and %v", all, there.changed, missing.changed)
 		}
 	})
@@ -84,7 +86,8 @@ func TestOneFailureDoesNotFailItsNeighbours(t *testing.T) {
 		db := on.open(t)
 		breaks := Func(func(tx *Tx) error { return tx.Exec(`INSERT INTO entry (name, value) VALUES ('a', 9), ('a', 9)`) })
 		panics := Func(func(*Tx) error { panic("boom") })
-		got := group(t, db, Item(add{"a", 1}), Item(add{"bad", 2}), breaks, panics, Item(add{"a", 4}), Item(add{"c", -1}))
+		got := group(t, db, Item(add{"a", 1}), Item(add{"bad", 2}), breaks, panics, Item(add{"a", 4}),
+			Item(add{"c", -1}))
 		for i, fails := range []bool{false, true, true, true, false, true} {
 			if (got[i] != nil) != fails {
 				t.Errorf("write %d: %v, want a failure: %v", i, got[i], fails)
@@ -148,7 +151,8 @@ func TestFirstIsNewAfterAPartialRollback(t *testing.T) {
 					ran = append(ran, name)
 				}
 				if fails {
-					return errors.Join(tx.Exec(`INSERT INTO entry (name, value) VALUES ($1, 1)`, name), errors.New("undone"))
+					return errors.Join(tx.Exec(`INSERT INTO entry (name, value) VALUES ($1, 1)`, name),
+						errors.New("undone"))
 				}
 				return nil
 			})

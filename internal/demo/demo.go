@@ -124,7 +124,8 @@ func (d *demo) prepare(ctx context.Context, a *app.App) error {
 			}
 		}
 	}
-	_, secret, err := d.gateway.Keys.Create(ctx, access.Operator(), ws.ID, gateway.NewKey{Name: "demo", Environment: "demo"})
+	_, secret, err := d.gateway.Keys.Create(ctx, access.Operator(), ws.ID,
+		gateway.NewKey{Name: "demo", Environment: "demo"})
 	d.client = &client{base: a.URL(), key: secret}
 	d.say("\n1. Create a workspace on the %s plan, and an API key:\n   %s", ws.Plan, secret)
 	return err
@@ -160,7 +161,8 @@ func (d *demo) listen(ctx context.Context, _ *app.App) error {
 	}
 	d.say("\n2. Start a webhook receiver at %s and register it with POST /v1/webhooks:", d.receiver.url)
 	var e gateway.EndpointWithSecret
-	if err := d.client.post(ctx, "/v1/webhooks", map[string]any{"url": d.receiver.url, "secret": d.receiver.secret}, &e); err != nil {
+	if err := d.client.post(ctx, "/v1/webhooks", map[string]any{"url": d.receiver.url, "secret": d.receiver.secret},
+		&e); err != nil {
 		return err
 	}
 	if err := d.receiver.await(ctx, postern.WebhookVerification); err != nil {
@@ -218,7 +220,9 @@ func (d *demo) linkAnew(ctx context.Context, have []postern.Device) error {
 	}
 	fmt.Fprint(d.out, code)
 	d.say("   The simulated phone %s scans it.", phone)
-	if err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/scan", map[string]any{"phoneNumber": phone}, nil); err != nil {
+	if err := d.client.post(ctx, "/v1/sandbox/devices/"+string(d.device.ID)+"/scan",
+		map[string]any{"phoneNumber": phone},
+		nil); err != nil {
 		return err
 	}
 	return d.awaitConnected(ctx)
@@ -236,7 +240,9 @@ func (d *demo) send(ctx context.Context, _ *app.App) error {
 	d.say("\n4. Send a message to %s, which reads it immediately, with POST /v1/messages:", reader)
 	d.receiver.forget()
 	var m postern.Message
-	if err := d.client.post(ctx, "/v1/messages", map[string]any{"deviceId": d.device.ID, "to": reader, "body": "Hello from Postern"}, &m); err != nil {
+	if err := d.client.post(ctx, "/v1/messages",
+		map[string]any{"deviceId": d.device.ID, "to": reader, "body": "Hello from Postern"},
+		&m); err != nil {
 		return err
 	}
 	return d.receiver.await(ctx, postern.MessageSent, postern.MessageDelivered, postern.MessageRead)

@@ -175,8 +175,13 @@ func TestEndlessBodyIsReadToABound(t *testing.T) {
 
 func TestBodyIsKeptToItsFirstKiB(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ length, kept int }{{0, 0}, {10, 10}, {maxKept, maxKept}, {maxKept + 1, maxKept}, {maxRead, maxKept}, {maxRead + 1, maxKept}} {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("z"), tt.length)) }))
+	for _, tt := range []struct{ length, kept int }{{0, 0}, {10, 10}, {maxKept, maxKept}, {maxKept + 1, maxKept},
+		{maxRead, maxKept}, {maxRead + 1, maxKept}} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.Write(bytes.Repeat([]byte("z"),
+				tt.length))
+		}))
 		a, err := newTestClient(t, Options{}).Post(t.Context(), "ws", srv.URL, nil, nil)
 		srv.Close()
 		if err != nil || len(a.Body) != tt.kept || a.Truncated != (tt.length > maxKept) {
@@ -196,13 +201,15 @@ func TestPostSendsTheBytesAndItsHeadersAlone(t *testing.T) {
 	}))
 	defer srv.Close()
 	h := http.Header{"User-Agent": {"Postern/test"}, "X-One": {"1"}}
-	if _, err := newTestClient(t, Options{}).Post(t.Context(), "ws", srv.URL+"/a?b=c", h, []byte("\x00\xff{}")); err != nil {
+	if _, err := newTestClient(t, Options{}).Post(t.Context(), "ws", srv.URL+"/a?b=c", h,
+		[]byte("\x00\xff{}")); err != nil {
 		t.Fatal(err)
 	}
 	if got.Method != http.MethodPost || got.RequestURI != "/a?b=c" || string(body) != "\x00\xff{}" {
 		t.Errorf("%s %s with %q", got.Method, got.RequestURI, body)
 	}
-	want := http.Header{"User-Agent": {"Postern/test"}, "X-One": {"1"}, "Accept-Encoding": {"identity"}, "Content-Length": {"4"}}
+	want := http.Header{"User-Agent": {"Postern/test"}, "X-One": {"1"}, "Accept-Encoding": {"identity"},
+		"Content-Length": {"4"}}
 	if fmt.Sprint(got.Header) != fmt.Sprint(want) {
 		t.Errorf("headers = %v, want %v", got.Header, want)
 	}
@@ -221,7 +228,8 @@ func TestUnreachableAndUnknownHostsHaveAReason(t *testing.T) {
 	if _, err := unknown.Post(t.Context(), "ws", "https://unknown.example.com", nil, nil); reasonOf(err) != DNS {
 		t.Errorf("unknown name: %v, want dns", err)
 	}
-	if _, err := NewClient(Options{}).Post(t.Context(), "ws", "http://example.com", nil, nil); reasonOf(err) != Blocked {
+	if _, err := NewClient(Options{}).Post(t.Context(), "ws", "http://example.com", nil,
+		nil); reasonOf(err) != Blocked {
 		t.Errorf("http: %v, want blocked", err)
 	}
 }
@@ -246,13 +254,15 @@ func TestTLSIsVerified(t *testing.T) {
 	if _, err := c.Post(t.Context(), "ws", srv.URL, nil, nil); err != nil {
 		t.Errorf("trusted certificate: %v", err)
 	}
-	if _, err := c.Post(t.Context(), "ws", strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), nil, nil); reasonOf(err) != TLS {
+	if _, err := c.Post(t.Context(), "ws", strings.Replace(srv.URL, "127.0.0.1", "localhost", 1), nil,
+		nil); reasonOf(err) != TLS {
 		t.Errorf("certificate of another host: %v, want tls", err)
 	}
 	if _, err := c.Post(t.Context(), "ws", old.URL, nil, nil); reasonOf(err) != TLS {
 		t.Errorf("TLS 1.1: %v, want tls", err)
 	}
-	if _, err := c.Post(t.Context(), "ws", "https://"+strings.TrimPrefix(rawServer(t, hold), "http://"), nil, nil); reasonOf(err) != TLS && reasonOf(err) != Timeout {
+	if _, err := c.Post(t.Context(), "ws", "https://"+strings.TrimPrefix(rawServer(t, hold), "http://"), nil,
+		nil); reasonOf(err) != TLS && reasonOf(err) != Timeout {
 		t.Errorf("no TLS at all: %v", err)
 	}
 }
@@ -265,13 +275,17 @@ func certified(t *testing.T, name string, until time.Time) (url string, c *Clien
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: until.Add(-time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name},
+		NotBefore: until.Add(-time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(nil, template, template, public, private)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	srv.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}
+	srv.TLS = &tls.Config{MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der},
+			PrivateKey: private}}}
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
@@ -309,7 +323,8 @@ func TestAnswerThatEndsAtAnyByteHasAReason(t *testing.T) {
 	t.Parallel()
 	const head, body = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "hello"
 	for n := range len(head) + len(body) + 1 {
-		for name, end := range map[string]func(net.Conn){"close": func(net.Conn) {}, "reset": func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }} {
+		for name, end := range map[string]func(net.Conn){"close": func(net.Conn) {},
+			"reset": func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }} {
 			url := rawServer(t, func(c net.Conn) { say((head + body)[:n])(c); end(c) })
 			a, err := newTestClient(t, Options{}).Post(t.Context(), "ws", url, nil, []byte("{}"))
 			got := reasonOf(err)
@@ -318,7 +333,9 @@ func TestAnswerThatEndsAtAnyByteHasAReason(t *testing.T) {
 				if got != Reset && got != Body && (n < len(head)+len(body) || err != nil) {
 					t.Errorf("reset after %d bytes: %v", n, err)
 				}
-			case n < len(head) && got != Reset, n >= len(head) && n < len(head)+len(body) && (got != Body || a.Status != 200), n == len(head)+len(body) && err != nil:
+			case n < len(head) && got != Reset, n >= len(head) && n < len(head)+len(body) &&
+				(got != Body || a.Status != 200), n == len(head)+len(body) &&
+				err != nil:
 				t.Errorf("closed after %d bytes: status %d, %v", n, a.Status, err)
 			}
 		}
@@ -381,7 +398,11 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"", "short", strings.Repeat("a", 10_000)} {
 		var opened atomic.Int32
-		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
+			io.WriteString(w,
+				answer)
+		}))
 		srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 			if s == http.StateNew {
 				opened.Add(1)

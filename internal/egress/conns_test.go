@@ -32,7 +32,8 @@ func TestLeastRecentlyUsedConnectionGoes(t *testing.T) {
 		c.end(first)
 		third := c.dialed(t, "a:1")
 		if !other.isOpen() || !first.isOpen() || second.isOpen() || !third.isOpen() {
-			t.Errorf("%s: open are %v, %v, %v, %v", name, other.isOpen(), first.isOpen(), second.isOpen(), third.isOpen())
+			t.Errorf("%s: open are %v, %v, %v, %v", name, other.isOpen(), first.isOpen(), second.isOpen(),
+				third.isOpen())
 		}
 		if c.begin(second) || c.total.Load() != 3 {
 			t.Errorf("%s: an exchange began on a closed connection, or %d are open", name, c.total.Load())

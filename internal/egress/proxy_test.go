@@ -16,7 +16,8 @@ func TestCheckProxy(t *testing.T) {
 	public := NewClient(Options{})
 	defer public.Close()
 	for _, good := range []string{
-		"http://proxy.example.com", "https://proxy.example.com:8443/", "socks5://proxy.example.com:1080", "socks5://user:s%40cret@proxy.example.com:1080",
+		"http://proxy.example.com", "https://proxy.example.com:8443/", "socks5://proxy.example.com:1080",
+		"socks5://user:s%40cret@proxy.example.com:1080",
 		"http://93.184.216.34:3128", "http://[2606:4700::1111]:3128",
 	} {
 		if err := public.CheckProxy(good); err != nil {
@@ -24,9 +25,15 @@ func TestCheckProxy(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", "proxy.example.org:1080", "socks4://proxy.example.com", "socks5h://proxy.example.com", "ftp://proxy.example.com", "http:proxy", "http://", "://", "http://user@",
-		"http://proxy.example.com:0", "http://proxy.example.com:", "http://proxy.example.com:70000", "http://proxy.example.com/path", "http://proxy.example.com?q", "http://proxy.example.com/#f",
-		"http://127.0.0.1:3128", "socks5://localhost:1080", "http://10.0.0.1", "http://169.254.169.254", "http://[::1]", "http://[::ffff:7f00:1]", "http://2130706433", "http://0x7f.1", "http://①②⑦.0.0.1",
+		"", "proxy.example.org:1080", "socks4://proxy.example.com", "socks5h://proxy.example.com",
+		"ftp://proxy.example.com", "http:proxy", "http://", "://",
+		"http://user@",
+		"http://proxy.example.com:0", "http://proxy.example.com:", "http://proxy.example.com:70000",
+		"http://proxy.example.com/path", "http://proxy.example.com?q",
+		"http://proxy.example.com/#f",
+		"http://127.0.0.1:3128", "socks5://localhost:1080", "http://10.0.0.1", "http://169.254.169.254", "http://[::1]",
+		"http://[::ffff:7f00:1]", "http://2130706433", "http://0x7f.1",
+		"http://①②⑦.0.0.1",
 		"http://" + strings.Repeat("a", 3000) + ".test",
 	} {
 		err := public.CheckProxy(bad)
@@ -63,13 +70,18 @@ func (p *tunnel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestThroughAProxy(t *testing.T) {
 	t.Parallel()
-	target := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	target := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, "hello")
+	}))
 	defer target.Close()
 	proxy := &tunnel{}
 	srv := httptest.NewServer(proxy)
 	defer srv.Close()
 	base := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted(target)}}
-	transport, err := newTestClient(t, Options{}).Through(base, strings.Replace(srv.URL, "http://", "http://user:secret@", 1))
+	transport, err := newTestClient(t, Options{}).Through(base,
+		strings.Replace(srv.URL, "http://", "http://user:secret@",
+			1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +98,8 @@ func TestThroughAProxy(t *testing.T) {
 		t.Errorf("body %q, %v", body, err)
 	}
 	res.Body.Close()
-	if want := strings.TrimPrefix(target.URL, "https://") + " Basic dXNlcjpzZWNyZXQ="; len(proxy.asked) != 1 || proxy.asked[0] != want {
+	if want := strings.TrimPrefix(target.URL, "https://") + " Basic dXNlcjpzZWNyZXQ="; len(proxy.asked) != 1 ||
+		proxy.asked[0] != want {
 		t.Errorf("the proxy was asked for %q, want %q", proxy.asked, want)
 	}
 }
@@ -100,7 +113,9 @@ func TestAProxyThatTurnedPrivate(t *testing.T) {
 	defer srv.Close()
 	public := NewClient(Options{})
 	defer public.Close()
-	transport, err := public.Through(&http.Transport{}, "http://rebound.example.com:"+srv.URL[strings.LastIndex(srv.URL, ":")+1:])
+	transport, err := public.Through(&http.Transport{},
+		"http://rebound.example.com:"+srv.URL[strings.LastIndex(srv.URL,
+			":")+1:])
 	if err != nil {
 		t.Fatal(err)
 	}

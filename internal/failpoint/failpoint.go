@@ -31,7 +31,8 @@ const (
 // Points lists all points.
 func Points() []Point {
 	return []Point{
-		AcceptBeforeCommit, AcceptAfterCommit, SendBeforeMark, SendAfterMark, SendFrameWritten, SendAnswered, SendBeforeCommit,
+		AcceptBeforeCommit, AcceptAfterCommit, SendBeforeMark, SendAfterMark, SendFrameWritten, SendAnswered,
+		SendBeforeCommit,
 		InboxDecrypted, InboxInserted, InboxBeforeAck, InboxAcknowledged, HookBeforePost, HookAnswered,
 	}
 }

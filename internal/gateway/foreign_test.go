@@ -38,7 +38,8 @@ func TestLinksOfAForeignDeviceAreNotWatched(t *testing.T) {
 		narrow := mine
 		narrow.Key.Devices = []postern.DeviceID{newDevice(t, g, mine)}
 		for name, c := range map[string]access.Caller{"another workspace": other, "a key for another device": narrow} {
-			if l, err := g.Links.Watch(t.Context(), c, id); l != nil || postern.ReasonOf(err) != postern.ResourceNotAllowed {
+			if l, err := g.Links.Watch(t.Context(), c, id); l != nil ||
+				postern.ReasonOf(err) != postern.ResourceNotAllowed {
 				t.Errorf("%s: a listener is open: %t, %v", name, l != nil, err)
 			}
 		}
@@ -71,7 +72,8 @@ func TestHealthNeedsTheScopeOfEvents(t *testing.T) {
 		c := operatorIn(t, g)
 		id := newDevice(t, g, c)
 		c.Key.Scopes = []postern.Scope{postern.DevicesRead}
-		if _, err := g.Devices.Health(t.Context(), c, id, paging.Page{}); postern.ReasonOf(err) != postern.MissingScope {
+		if _, err := g.Devices.Health(t.Context(), c, id,
+			paging.Page{}); postern.ReasonOf(err) != postern.MissingScope {
 			t.Errorf("with devices:read alone: %v", err)
 		}
 	})

@@ -61,16 +61,19 @@ func (g Messages) build(d postern.Device, in NewMessage, chat, to string) poster
 		expiry = defaultExpiry
 	}
 	return postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, Content: in.Content,
-		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(to), Status: postern.Queued, NetworkID: postern.NewNetworkID(),
-		Source: postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
+		Content: in.Content,
+		ChatID:  chat, From: d.PhoneNumber, To: postern.Maybe(to), Status: postern.Queued,
+		NetworkID: postern.NewNetworkID(),
+		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
 	}
 }
 
 func checkMessage(in NewMessage) (chat, to string, err error) {
 	chat, to, ok := parseRecipient(in.To)
 	if !ok {
-		return "", "", postern.Invalid("/to", "write the recipient as + and 7 to 15 digits, or use a chatId from an event")
+		return "", "", postern.Invalid("/to",
+			"write the recipient as + and 7 to 15 digits, or use a chatId from an event")
 	}
 	if err := in.Content.Check(); err != nil {
 		return "", "", err

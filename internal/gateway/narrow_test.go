@@ -26,11 +26,13 @@ func TestNewURLNeedsTheScopesOfANewWebhook(t *testing.T) {
 				}
 			}
 			in := EndpointChange{URL: "https://hooks.example.com/2"}
-			if _, err := g.Webhooks.Change(t.Context(), narrow, made.Value.ID, in); postern.ReasonOf(err) != postern.MissingScope {
+			if _, err := g.Webhooks.Change(t.Context(), narrow, made.Value.ID,
+				in); postern.ReasonOf(err) != postern.MissingScope {
 				t.Errorf("without %s: %v", lacks, err)
 			}
 			note := "x"
-			if _, err := g.Webhooks.Change(t.Context(), narrow, made.Value.ID, EndpointChange{Description: &note}); err != nil {
+			if _, err := g.Webhooks.Change(t.Context(), narrow, made.Value.ID,
+				EndpointChange{Description: &note}); err != nil {
 				t.Errorf("another change without %s: %v", lacks, err)
 			}
 		}

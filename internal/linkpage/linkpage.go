@@ -204,7 +204,8 @@ func (p *pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		p.log.ErrorContext(r.Context(), "link page", "error", err)
 		w.Header().Set("Retry-After", "5")
 		write(w, http.StatusServiceUnavailable, page{
-			Title: "Temporarily unavailable", Text: "Something went wrong. Reload the page in a few seconds.", Refresh: true,
+			Title: "Temporarily unavailable", Text: "Something went wrong. Reload the page in a few seconds.",
+			Refresh: true,
 		})
 	}
 }

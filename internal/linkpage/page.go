@@ -60,13 +60,15 @@ func (p *page) showLink(l postern.Link) {
 			p.draw(string(l.QR))
 		}
 	case postern.LinkPasskey:
-		p.Title, p.Text = "Your account requires a passkey", "This page cannot confirm a passkey. Turn off the passkey in "+
-			"your account's settings on the phone, then ask "+p.Workspace+" for a new link."
+		p.Title, p.Text = "Your account requires a passkey",
+			"This page cannot confirm a passkey. Turn off the passkey in "+
+				"your account's settings on the phone, then ask "+p.Workspace+" for a new link."
 	case postern.LinkLinked:
 		p.Title, p.Done, p.Good = "Your phone is linked", true, true
 		p.Text = "It is now linked to " + p.Workspace + ". You can close this page."
 	case postern.LinkExpired:
-		p.Title, p.Text, p.Done = "This page has expired", "No phone was linked. Ask "+p.Workspace+" for a new link.", true
+		p.Title, p.Text, p.Done = "This page has expired", "No phone was linked. Ask "+p.Workspace+" for a new link.",
+			true
 	case postern.LinkFailed:
 		p.Title, p.Done = "The phone was not linked", true
 		p.Text = why(string(l.Reason)) + " Ask " + p.Workspace + " for a new link."
@@ -109,7 +111,8 @@ func (p *page) render() {
 		b.Reset()
 	}
 	sum := sha256.Sum256(b.Bytes())
-	p.Part, p.Seen = template.HTML(b.String()), hex.EncodeToString(sum[:8]) //nolint:gosec // the template has escaped it
+	p.Part, p.Seen = template.HTML(b.String()),
+		hex.EncodeToString(sum[:8]) //nolint:gosec // the template has escaped it
 }
 
 func write(w http.ResponseWriter, status int, p page) {

@@ -139,7 +139,8 @@ func TestLinksDoNotGoInPlainText(t *testing.T) {
 		t.Errorf("to another machine, asked for: %v", err)
 	}
 	at.Next(t)
-	if err := server(t, seal.Secret("smtp://"+at.Addr+"?from=a@example.com"), nil).Send(t.Context(), hello()); err != nil {
+	if err := server(t, seal.Secret("smtp://"+at.Addr+"?from=a@example.com"), nil).Send(t.Context(),
+		hello()); err != nil {
 		t.Errorf("to this machine: %v", err)
 	}
 	if m := at.Next(t); m.Encrypted || m.SignedIn {
@@ -218,7 +219,8 @@ func TestAddressesOfServers(t *testing.T) {
 	for _, bad := range []string{
 		"", "mail.example.com:587", "http://mail.example.com?from=a@example.com", "smtp://?from=a@example.com",
 		"smtp://mail.example.com", "smtp://mail.example.com?from=nobody",
-		"smtp://mail.example.com/path?from=a@example.com", "smtp://canary:canary@mail.example.com?from=a@example.com&tls=off",
+		"smtp://mail.example.com/path?from=a@example.com",
+		"smtp://canary:canary@mail.example.com?from=a@example.com&tls=off",
 		"smtps://mail.example.com?from=a@example.com&tls=off", "smtp://canary:can ary@[::1?from=a@example.com",
 	} {
 		if _, err := mail.New(seal.Secret(bad)); err == nil || strings.Contains(err.Error(), "canary") {

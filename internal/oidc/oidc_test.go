@@ -14,7 +14,8 @@ import (
 const redirect = "https://gateway.example/signin/oidc/callback"
 
 func client(p *oidctest.Provider) *oidc.Provider {
-	return oidc.New(oidc.Options{Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret, Name: "Example", Redirect: redirect})
+	return oidc.New(oidc.Options{Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret,
+		Name: "Example", Redirect: redirect})
 }
 
 // visit is what a browser brings back that is sent to an address of the provider.
@@ -88,7 +89,9 @@ func TestWhoIsSignedInAtTheProviderIsNamed(t *testing.T) {
 func TestWrongAnswersOfTheProviderNameNobody(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[oidctest.Fault]error{
-		oidctest.WrongNonce: nil, oidctest.WrongAudience: nil, oidctest.WrongIssuer: nil, oidctest.OtherParty: nil, oidctest.Expired: nil, oidctest.AlgNone: nil, oidctest.OtherKey: nil,
+		oidctest.WrongNonce: nil, oidctest.WrongAudience: nil, oidctest.WrongIssuer: nil, oidctest.OtherParty: nil,
+		oidctest.Expired: nil, oidctest.AlgNone: nil,
+		oidctest.OtherKey:  nil,
 		oidctest.NoSubject: nil, oidctest.NoToken: nil, oidctest.Endless: nil, oidctest.OtherState: nil,
 		oidctest.Denied: oidc.ErrDenied, oidctest.Broken: oidc.ErrDown, oidctest.NotAsked: oidc.ErrStale,
 	} {
@@ -102,7 +105,9 @@ func TestWrongAnswersOfTheProviderNameNobody(t *testing.T) {
 			if err == nil || got != (oidc.Identity{}) || want != nil && !errors.Is(err, want) {
 				t.Errorf("the identity is %+v, %v, want %v", got, err, want)
 			}
-			if err != nil && (strings.Contains(err.Error(), back.Get("code")) && back.Get("code") != "" || strings.Contains(err.Error(), oidctest.Secret)) {
+			if err != nil && (strings.Contains(err.Error(), back.Get("code")) && back.Get("code") != "" ||
+				strings.Contains(err.Error(),
+					oidctest.Secret)) {
 				t.Errorf("a secret can be read in %v", err)
 			}
 			p.Fail("")
@@ -132,7 +137,8 @@ func TestAnswerToSomethingElseNamesNobody(t *testing.T) {
 			t.Errorf("%s: the answer names %+v", name, got)
 		}
 	}
-	wrong := oidc.New(oidc.Options{Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: "another", Redirect: redirect})
+	wrong := oidc.New(oidc.Options{Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: "another",
+		Redirect: redirect})
 	ask, back := through(t, wrong, false)
 	if got, err := wrong.Finish(t.Context(), ask, back); err == nil {
 		t.Errorf("with another secret the answer names %+v", got)
@@ -168,8 +174,10 @@ func TestAProviderThatIsAwayIsLeftAloneForAWhile(t *testing.T) {
 func TestAnotherIssuerIsNone(t *testing.T) {
 	t.Parallel()
 	p := oidctest.Start(t)
-	c := oidc.New(oidc.Options{Issuer: p.URL + "/", ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret, Redirect: redirect})
-	if _, _, err := c.Begin(t.Context(), false); !errors.Is(err, oidc.ErrDown) || !strings.Contains(err.Error(), p.URL) {
+	c := oidc.New(oidc.Options{Issuer: p.URL + "/", ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret,
+		Redirect: redirect})
+	if _, _, err := c.Begin(t.Context(), false); !errors.Is(err, oidc.ErrDown) ||
+		!strings.Contains(err.Error(), p.URL) {
 		t.Errorf("an issuer that calls itself otherwise is answered %v", err)
 	}
 }

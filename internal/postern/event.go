@@ -34,8 +34,11 @@ const (
 // EventTypes lists the types to which an endpoint can subscribe.
 func EventTypes() []EventType {
 	return []EventType{
-		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed, MessageExpired,
-		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned, DeviceConflict, DeviceUnlinked, DevicePaused,
+		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed,
+		MessageExpired,
+		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
+		DeviceConflict, DeviceUnlinked,
+		DevicePaused,
 		WebhookDisabled,
 	}
 }

@@ -32,8 +32,10 @@ type MessageObject struct {
 // Object returns the JSON form of m.
 func (m Message) Object() MessageObject {
 	return MessageObject{
-		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From, To: m.To,
-		Body: m.Content.Text, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error, NetworkID: m.NetworkID, Source: m.Source,
+		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From,
+		To:   m.To,
+		Body: m.Content.Text, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error, NetworkID: m.NetworkID,
+		Source:   m.Source,
 		Metadata: m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
 		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra,
 	}
@@ -42,8 +44,10 @@ func (m Message) Object() MessageObject {
 // message returns the message of which o is the JSON form.
 func (o MessageObject) message() Message {
 	return Message{
-		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Extra}, ChatID: o.ChatID,
-		From: o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID, Source: o.Source,
+		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Extra},
+		ChatID: o.ChatID,
+		From:   o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
+		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
 		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt,
 	}

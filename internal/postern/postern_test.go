@@ -103,7 +103,8 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 				tt.want)
 		}
 	}
-	for pattern, want := range map[string]bool{"*": true, "message.*": true, "message.read": true, "message.": false, "mess*": false, "": false, "**": false, "group.*": false, ".*": false} {
+	for pattern, want := range map[string]bool{"*": true, "message.*": true, "message.read": true, "message.": false,
+		"mess*": false, "": false, "**": false, "group.*": false, ".*": false} {
 		if got := ValidEventPattern(pattern); got != want {
 			t.Errorf("ValidEventPattern(%q) = %v, want %v", pattern, got, want)
 		}
@@ -112,7 +113,9 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 
 func TestEnvelopeIsJSONWhateverIsInIt(t *testing.T) {
 	t.Parallel()
-	m := Message{ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Content: Text("<&>\u2028\"\\\x01👋"), Metadata: map[string]string{}, FromLID: "123", From: ""}
+	m := Message{ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Content: Text("<&>\u2028\"\\\x01👋"),
+		Metadata: map[string]string{}, FromLID: "123",
+		From: ""}
 	for _, kind := range []EventType{MessageReceived, MessageSent} {
 		e, err := m.Event(kind)
 		if err != nil {
@@ -126,7 +129,9 @@ func TestEnvelopeIsJSONWhateverIsInIt(t *testing.T) {
 		if err := json.Unmarshal(e.Envelope(7, 1), &back); err != nil {
 			t.Fatal(err)
 		}
-		if back.EventID != string(e.ID) || back.Type != string(kind) || back.Sequence != 7 || back.Message["body"] != m.Content.Text || back.Timestamp != "1970-01-01T00:00:00.001Z" {
+		if back.EventID != string(e.ID) || back.Type != string(kind) || back.Sequence != 7 ||
+			back.Message["body"] != m.Content.Text ||
+			back.Timestamp != "1970-01-01T00:00:00.001Z" {
 			t.Errorf("envelope = %s", e.Envelope(7, 1))
 		}
 		if _, has := back.Message["from"]; kind == MessageReceived && (has || back.Message["fromLid"] != "lid:123") {

@@ -99,7 +99,8 @@ func (p *Writer) refusal(q *obs.Request, err error) *postern.Error {
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // the caller or the server stops
 		return &postern.Error{
-			Reason: postern.Unavailable, Detail: "the request was not finished; try again shortly", RetryAfter: retryStorage,
+			Reason: postern.Unavailable, Detail: "the request was not finished; try again shortly",
+			RetryAfter: retryStorage,
 		}
 	}
 	if err != nil {

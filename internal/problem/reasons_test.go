@@ -34,7 +34,8 @@ func TestEveryReasonHasARow(t *testing.T) {
 		}
 		n++
 		k, ok := table[postern.Reason(value)]
-		if !ok || k.Status < 400 || k.Status > 599 || k.Code == "" || strings.ToUpper(k.Code) != k.Code || k.Title == "" || k.Page == "" {
+		if !ok || k.Status < 400 || k.Status > 599 || k.Code == "" || strings.ToUpper(k.Code) != k.Code ||
+			k.Title == "" || k.Page == "" {
 			t.Errorf("the reason %s has the row %+v", value, k)
 		}
 		if e := Explain(postern.Reason(value)); e.Means == "" || e.When == "" || e.Do == "" || e.Shown == "" {

@@ -83,7 +83,8 @@ func TestLookCountsNothing(t *testing.T) {
 		}
 	}
 	take(t, l, "a", r)
-	if s, err := l.Look(t.Context(), "a", r); err != nil || s.Remaining != 0 || s.RetryAfter <= 0 || s.ResetAfter <= s.RetryAfter {
+	if s, err := l.Look(t.Context(), "a", r); err != nil || s.Remaining != 0 || s.RetryAfter <= 0 ||
+		s.ResetAfter <= s.RetryAfter {
 		t.Errorf("%+v, %v, want none left and a time for the next", s, err)
 	}
 }

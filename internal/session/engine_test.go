@@ -46,7 +46,9 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 		w := &world{t: t, dir: dir, net: networktest.NewFake()}
 		w.driver = w.net
 		w.boot()
-		ws, err := w.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "acme", Plan: "growth"})
+		ws, err := w.g.Workspaces.Create(t.Context(), access.Operator(),
+			gateway.NewWorkspace{Name: "acme",
+				Plan: "growth"})
 		if err != nil {
 			t.Fatal(err)
 		}

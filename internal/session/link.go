@@ -155,7 +155,8 @@ func (e *Engine) endLink(
 	ctx context.Context, l store.LinkRow, status postern.LinkStatus, reason string,
 ) time.Duration {
 	e.log.InfoContext(ctx, "link attempt ended", "device", l.DeviceID, "link", l.ID, "reason", reason)
-	if err := e.g.Sessions.EndLink(context.WithoutCancel(ctx), l, status, reason); err != nil { // its deadline may be over
+	if err := e.g.Sessions.EndLink(context.WithoutCancel(ctx), l, status,
+		reason); err != nil { // its deadline may be over
 		e.log.WarnContext(ctx, "end a link attempt", "device", l.DeviceID, "error", err)
 		return storeRetryWait
 	}

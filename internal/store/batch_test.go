@@ -18,10 +18,12 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	const ws = "ws_1"
 	for i := range 3 {
 		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws,
-			Status: []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i], Metadata: map[string]string{}})
+			Status:   []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i],
+			Metadata: map[string]string{}})
 	}
-	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"}, Headers: map[string]string{},
-		Status: postern.EndpointPending, Secret: []byte{1}}
+	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"},
+		Headers: map[string]string{},
+		Status:  postern.EndpointPending, Secret: []byte{1}}
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)

@@ -76,7 +76,8 @@ func benchDevices(b *testing.B, db *Store) (list []postern.Device) {
 		b.Fatal(err)
 	}
 	for i := range 64 {
-		d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i), Status: postern.Connected,
+		d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i),
+			Status:   postern.Connected,
 			Metadata: map[string]string{}}
 		if err := db.Devices.Create(b.Context(), d, nil); err != nil {
 			b.Fatal(err)
@@ -111,7 +112,9 @@ func BenchmarkAcceptOnce(b *testing.B) {
 			m := outbound(devices[i])
 			once := &Once{WorkspaceID: m.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: string(m.ID),
 				Answer: make([]byte, 400), At: testNow}
-			return db.Messages.Queue(b.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
+			return db.Messages.Queue(b.Context(),
+				QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40,
+					Once: once})
 		})
 	})
 }
@@ -120,7 +123,9 @@ func BenchmarkInbound(b *testing.B) {
 	eachDurable(b, func(b *testing.B, db *Store) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
-			return db.Messages.RecordInbound(b.Context(), inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hello"))
+			return db.Messages.RecordInbound(b.Context(),
+				inboundOf(devices[i], postern.NewNetworkID(), "lid:1",
+					"hello"))
 		})
 	})
 }
@@ -142,8 +147,9 @@ func BenchmarkSend(b *testing.B) {
 				return err
 			}
 			return db.Messages.RecordReceipts(b.Context(),
-				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID, Status: postern.Read,
-					At: testNow, Now: testNow}})
+				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID,
+					Status: postern.Read,
+					At:     testNow, Now: testNow}})
 		})
 	})
 }

@@ -247,8 +247,9 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 		case role != "":
 			return postern.Invalid("/email", "belongs to a member of this workspace already")
 		case !linked && !o.Existing:
-			return postern.Invalid("/email", "there is an account with this address already, and nobody has proved that it is "+
-				"this person's; ask the person, and add --existing, or reset its password first")
+			return postern.Invalid("/email",
+				"there is an account with this address already, and nobody has proved that it is "+
+					"this person's; ask the person, and add --existing, or reset its password first")
 		case !known:
 			err = errors.Join(insertUser(t, u, ""), t.Exec(`DELETE FROM setting
 				WHERE name = $1`, setUpToken)) // the first user ends the set-up

@@ -141,7 +141,8 @@ func checkRetriable(t *db.Tx, ws postern.WorkspaceID, id postern.DeliveryID) err
 	}
 	var body []byte
 	if err = t.Row(deliveryBody, []any{ws, id}, &body); errors.Is(err, sql.ErrNoRows) {
-		return postern.Errorf(postern.EventRemoved, "the content of the event was removed, so it cannot be delivered again")
+		return postern.Errorf(postern.EventRemoved,
+			"the content of the event was removed, so it cannot be delivered again")
 	}
 	return err
 }

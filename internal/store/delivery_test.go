@@ -10,8 +10,9 @@ import (
 func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...string) postern.Endpoint {
 	t.Helper()
 	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events,
-		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow, MaxInFlight: 8,
-		DueAt: testNow}
+		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow,
+		MaxInFlight: 8,
+		DueAt:       testNow}
 	if err := db.Endpoints.Create(t.Context(), e, 20, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,9 @@ func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...stri
 func receiveN(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
 	for range n {
-		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, postern.NewNetworkID(), "lid:1", "hi")); err != nil {
+		if err := db.Messages.RecordInbound(t.Context(),
+			inboundOf(d, postern.NewNetworkID(), "lid:1",
+				"hi")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +84,8 @@ func TestAttemptsMoveADeliveryAndDisableADeadEndpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := db.Endpoints.ForDelivery(t.Context(), e.ID); (got.Status == postern.EndpointDisabled) != (n >= 12) {
+			if got, _ := db.Endpoints.ForDelivery(t.Context(),
+				e.ID); (got.Status == postern.EndpointDisabled) != (n >= 12) {
 				t.Fatalf("after attempt %d, %s in: %s", n, time.Duration(at-testNow)*time.Millisecond, got.Status)
 			}
 			at = at.Add(11 * time.Hour)

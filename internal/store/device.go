@@ -36,7 +36,8 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
-	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy, &d.Turn}},
+	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy,
+		&d.Turn}},
 		&d)
 	return d, err
 }
@@ -103,7 +104,8 @@ func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.
 		t.Wake(DeviceChanged, string(id))
 		return changeDevice(t, `UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6,
 			receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
-			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
+			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute,
+			receiveColumn{&d.Receive}.bits(),
 			d.Proxy, d.Turn, d.Status)
 	}))
 	return d, err

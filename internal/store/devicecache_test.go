@@ -59,13 +59,17 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 				return err
 			},
 			func() error {
-				return db.Devices.SetState(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Connected,
-					DisplayName: "Ann", At: testNow})
+				return db.Devices.SetState(ctx,
+					SetDeviceState{WorkspaceID: ws, DeviceID: d.ID,
+						Status:      postern.Connected,
+						DisplayName: "Ann", At: testNow})
 			},
 			func() error { return db.Devices.ResetSessions(ctx) },
 			func() error {
-				return db.Devices.RequestUnlink(ctx, SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Unlinked,
-					Desired: postern.WantIdle, At: testNow})
+				return db.Devices.RequestUnlink(ctx,
+					SetDeviceState{WorkspaceID: ws, DeviceID: d.ID,
+						Status:  postern.Unlinked,
+						Desired: postern.WantIdle, At: testNow})
 			},
 			func() error { newDevice(t, db, ws, postern.Linking); return nil },
 			func() error { return db.Devices.RequestDelete(ctx, ws, second.ID, nil, testNow) },
@@ -112,8 +116,10 @@ func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
 		}
 		for i := range 200 {
 			reason := fmt.Sprint("reason ", i)
-			err := db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: ws, DeviceID: d.ID, Status: postern.Disconnected,
-				Reason: reason, At: testNow})
+			err := db.Devices.SetState(t.Context(),
+				SetDeviceState{WorkspaceID: ws, DeviceID: d.ID,
+					Status: postern.Disconnected,
+					Reason: reason, At: testNow})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +136,10 @@ func TestCachedDevicesAreBounded(t *testing.T) {
 	big := map[string]string{"a": strings.Repeat("x", cacheBytes/64)}
 	for i := range 1000 {
 		q := deviceQuery{workspace: postern.WorkspaceID(fmt.Sprint(i))}
-		list, err := k.get(q, func() ([]postern.Device, error) { return []postern.Device{{Name: "d", Metadata: big}}, nil })
+		list, err := k.get(q, func() ([]postern.Device, error) {
+			return []postern.Device{{Name: "d", Metadata: big}},
+				nil
+		})
 		if err != nil || k.bytes > cacheBytes {
 			t.Fatalf("%d bytes are cached, want at most %d (%v)", k.bytes, cacheBytes, err)
 		}
@@ -163,7 +172,9 @@ func TestStatementsThatChangeDevicesSayThat(t *testing.T) {
 		for _, at := range writes.FindAllStringSubmatchIndex(string(b), -1) {
 			found++
 			before := string(b[:at[0]])
-			if at[4] < 0 && !strings.HasSuffix(before, "changeDevice(t, `") && !strings.HasSuffix(before, "changeDevices(t, `") {
+			if at[4] < 0 && !strings.HasSuffix(before, "changeDevice(t, `") &&
+				!strings.HasSuffix(before,
+					"changeDevices(t, `") {
 				t.Errorf("%s: %s", name, b[at[0]:at[1]])
 			}
 		}

@@ -39,7 +39,8 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 		return t.Exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
 			(SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
-			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers), e.Status,
+			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers),
+			e.Status,
 			e.StatusReason, e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts,
 			e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 	})
@@ -110,7 +111,8 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 //
 // Single writer: change.
 func readEndpoint(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) (postern.Endpoint, error) {
-	e, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws, id))
+	e, err := scanEndpoint(t.One(`SELECT `+endpointColumns+` FROM endpoint WHERE workspace_id = $1 AND id = $2`, ws,
+		id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, postern.Errorf(postern.NotFound, "there is no such webhook endpoint")
 	}
@@ -129,7 +131,8 @@ func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event)
 			ELSE since END, status = $14
 		WHERE workspace_id = $1 AND id = $2`,
-		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers),
+		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs),
+		asJSON(e.Headers),
 		e.StatusReason, e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
 		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
 }
@@ -402,7 +405,8 @@ func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
 		if !slices.Contains(e.Events, string(postern.WebhookDisabled)) || !covers(e.DeviceIDs, gone.DeviceIDs) {
 			continue
 		}
-		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event, Type: postern.WebhookDisabled,
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event,
+			Type:      postern.WebhookDisabled,
 			CreatedAt: at}
 		if err := insertNotice(t, gone.WorkspaceID, d, body); err != nil {
 			return err

@@ -42,7 +42,10 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, _, e := on.endpoint(t)
 		move := func(url string) {
-			change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt, e.Attempts = postern.Maybe(url), testNow, 0 })
+			change(t, db, e, func(e *postern.Endpoint) {
+				e.PendingURL, e.DueAt, e.Attempts = postern.Maybe(url),
+					testNow, 0
+			})
 		}
 		move("https://example.com/1")
 		if list, err := db.Endpoints.PendingHandshakes(t.Context()); err != nil || len(list) != 1 ||
@@ -52,7 +55,8 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 		fail := func(url string, attempts int, due postern.Time) {
 			t.Helper()
 			if err := db.Endpoints.FinishHandshake(t.Context(),
-				FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts, DueAt: due}); err != nil {
+				FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts,
+					DueAt: due}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +152,8 @@ func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {
-			t.Errorf("the new URL %s was verified, and is %s (%s) because of the old one", got.URL, got.Status, got.StatusReason)
+			t.Errorf("the new URL %s was verified, and is %s (%s) because of the old one", got.URL, got.Status,
+				got.StatusReason)
 		}
 	})
 }

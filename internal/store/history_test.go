@@ -62,7 +62,8 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 			t.Errorf("the old message = %s, %v", m.Status, err)
 		}
 		fresh := queue(t, db, d)
-		sameText(t, "of the device", listed(t, db, ws, MessageFilter{Devices: []postern.DeviceID{d.ID}}), string(fresh.ID))
+		sameText(t, "of the device", listed(t, db, ws, MessageFilter{Devices: []postern.DeviceID{d.ID}}),
+			string(fresh.ID))
 		if list, err := db.Outbox.NextOf(t.Context(), d.ID, Fresh, 0, 5); err != nil || len(list) != 1 {
 			t.Errorf("the chat is no new one for the new number: %d, %v", len(list), err)
 		}
@@ -101,8 +102,10 @@ func TestRemovingTheNewestMessagesArchivesNothing(t *testing.T) {
 			linkTo(t, db, d, "+15550001111")
 			for range 3 {
 				m := queue(t, db, d)
-				if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
-					At: testNow}); err != nil {
+				if err := db.Outbox.Finish(t.Context(),
+					FinishOutbound{MessageID: m.ID, Status: postern.Sent,
+						SentAt: testNow,
+						At:     testNow}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -146,7 +146,8 @@ func (s Hours) RemoveMessageHours(ctx context.Context, before postern.Time) (mor
 // remove deletes a chunk of a table of hours. It reads before it writes, so that the common
 // case costs no write.
 func (s Hours) remove(ctx context.Context, table, owner string, before postern.Time) (more bool, err error) {
-	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT hour FROM `+table+` WHERE hour < $1 LIMIT 1) AS old`, before)()
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT hour FROM `+table+` WHERE hour < $1 LIMIT 1) AS old`,
+		before)()
 	if err != nil || !old {
 		return false, err
 	}

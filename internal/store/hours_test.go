@@ -163,7 +163,8 @@ func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := migrations.ReadFile("migrations/" + map[bool]string{true: "postgres", false: "sqlite"}[on.postgres] +
+		file, err := migrations.ReadFile("migrations/" + map[bool]string{true: "postgres",
+			false: "sqlite"}[on.postgres] +
 			"/0015_message_hour.sql")
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,9 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 		db := on.open(t)
 		u := newUser(t, db, "a@example.com", "h")
 		add := func(subject, session string) error {
-			return db.Identities.Add(t.Context(), Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow}, 2,
+			return db.Identities.Add(t.Context(),
+				Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow},
+				2,
 				session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 		}
 		if err := add("x", "of nobody"); postern.ReasonOf(err) != postern.Unauthorized {

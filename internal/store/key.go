@@ -119,7 +119,8 @@ func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.Key
 			return err
 		}
 		t.Wake(KeyChanged, string(ws))
-		return errors.Join(t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id, act.At),
+		return errors.Join(t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id,
+			act.At),
 			act.record(t))
 	}))
 }

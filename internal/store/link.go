@@ -52,7 +52,8 @@ func (o OpenLink) checkDevice(t *db.Tx) error {
 	case err != nil:
 		return err
 	case status == postern.Linking:
-		return postern.Errorf(postern.LinkAlreadyOpen, "a link attempt is open for this device; read it or cancel it first")
+		return postern.Errorf(postern.LinkAlreadyOpen,
+			"a link attempt is open for this device; read it or cancel it first")
 	case status.HoldsSlot():
 		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is linked; unlink it first")
 	}
@@ -258,7 +259,8 @@ func failLink(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID, reason stri
 func (s Links) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(DeviceChanged, string(id))
-		return changeDevice(t, `UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`, ws,
+		return changeDevice(t, `UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`,
+			ws,
 			id, account)
 	}))
 }

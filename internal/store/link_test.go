@@ -11,7 +11,8 @@ import (
 )
 
 func openLinkOf(d postern.Device, slots int) OpenLink {
-	return OpenLink{Link: postern.Link{ID: postern.NewLinkID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Method: "qr",
+	return OpenLink{Link: postern.Link{ID: postern.NewLinkID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
+		Method:    "qr",
 		ExpiresAt: testNow.Add(time.Minute)}, Slots: slots, At: testNow}
 }
 
@@ -83,7 +84,8 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 			t.Errorf("finishing twice = %v, want no-open-link", err)
 		}
 		got, err := db.Devices.ForEngine(t.Context(), d.ID)
-		if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect || got.Account != "acc" ||
+		if err != nil || got.Status != postern.Connecting || got.Desired != postern.WantConnect ||
+			got.Account != "acc" ||
 			got.PhoneNumber != "+15550001111" {
 			t.Errorf("device = %+v (%v)", got, err)
 		}
@@ -140,7 +142,8 @@ func TestLinkPageGoesToOneBrowser(t *testing.T) {
 		}
 		bind := func(browser byte, now postern.Time, want bool) {
 			t.Helper()
-			if ok, err := db.LinkPages.Bind(t.Context(), second.TokenHash, [32]byte{browser}, now); ok != want || err != nil {
+			if ok, err := db.LinkPages.Bind(t.Context(), second.TokenHash, [32]byte{browser}, now); ok != want ||
+				err != nil {
 				t.Errorf("browser %d gets the page: %v, %v, want %v", browser, ok, err, want)
 			}
 		}
@@ -148,7 +151,8 @@ func TestLinkPageGoesToOneBrowser(t *testing.T) {
 		bind(8, testNow, true)
 		bind(9, testNow, false)
 		got, err := db.LinkPages.Get(t.Context(), second.TokenHash)
-		if err != nil || got.Link.ID != open.Link.ID || got.Link.ExpiresAt != page.ExpiresAt || got.BrowserHash[0] != 8 ||
+		if err != nil || got.Link.ID != open.Link.ID || got.Link.ExpiresAt != page.ExpiresAt ||
+			got.BrowserHash[0] != 8 ||
 			got.Workspace != "acme" {
 			t.Errorf("the page = %+v, %v", got, err)
 		}
@@ -166,7 +170,8 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
-			Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow, Event: &e}
+			Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow,
+			Event: &e}
 		for i, err := range []error{db.Devices.RequestUnlink(t.Context(), unlink),
 			db.Links.Open(t.Context(), openLinkOf(d, 5))} {
 			if err != nil {
@@ -195,7 +200,8 @@ func TestDeletingADeviceIsConfinedToItsWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		ended, err := db.Links.End(t.Context(), LinkEnd{WorkspaceID: other, DeviceID: d.ID, Status: postern.LinkFailed})
-		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); l.Status != postern.LinkPending || err != nil {
+		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); l.Status != postern.LinkPending ||
+			err != nil {
 			t.Errorf("another workspace made the attempt %s (%v)", l.Status, err)
 		}
 		if ended || err != nil {
@@ -204,7 +210,8 @@ func TestDeletingADeviceIsConfinedToItsWorkspace(t *testing.T) {
 		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
 			t.Fatal(err)
 		}
-		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); l.Status != postern.LinkFailed || err != nil {
+		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); l.Status != postern.LinkFailed ||
+			err != nil {
 			t.Errorf("the deletion left the attempt %s (%v)", l.Status, err)
 		}
 	})

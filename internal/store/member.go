@@ -64,7 +64,8 @@ func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s 
 	if s.Operator, err = isOperator(t, by); err != nil {
 		return s, err
 	}
-	err = t.Row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner}, &s.Owners)
+	err = t.Row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner},
+		&s.Owners)
 	return s, err
 }
 
@@ -133,7 +134,8 @@ func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, ro
 // same address: a member who is removed later must not come back by one of them.
 func insertMember(t *db.Tx, ws postern.WorkspaceID, u postern.User, role postern.Role, at postern.Time) error {
 	return errors.Join(
-		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, u.ID, ws, role, at),
+		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, $4)`, u.ID, ws, role,
+			at),
 		t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0
 			AND revoked_at = 0`, ws, u.Email, at))
 }
@@ -146,7 +148,8 @@ func insertUser(t *db.Tx, u postern.User, passwordHash string) error {
 // userByEmail returns a user and the hash of the password; ok is false when there is no
 // such user.
 func userByEmail(t *db.Tx, email string) (u postern.User, passwordHash string, ok bool, err error) {
-	err = t.Row(userWhere+`email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
+	err = t.Row(userWhere+`email = $1`, []any{email}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator,
+		&passwordHash)
 	return found(u, passwordHash, err)
 }
 
@@ -276,7 +279,8 @@ func (o Join) apply(t *db.Tx) error {
 	case o.User.Email != i.Email || !o.fresh() && u.ID != o.User.ID:
 		return postern.Errorf(postern.ResourceNotAllowed, "this invitation is for another e-mail address")
 	case o.fresh() && known:
-		return postern.Errorf(postern.ResourceNotAllowed, "there is already an account for this address; sign in with it")
+		return postern.Errorf(postern.ResourceNotAllowed,
+			"there is already an account for this address; sign in with it")
 	case !known:
 		err = insertUser(t, o.User, o.PasswordHash)
 	}
@@ -296,5 +300,6 @@ func (s Invitations) Join(ctx context.Context, o Join) error { return s.db.Do(ct
 
 // LinkOver returns the error for a link that can no longer be used. It does not say why.
 func LinkOver() error {
-	return postern.Errorf(postern.NotFound, "this link was used already, has expired, or was revoked; ask for a new one")
+	return postern.Errorf(postern.NotFound,
+		"this link was used already, has expired, or was revoked; ask for a new one")
 }

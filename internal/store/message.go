@@ -51,7 +51,8 @@ const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_nu
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
 	dst := []any{
-		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To, &m.ReplyTo,
+		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To,
+		&m.ReplyTo,
 		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
 		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
 	}
@@ -69,7 +70,8 @@ const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from
 // newMessage returns the row of a new message.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 	return append([]any{
-		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo, m.Status,
+		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
+		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
 		undecryptable,
 	}, contentValues(m.Content)...)

@@ -53,7 +53,8 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		if n != 3 || err != nil {
 			t.Fatalf("ExpireOutbound = %d, %v, want 3", n, err)
 		}
-		for m, want := range map[postern.MessageID]postern.MessageStatus{never.ID: postern.Expired, took.ID: postern.Expired,
+		for m, want := range map[postern.MessageID]postern.MessageStatus{never.ID: postern.Expired,
+			took.ID:  postern.Expired,
 			maybe.ID: postern.Failed} {
 			got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m)
 			if err != nil || got.Status != want {
@@ -65,13 +66,15 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		}
 		// The one exception: a receipt moves an unconfirmed message on.
 		if err := db.Messages.RecordReceipts(t.Context(),
-			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow},
+			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow,
+				Now: testNow},
 				{DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered ||
 			got.Error != nil {
-			t.Errorf("unconfirmed message after its receipt: %s, error %v (%v), want delivered", got.Status, got.Error, err)
+			t.Errorf("unconfirmed message after its receipt: %s, error %v (%v), want delivered", got.Status, got.Error,
+				err)
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, never.ID); got.Status != postern.Expired {
 			t.Errorf("expired message after a receipt: %s (%v), want expired", got.Status, err)
@@ -138,7 +141,8 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.undecryptable", "message.received")
 		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
-		if err != nil || len(list) != 1 || list[0].Content.Text != "now it can be read" || list[0].ID != dark.Message.ID {
+		if err != nil || len(list) != 1 || list[0].Content.Text != "now it can be read" ||
+			list[0].ID != dark.Message.ID {
 			t.Errorf("messages = %+v (%v), want the one, completed", list, err)
 		}
 	})
@@ -158,7 +162,8 @@ func TestForeignRowsCannotBeSeen(t *testing.T) {
 		if got := postern.ReasonOf(err); got != postern.NotFound {
 			t.Errorf("no message: %s, want not-found", got)
 		}
-		if list, err := db.Messages.List(t.Context(), other, MessageFilter{}, Page{Limit: 10}); len(list) != 0 || err != nil {
+		if list, err := db.Messages.List(t.Context(), other, MessageFilter{}, Page{Limit: 10}); len(list) != 0 ||
+			err != nil {
 			t.Errorf("another workspace lists %d messages (%v)", len(list), err)
 		}
 	})
@@ -178,7 +183,8 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = db.Devices.RequestUnlink(t.Context(),
-			SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, Desired: postern.WantUnlink,
+			SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
+				Desired:    postern.WantUnlink,
 				FailQueued: true, At: testNow, Event: &e})
 		if err != nil {
 			t.Fatal(err)

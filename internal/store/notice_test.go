@@ -35,7 +35,10 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 			return e.ID
 		}
 		ws := d.WorkspaceID
-		change(t, db, dying, func(e *postern.Endpoint) { e.DeviceIDs, e.Description = []postern.DeviceID{d.ID}, "orders" })
+		change(t, db, dying, func(e *postern.Endpoint) {
+			e.DeviceIDs, e.Description = []postern.DeviceID{d.ID},
+				"orders"
+		})
 		asks := []postern.EndpointID{hook(ws, nil, "webhook.disabled"),
 			hook(ws, []postern.DeviceID{d.ID, other.ID}, "message.*", "webhook.disabled")}
 		quiet := []postern.EndpointID{hook(ws, nil, "*"), hook(ws, nil, "message.*"),
@@ -46,7 +49,8 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}
-		a := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow, Ended: testNow,
+		a := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow,
+			Ended:      testNow,
 			HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}
 		if err := db.Deliveries.FinishAttempt(t.Context(), a); err != nil {
 			t.Fatal(err)
@@ -66,8 +70,10 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 			if err := json.Unmarshal(list[0].Body, &n); err != nil {
 				t.Fatal(err)
 			}
-			if n.EventID != string(list[0].EventID) || n.Type != "webhook.disabled" || n.DeviceID == nil || *n.DeviceID != "" ||
-				n.Webhook.ID != string(dying.ID) || n.Webhook.Status != "disabled" || n.Webhook.StatusReason != "gone" ||
+			if n.EventID != string(list[0].EventID) || n.Type != "webhook.disabled" || n.DeviceID == nil ||
+				*n.DeviceID != "" ||
+				n.Webhook.ID != string(dying.ID) || n.Webhook.Status != "disabled" ||
+				n.Webhook.StatusReason != "gone" ||
 				n.Webhook.Description != "orders" {
 				t.Errorf("notice = %s", list[0].Body)
 			}
@@ -81,8 +87,10 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 			t.Errorf("%d eventIds, want one, and none in the log", len(seen))
 		}
 		if err := db.Deliveries.FinishAttempt(t.Context(),
-			Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow, Ended: testNow,
-				HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}); err != nil {
+			Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow,
+				Ended:      testNow,
+				HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow,
+				Disable: "gone"}); err != nil {
 			t.Fatal(err)
 		}
 		if list := noticesOf(t, db, asks[0]); len(list) != 1 {

@@ -45,7 +45,9 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 				t.Fatal("it cannot be marked", err)
 			}
 			sent := queue(t, db, d)
-			if err := db.Outbox.Finish(ctx, FinishOutbound{MessageID: sent.ID, Status: postern.Sent, At: testNow}); err != nil {
+			if err := db.Outbox.Finish(ctx,
+				FinishOutbound{MessageID: sent.ID, Status: postern.Sent,
+					At: testNow}); err != nil {
 				t.Fatal(err)
 			}
 			deliverable(t, db, d, postern.EndpointActive, 2)
@@ -115,8 +117,9 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		queue(t, db, newDevice(t, db, ids[1], postern.Connected))
 		newDevice(t, db, ids[1], postern.Unlinked)
 		addUser(t, db, "ada@example.com", ids[1], ids[2])
-		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3", "ÄRZTE": "1",
-			"ws_2": "2", "none": ""} {
+		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3",
+			"ÄRZTE": "1",
+			"ws_2":  "2", "none": ""} {
 			list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
 			var got []string
 			for _, u := range list {
@@ -149,7 +152,9 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 		for i := range 3 {
 			at := testNow.Add(time.Duration(i) * time.Minute)
 			if err := db.Audit.Record(t.Context(),
-				Act{At: at, UserID: ada.ID, Act: []string{"user.signed-in", "user.signed-in", "user.password-changed"}[i],
+				Act{At: at, UserID: ada.ID,
+					Act: []string{"user.signed-in", "user.signed-in",
+						"user.password-changed"}[i],
 					Subject: string(ada.ID)}); err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +191,9 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 		ada := addUser(t, db, "ada@example.com")
 		flip := func(on bool) {
 			for range 2 { // the second changes nothing
-				u, err := db.Users.SetOperator(ctx, ada.Email, on, Act{At: testNow, Act: fmt.Sprint("user.operator-", on)})
+				u, err := db.Users.SetOperator(ctx, ada.Email, on,
+					Act{At: testNow, Act: fmt.Sprint("user.operator-",
+						on)})
 				if err != nil || u.Operator != on {
 					t.Fatalf("an operator: %v, %v", u.Operator, err)
 				}
@@ -222,7 +229,8 @@ func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM audit`); n != 6 {
 			t.Errorf("%d acts are written down, want 6", n)
 		}
-		if _, err := db.Users.SetOperator(ctx, "eve@example.com", true, Act{}); postern.ReasonOf(err) != postern.NotFound {
+		if _, err := db.Users.SetOperator(ctx, "eve@example.com", true,
+			Act{}); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("somebody who is not there: %v", err)
 		}
 	})

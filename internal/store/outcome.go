@@ -146,7 +146,11 @@ func (c *core) failQueued(ctx context.Context, id postern.DeviceID, at postern.T
 		if err != nil || !waits {
 			return err
 		}
-		if err := c.db.Do(ctx, db.Func(func(t *db.Tx) error { _, err := failChunk(t, id, at); return err })); err != nil {
+		if err := c.db.Do(ctx, db.Func(func(t *db.Tx) error {
+			_,
+				err := failChunk(t, id, at)
+			return err
+		})); err != nil {
 			return err
 		}
 	}

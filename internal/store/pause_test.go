@@ -28,7 +28,8 @@ func TestDecisionSeesTheDeviceAsItIs(t *testing.T) {
 		refuse := func(*postern.Device, bool) (postern.EventType, error) {
 			return "", postern.Errorf(postern.NotLinked, "no")
 		}
-		if _, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow, refuse); postern.ReasonOf(err) != postern.NotLinked {
+		if _, err := db.Devices.Decide(t.Context(), ws, d.ID, testNow,
+			refuse); postern.ReasonOf(err) != postern.NotLinked {
 			t.Errorf("a refused decision = %v", err)
 		}
 		if _, err := db.Devices.Decide(t.Context(), newWorkspace(t, db), d.ID, testNow,

@@ -30,7 +30,8 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 		}
 		before := d
 		event, err := decision(&d, slot)
-		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason && d.Desired == before.Desired {
+		if err != nil || d.Status == before.Status && d.StatusReason == before.StatusReason &&
+			d.Desired == before.Desired {
 			return err
 		}
 		if err := recordActs(t, acts); err != nil {

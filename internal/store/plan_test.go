@@ -51,7 +51,8 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 		}
 		setPlan(t, db, ws, "starter")
 		sameText(t, "on the smaller plan", states(t, db, late, early, gone, opening, other),
-			"paused plan-limit idle", "disconnected  idle", "logged_out  idle", "unlinked plan-limit idle", "connected  idle")
+			"paused plan-limit idle", "disconnected  idle", "logged_out  idle", "unlinked plan-limit idle",
+			"connected  idle")
 		sameText(t, "events", eventTypes(t, db, late.ID), "device.paused")
 		if n := count(t, db, `SELECT count(*) FROM link WHERE status = 'pending'`); n != 0 {
 			t.Errorf("%d link attempts are open, want 0", n)
@@ -63,7 +64,8 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 		if _, err := db.Workspaces.ChangeLimits(t.Context(), ws, postern.Limits{Devices: &one}, testNow); err != nil {
 			t.Fatal(err)
 		}
-		sameText(t, "with a number of its own", states(t, db, late, early), "paused plan-limit idle", "disconnected  idle")
+		sameText(t, "with a number of its own", states(t, db, late, early), "paused plan-limit idle",
+			"disconnected  idle")
 	})
 }
 

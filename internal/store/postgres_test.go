@@ -196,7 +196,8 @@ func startLoad(t *testing.T, db *Store, callers int) *load {
 func (l *load) send(key string) {
 	for {
 		m := outbound(l.d)
-		once := &Once{WorkspaceID: l.d.WorkspaceID, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID), At: testNow}
+		once := &Once{WorkspaceID: l.d.WorkspaceID, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID),
+			At: testNow}
 		err := l.db.Messages.Queue(l.t.Context(),
 			QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
 		switch {

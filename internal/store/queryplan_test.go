@@ -114,11 +114,13 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 			return err
 		},
 		"USING INDEX event_workspace (workspace_id=? AND position>? AND position<?)": func() error {
-			_, err := db.Events.Before(t.Context(), "w", EventFilter{Types: []postern.EventType{postern.MessageSent}}, 5, 1, 9)
+			_, err := db.Events.Before(t.Context(), "w", EventFilter{Types: []postern.EventType{postern.MessageSent}},
+				5, 1, 9)
 			return err
 		},
 	} {
-		if got := plansOf(t, db, ran, read); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
+		if got := plansOf(t, db, ran, read); !strings.Contains(got, want) ||
+			strings.Contains(got, "TEMP B-TREE FOR ORDER") {
 			t.Errorf("the plan is %s\nwant %s", got, want)
 		}
 	}

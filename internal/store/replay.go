@@ -13,7 +13,8 @@ const replayColumns = `id, workspace_id, endpoint_id, status, since, until, type
 	delivered, failed, created_at, ended_at`
 
 func scanReplay(s db.Scanner) (r postern.Replay, err error) {
-	err = s.Scan(&r.ID, &r.WorkspaceID, &r.EndpointID, &r.Status, &r.Since, &r.Until, jsonColumn{&r.Types}, &r.OnlyFailed,
+	err = s.Scan(&r.ID, &r.WorkspaceID, &r.EndpointID, &r.Status, &r.Since, &r.Until, jsonColumn{&r.Types},
+		&r.OnlyFailed,
 		&r.Position, &r.Last, &r.Matched, &r.Delivered, &r.Failed, &r.CreatedAt, &r.EndedAt)
 	return r, err
 }
@@ -29,7 +30,8 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 		}
 		return t.Exec(`INSERT INTO replay (`+replayColumns+`)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position, r.Last,
+			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position,
+			r.Last,
 			r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
 	})
 }
@@ -53,7 +55,8 @@ func checkReplay(t *db.Tx, r postern.Replay) error {
 
 // Get returns a replay of the workspace.
 func (s Replays) Get(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID) (postern.Replay, error) {
-	r, err := scanReplay(s.db.One(ctx, `SELECT `+replayColumns+` FROM replay WHERE workspace_id = $1 AND id = $2`, ws, id))
+	r, err := scanReplay(s.db.One(ctx, `SELECT `+replayColumns+` FROM replay WHERE workspace_id = $1 AND id = $2`, ws,
+		id))
 	return r, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM replay
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "replay")
 }

@@ -49,7 +49,8 @@ func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) pos
 		t.Fatal(err)
 	}
 	for n, d := range due {
-		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1, At: testNow,
+		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1,
+			At:    testNow,
 			Ended: testNow, HTTPStatus: 200, Status: outcome(n)}
 		if o.Status != postern.DeliverySucceeded {
 			o.HTTPStatus, o.Reason = 500, "status"
@@ -77,7 +78,8 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 		}
 		receiveN(t, db, d, 3)
 		first := finish(t, db, e, func(n int) postern.DeliveryStatus {
-			return []postern.DeliveryStatus{postern.DeliverySucceeded, postern.DeliveryExhausted, postern.DeliveryPending}[n]
+			return []postern.DeliveryStatus{postern.DeliverySucceeded, postern.DeliveryExhausted,
+				postern.DeliveryPending}[n]
 		})
 		r := step(t, db, replayOf(t, db, e, func(r *postern.Replay) { r.OnlyFailed = true }))
 		again := finish(t, db, e, func(n int) postern.DeliveryStatus {
@@ -107,7 +109,8 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("%d of its deliveries are first ones (%v): they would go before what is new", len(firsts), err)
 		}
 		finish(t, db, e, func(n int) postern.DeliveryStatus {
-			return map[bool]postern.DeliveryStatus{true: postern.DeliverySucceeded, false: postern.DeliveryExhausted}[n != 2]
+			return map[bool]postern.DeliveryStatus{true: postern.DeliverySucceeded,
+				false: postern.DeliveryExhausted}[n != 2]
 		})
 		if r = step(t, db, r); r.Status != postern.ReplayCompleted || r.Delivered+r.Failed != 4 {
 			t.Errorf("replay = %+v", r)
@@ -140,7 +143,8 @@ func TestReplayIsNarrowedByTimeAndKind(t *testing.T) {
 		} {
 			r := step(t, db, replayOf(t, db, e, tt.edit))
 			finish(t, db, e, succeed)
-			if r = step(t, db, r); r.Matched != tt.want || r.Delivered != tt.want || r.Status != postern.ReplayCompleted {
+			if r = step(t, db, r); r.Matched != tt.want || r.Delivered != tt.want ||
+				r.Status != postern.ReplayCompleted {
 				t.Errorf("replay = %+v, want %d matched", r, tt.want)
 			}
 		}
@@ -249,9 +253,12 @@ func TestARoundRequestedDuringTheLastAttemptIsOnItsOwn(t *testing.T) {
 		if _, err := db.Deliveries.Retry(t.Context(), e.WorkspaceID, due[0].ID, testNow+5, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID,
-			Replay: r.ID, Claimed: due[0].DueAt, Number: due[0].Attempts + 1, At: testNow, Ended: testNow, HTTPStatus: 500,
-			Reason: "status", Status: postern.DeliveryExhausted}); err != nil {
+		if err := db.Deliveries.FinishAttempt(t.Context(),
+			Attempt{DeliveryID: due[0].ID, Row: due[0].Row,
+				EndpointID: e.ID,
+				Replay:     r.ID, Claimed: due[0].DueAt, Number: due[0].Attempts + 1, At: testNow, Ended: testNow,
+				HTTPStatus: 500,
+				Reason:     "status", Status: postern.DeliveryExhausted}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10)

@@ -147,7 +147,8 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 				continue
 			}
 			if err := db.Deliveries.FinishAttempt(t.Context(),
-				Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow, Ended: testNow,
+				Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow,
+					Ended:      testNow,
 					HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +188,8 @@ func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
 		receiveN(t, db, d, 2)
 		for from, more := int64(0), true; more; {
 			var err error
-			if from, more, err = db.Messages.Remove(t.Context(), d.WorkspaceID, testNow.Add(time.Second), from); err != nil {
+			if from, more, err = db.Messages.Remove(t.Context(), d.WorkspaceID, testNow.Add(time.Second),
+				from); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,11 +237,13 @@ func TestFilteredLogIsReadInBoundedSteps(t *testing.T) {
 		f := EventFilter{Types: []postern.EventType{postern.MessageSent}}
 		first, err := db.Events.List(t.Context(), d.WorkspaceID, f, 0, 10)
 		if err != nil || len(first.Entries) != 0 || !first.More || first.Last != logScan {
-			t.Fatalf("the first page is %d entries up to %d, more %v (%v)", len(first.Entries), first.Last, first.More, err)
+			t.Fatalf("the first page is %d entries up to %d, more %v (%v)", len(first.Entries), first.Last, first.More,
+				err)
 		}
 		second, err := db.Events.List(t.Context(), d.WorkspaceID, f, first.Last, 10)
 		if err != nil || len(second.Entries) != 3 || second.More || second.Last != logScan+503 {
-			t.Errorf("the second page is %d entries up to %d, more %v (%v)", len(second.Entries), second.Last, second.More, err)
+			t.Errorf("the second page is %d entries up to %d, more %v (%v)", len(second.Entries), second.Last,
+				second.More, err)
 		}
 	})
 }
@@ -252,7 +256,9 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 			for range n {
 				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
-					Type: postern.MessageReceived, Subject: "message", Object: []byte(`"` + strings.Repeat("x", size) + `"`)}
+					Type: postern.MessageReceived, Subject: "message",
+					Object: []byte(`"` + strings.Repeat("x",
+						size) + `"`)}
 				if err := recordEvent(tx, e, testNow); err != nil {
 					return err
 				}
@@ -318,7 +324,8 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 		test := func(e postern.Endpoint, at postern.Time) {
 			d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
 				Type: postern.WebhookTest, CreatedAt: at}
-			if err := db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at), nil); err != nil {
+			if err := db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at),
+				nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -394,7 +401,8 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []bool{true, false} {
-			if more, err := db.Audit.Remove(t.Context(), testNow.Add((purgeChunk+1)*time.Second)); err != nil || more != want {
+			if more, err := db.Audit.Remove(t.Context(), testNow.Add((purgeChunk+1)*time.Second)); err != nil ||
+				more != want {
 				t.Errorf("there is more: %v (%v), want %v", more, err, want)
 			}
 		}

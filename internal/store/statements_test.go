@@ -59,15 +59,18 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 	return []stage{
 		{"accept", func(i int) op { return accept(sent[i], nil) }},
 		{"accept once", func(i int) op {
-			return accept(outbound(devices[i]), &Once{WorkspaceID: devices[i].WorkspaceID, Key: fmt.Sprint(i), At: testNow})
+			return accept(outbound(devices[i]),
+				&Once{WorkspaceID: devices[i].WorkspaceID, Key: fmt.Sprint(i),
+					At: testNow})
 		}},
 		{"mark", func(i int) op { return hot(&markSending{id: sent[i].ID}) }},
 		{"finish", func(i int) op {
 			return hot(FinishOutbound{MessageID: sent[i].ID, Status: postern.Sent, At: testNow, SentAt: testNow})
 		}},
 		{"receipts", func(i int) op {
-			return hot(receipts{{WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID, NetworkID: sent[i].NetworkID,
-				Status: postern.Delivered, At: testNow, Now: testNow}})
+			return hot(receipts{{WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID,
+				NetworkID: sent[i].NetworkID,
+				Status:    postern.Delivered, At: testNow, Now: testNow}})
 		}},
 		{"inbound", func(i int) op { return hot(inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hi")) }},
 		{"session keys", func(i int) op {

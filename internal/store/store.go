@@ -145,8 +145,9 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	c := &core{db: engine, cache: newDeviceCache(engine), log: opts.Log}
 	return &Store{
-		core: c, Audit: Audit{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c}, Endpoints: Endpoints{c},
-		Events: Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
+		core: c, Audit: Audit{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c},
+		Endpoints: Endpoints{c},
+		Events:    Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
 		Invitations: Invitations{c}, Keys: Keys{c}, LinkPages: LinkPages{c}, Links: Links{c}, Members: Members{c},
 		Messages: Messages{c}, Outbox: Outbox{c}, PasswordLinks: PasswordLinks{c}, Replays: Replays{c},
 		SessionKeys: SessionKeys{c}, Settings: Settings{c}, SignIns: SignIns{c}, System: System{c}, Usage: Usage{c},

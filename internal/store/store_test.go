@@ -40,7 +40,8 @@ func outbound(d postern.Device) postern.Message {
 	return postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
 		ChatID: "+15551234567", To: "+15551234567",
-		Content: postern.Text("hello"), Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
+		Content: postern.Text("hello"), Status: postern.Queued, NetworkID: postern.NewNetworkID(),
+		Source:   postern.FromAPI,
 		Metadata: map[string]string{}, CreatedAt: testNow, ExpiresAt: testNow.Add(3_600_000_000_000),
 	}
 }
@@ -48,7 +49,9 @@ func outbound(d postern.Device) postern.Message {
 func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 	t.Helper()
 	m := outbound(d)
-	if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1000}); err != nil {
+	if err := db.Messages.Queue(t.Context(),
+		QueueMessage{Message: m, Month: MonthOf(testNow),
+			Quota: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -287,8 +290,9 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		var done, repeated atomic.Int32
 		for range 100 {
 			wg.Go(func() {
-				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("a"),
-					At: testNow}
+				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k",
+					Answer: []byte("a"),
+					At:     testNow}
 				err := db.Messages.Queue(context.WithoutCancel(t.Context()),
 					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
 				switch {
@@ -310,8 +314,10 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		if _, _, ok, err := db.Idempotency.Answered(t.Context(), late); ok || err != nil {
 			t.Errorf("an answer is still given after %s (%v)", IdempotencyKept, err)
 		}
-		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000,
-			Once: &late}); err != nil {
+		if err := db.Messages.Queue(t.Context(),
+			QueueMessage{Message: outbound(d), Month: MonthOf(testNow),
+				Quota: 1000,
+				Once:  &late}); err != nil {
 			t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
 		}
 	})

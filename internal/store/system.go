@@ -186,7 +186,8 @@ const (
 func (s Users) List(ctx context.Context, text string, names int, p Page) (list []Person, err error) {
 	err = s.db.Rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
 		var u Person
-		err := r.Scan(&u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &u.Chosen, &u.Second, &u.SignedIn, &u.Workspaces)
+		err := r.Scan(&u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &u.Chosen, &u.Second, &u.SignedIn,
+			&u.Workspaces)
 		list = append(list, u)
 		return err
 	})
@@ -231,7 +232,9 @@ func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) 
 		u.Operator, act.Subject = on, string(u.ID)
 		err := errors.Join(t.Exec(`UPDATE users SET operator = $2 WHERE id = $1`, u.ID, on), act.record(t))
 		if !on {
-			err = errors.Join(err, revokeForeign(t, u.ID, act.At), t.Exec(`DELETE FROM password_link WHERE made_by = $1`, u.ID))
+			err = errors.Join(err, revokeForeign(t, u.ID, act.At),
+				t.Exec(`DELETE FROM password_link WHERE made_by = $1`,
+					u.ID))
 		}
 		return err
 	}))

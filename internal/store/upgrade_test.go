@@ -124,8 +124,10 @@ func wantUpgraded(t *testing.T, db *Store) {
 		if err != nil || u.Operator != operator {
 			t.Errorf("%s: %+v, error %v", id, u, err)
 		}
-		if err := db.SignIns.Create(t.Context(), SignIn{TokenHash: string(id), UserID: id, Epoch: u.Epoch, Data: []byte("{}"),
-			ExpiresAt: 9}); err != nil {
+		if err := db.SignIns.Create(t.Context(),
+			SignIn{TokenHash: string(id), UserID: id, Epoch: u.Epoch,
+				Data:      []byte("{}"),
+				ExpiresAt: 9}); err != nil {
 			t.Error(err)
 		}
 	}

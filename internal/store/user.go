@@ -81,7 +81,8 @@ func (s Users) Get(ctx context.Context, id postern.UserID) (u postern.User, pass
 const userWhere = `SELECT id, email, epoch, created_at, operator, password_hash FROM users WHERE `
 
 func (s Users) find(ctx context.Context, where string, arg any) (u postern.User, passwordHash string, err error) {
-	err = s.db.Row(ctx, userWhere+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &passwordHash)
+	err = s.db.Row(ctx, userWhere+where, []any{arg}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator,
+		&passwordHash)
 	return u, passwordHash, err
 }
 
@@ -152,7 +153,8 @@ func (s SignIns) Create(ctx context.Context, in SignIn) error {
 				return cmp.Or(err, errOvertaken)
 			}
 		}
-		return t.Exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`, in.TokenHash,
+		return t.Exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`,
+			in.TokenHash,
 			in.UserID, in.Data, in.ExpiresAt)
 	}))
 }
@@ -270,7 +272,9 @@ func (s Identities) Add(ctx context.Context, i Identity, limit int, session stri
 		case err != nil:
 			return err
 		case n >= limit:
-			return postern.Errorf(postern.ResourceNotAllowed, "%d identities are already connected; disconnect one first", n)
+			return postern.Errorf(postern.ResourceNotAllowed,
+				"%d identities are already connected; disconnect one first",
+				n)
 		}
 		return errors.Join(insertIdentity(t, i), act.record(t))
 	}))

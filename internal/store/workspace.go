@@ -30,7 +30,8 @@ const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w
 	w.message_days`
 
 func scanWorkspace(s db.Scanner) (ws postern.Workspace, err error) {
-	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,
+	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices,
+		&ws.Limits.EventDays,
 		&ws.Limits.MessageDays)
 	return ws, err
 }

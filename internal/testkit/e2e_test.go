@@ -45,7 +45,9 @@ func checkEnvelope(t *testing.T, d testkit.Delivery, device postern.DeviceID) {
 		t.Errorf("envelope of %s: eventId %v, timestamp %v, deviceId %v", d.Type(), d.Event["eventId"],
 			d.Event["timestamp"], d.Event["deviceId"])
 	}
-	for name, want := range map[string]string{"Webhook-Id": id, "X-Service-Signature": d.Header.Get("Webhook-Signature"), "Content-Type": "application/json", "Webhook-Attempt": "1"} {
+	for name, want := range map[string]string{"Webhook-Id": id,
+		"X-Service-Signature": d.Header.Get("Webhook-Signature"), "Content-Type": "application/json",
+		"Webhook-Attempt": "1"} {
 		if got := d.Header.Get(name); got != want || got == "" {
 			t.Errorf("header %s of %s = %q, want %q", name, d.Type(), got, want)
 		}
@@ -94,7 +96,8 @@ func TestTheWholeLoop(t *testing.T) {
 			want := []postern.EventType{postern.MessageSent, postern.MessageDelivered, postern.MessageRead}[i]
 			checkEnvelope(t, del, d.ID)
 			message, _ := del.Event["message"].(map[string]any)
-			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Content.Text || "message."+message["status"].(string) != string(want) {
+			if del.Type() != want || message["id"] != string(m.ID) || message["body"] != m.Content.Text ||
+				"message."+message["status"].(string) != string(want) {
 				t.Errorf("event %d = %s, want %s of message %s", i, del.Body, want, m.ID)
 			}
 		}
@@ -102,7 +105,8 @@ func TestTheWholeLoop(t *testing.T) {
 		if m.SentAt == 0 || m.DeliveredAt == 0 || m.ReadAt == 0 {
 			t.Errorf("a read message lacks a time: %+v", m)
 		}
-		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Content.Text || shown[0].From != phone || shown[0].ID != m.NetworkID {
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != m.Content.Text ||
+			shown[0].From != phone || shown[0].ID != m.NetworkID {
 			t.Errorf("the recipient's phone shows %+v", shown)
 		}
 
@@ -119,7 +123,8 @@ func TestTheWholeLoop(t *testing.T) {
 		}
 		var stored postern.Message
 		c.Call("GET", "/v1/messages/"+id, nil, 200, &stored)
-		if stored.Direction != "inbound" || stored.Content.Text != "Is anybody there?" || string(stored.From) != customer {
+		if stored.Direction != "inbound" || stored.Content.Text != "Is anybody there?" ||
+			string(stored.From) != customer {
 			t.Errorf("stored message = %+v", stored)
 		}
 		var usage struct{ Data []postern.Message }
@@ -299,7 +304,9 @@ func TestDatabaseThatCrashesCostsNothingThatWasAccepted(t *testing.T) {
 			accepted[send(c, d, reader, "before the crash").ID] = true
 		}
 		cluster.Crash()
-		if a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "without a database"}); a.Status != 503 ||
+		if a := c.Do("POST", "/v1/messages",
+			map[string]any{"deviceId": d.ID, "to": reader,
+				"body": "without a database"}); a.Status != 503 ||
 			a.Header.Get("Retry-After") == "" {
 			t.Errorf("a send without a database = %d %v %s, want 503 with Retry-After", a.Status, a.Header, a.Body)
 		}
@@ -544,7 +551,8 @@ func TestLogsShowNoSecret(t *testing.T) {
 				t.Errorf("a log line is not JSON: %s", line)
 			}
 		}
-		for _, want := range []string{`"msg":"request"`, `"request_id":"req_`, string(d.ID), `"msg":"message attempt"`} {
+		for _, want := range []string{`"msg":"request"`, `"request_id":"req_`, string(d.ID),
+			`"msg":"message attempt"`} {
 			if !strings.Contains(log, want) {
 				t.Errorf("the log lacks %s", want)
 			}

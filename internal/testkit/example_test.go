@@ -87,7 +87,9 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	}, 202, &m)
 	c.AwaitMessage(m.ID, postern.Expired)
 	return []postern.EventType{
-		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent, postern.MessageDelivered, postern.MessageRead, postern.MessageFailed, postern.MessageExpired,
+		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
+		postern.MessageDelivered, postern.MessageRead, postern.MessageFailed,
+		postern.MessageExpired,
 	}
 }
 
@@ -102,7 +104,9 @@ func letDevicesHappen(c *testkit.Client) []postern.EventType {
 	d = c.Link("+15550004444")
 	c.Call("POST", "/v1/devices/"+string(d.ID)+"/pause", nil, 200, nil)
 	return []postern.EventType{
-		postern.DevicePaused, postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected, postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict, postern.DeviceUnlinked,
+		postern.DevicePaused, postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected,
+		postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict,
+		postern.DeviceUnlinked,
 	}
 }
 

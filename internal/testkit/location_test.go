@@ -35,7 +35,8 @@ func TestLocationGoesBothWays(t *testing.T) {
 	event := hooks.Await(postern.MessageReceived)[0]
 	message, _ := event.Event["message"].(map[string]any)
 	place, _ := message["location"].(map[string]any)
-	if message["type"] != "location" || message["body"] != "" || place["latitude"] != 52.5163 || place["name"] != "Gate" {
+	if message["type"] != "location" || message["body"] != "" || place["latitude"] != 52.5163 ||
+		place["name"] != "Gate" {
 		t.Errorf("message.received = %s", event.Body)
 	}
 	id, _ := message["id"].(string)

@@ -113,7 +113,8 @@ func TestANewNumberArchivesTheHistory(t *testing.T) {
 		c.AwaitMessage(old.ID, postern.Read) // it can be read by its id
 
 		// The same number again archives nothing.
-		if _, l := relink(t, c, c.Device(d.ID), number, map[string]any{"allowNewNumber": true}); l.Status != postern.LinkLinked {
+		if _, l := relink(t, c, c.Device(d.ID), number,
+			map[string]any{"allowNewNumber": true}); l.Status != postern.LinkLinked {
 			t.Fatalf("the attempt is %s (%s)", l.Status, l.Reason)
 		}
 		wantBodies(t, c, device, "from the new number")

@@ -35,7 +35,8 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 
 	v.sends(k.URL(), device, "+15005550002") // never confirms by itself
 	delivered := regexp.MustCompile(`action="(/devices/[^"]+/phone/delivered/msg_[^"]+)"`)
-	_, body := v.fill(k.URL()+delivered.FindStringSubmatch(awaitPage(t, v, device+"/phone", "Mark as delivered"))[1], nil)
+	_, body := v.fill(k.URL()+delivered.FindStringSubmatch(awaitPage(t, v, device+"/phone", "Mark as delivered"))[1],
+		nil)
 	if !strings.Contains(body, "was delivered to the contact") {
 		t.Error("the page does not say that the message has arrived")
 	}
@@ -53,7 +54,8 @@ func TestSandboxPhoneGoesOfflineAndContactsConfirm(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"", "none", "offline:5", "refuse:503"} {
-		if status, _, _ := v.post(device+"/phone/fault", url.Values{"kind": {kind}}); status != http.StatusUnprocessableEntity {
+		if status, _, _ := v.post(device+"/phone/fault",
+			url.Values{"kind": {kind}}); status != http.StatusUnprocessableEntity {
 			t.Errorf("the fault %q is answered %d", kind, status)
 		}
 	}

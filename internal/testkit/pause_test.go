@@ -76,7 +76,8 @@ func TestAPausedDeviceKeepsItsLinkAndWaits(t *testing.T) {
 		return len(list.Data) == 1, list.Data
 	})
 	paused := 0
-	for _, del := range hooks.Await(postern.DeviceLinked, postern.DeviceConnected, postern.DevicePaused, postern.DeviceConnected) {
+	for _, del := range hooks.Await(postern.DeviceLinked, postern.DeviceConnected, postern.DevicePaused,
+		postern.DeviceConnected) {
 		if del.Type() == postern.DevicePaused {
 			paused++
 			if device, _ := del.Event["device"].(map[string]any); device["status"] != "paused" ||

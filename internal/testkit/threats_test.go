@@ -27,7 +27,9 @@ func TestT21TextsArriveByteForByte(t *testing.T) {
 	d := c.Link(phone)
 	var want []string
 	for i, text := range []string{
-		"👨‍👩‍👧‍👦🇩🇪", "e\u0301 is not é", "\u202eright to left\u202c مرحبا שלום", "lines\r\n\u0085\u2028\u2029\ttabs", `<&>"'\/`, "\ufeff\u200b\u200d", "a" + strings.Repeat("\u0301", 10_000), strings.Repeat("👋", 16_000),
+		"👨‍👩‍👧‍👦🇩🇪", "e\u0301 is not é", "\u202eright to left\u202c مرحبا שלום", "lines\r\n\u0085\u2028\u2029\ttabs",
+		`<&>"'\/`, "\ufeff\u200b\u200d", "a" + strings.Repeat("\u0301", 10_000),
+		strings.Repeat("👋", 16_000),
 		"\x01\x1f\x7f", "ﷺ İıſK", "\U0010fffd", strings.Repeat("x", 65_000), " blanks  ",
 	} {
 		text = fmt.Sprintf("%02d %s", i, text)

@@ -34,7 +34,8 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) *x50
 	now := time.Now()
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(
-			serial), Subject: pkix.Name{CommonName: "postern"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+			serial), Subject: pkix.Name{CommonName: "postern"}, NotBefore: now.Add(-time.Hour),
+		NotAfter:    now.Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), elsewhere(t).AsSlice()}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
@@ -46,7 +47,9 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) *x50
 		t.Fatal(err)
 	}
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for file, text := range map[string][]byte{certFile: cert, keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})} {
+	for file, text := range map[string][]byte{certFile: cert,
+		keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY",
+			Bytes: keyDER})} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +151,8 @@ func TestServerSpeaksTLS(t *testing.T) {
 		t.Errorf("by TLS: %d HTTP/%d %x %s", res.StatusCode, res.ProtoMajor, res.TLS.Version, body)
 	}
 	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true} {
-		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: version}}).DialContext(
+		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10,
+			MaxVersion: version}}).DialContext(
 			t.Context(), "tcp", strings.TrimPrefix(url, "https://"))
 		if (err == nil) != ok {
 			t.Errorf("TLS version %x: %v, want ok %v", version, err, ok)
@@ -259,10 +263,12 @@ func TestPlainRequestFromElsewhere(t *testing.T) {
 	if res, body := get(t, client, url, c.Key); res.StatusCode != want || res.Header.Get("Location") != "" {
 		t.Errorf("plain: %d %s", res.StatusCode, body)
 	}
-	if res, body := get(t, client, url, c.Key, "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Proto", "http"); res.StatusCode != 403 {
+	if res, body := get(t, client, url, c.Key, "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Proto",
+		"http"); res.StatusCode != 403 {
 		t.Errorf("a plain client behind the proxy: %d %s", res.StatusCode, body)
 	}
-	if res, body := get(t, client, url, c.Key, "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Proto", "https"); res.StatusCode != 200 {
+	if res, body := get(t, client, url, c.Key, "X-Forwarded-For", "203.0.113.9", "X-Forwarded-Proto",
+		"https"); res.StatusCode != 200 {
 		t.Errorf("an HTTPS client behind the proxy: %d %s", res.StatusCode, body)
 	}
 	if res, _ := get(t, client, at(k, "http://", netip.MustParseAddr("127.0.0.1")), c.Key); res.StatusCode != 200 {
@@ -279,7 +285,8 @@ func TestBadCertificateStopsTheStart(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, filepath.Join(dir, "other.pem"), 1)
 	writeCertificate(t, filepath.Join(dir, "other.pem"), key, 2)
-	for name, files := range map[string][2]string{"missing": {cert, filepath.Join(dir, "none.pem")}, "of another key": {cert, key}} {
+	for name, files := range map[string][2]string{"missing": {cert, filepath.Join(dir, "none.pem")},
+		"of another key": {cert, key}} {
 		k := testkit.Start(t)
 		k.Stop()
 		k.Config.TLSCertFile, k.Config.TLSKeyFile = files[0], files[1]

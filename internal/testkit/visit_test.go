@@ -33,8 +33,10 @@ func browse(t *testing.T, page, picture string, more ...string) (v visit) {
 	t.Helper()
 	netLog := filepath.Join(t.TempDir(), "net.json")
 	args := append([]string{
-		"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(), "--window-size=1280,1800",
-		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+		"--window-size=1280,1800",
+		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 		"--log-net-log=" + netLog, "--enable-logging=stderr", "--virtual-time-budget=30000", "--dump-dom",
 	}, more...)
 	if *pictures != "" {
@@ -49,7 +51,8 @@ func browse(t *testing.T, page, picture string, more ...string) (v visit) {
 	v.dom, v.asked = out.String(), askedFor(t, netLog)
 	for line := range strings.SplitSeq(log.String(), "\n") {
 		if strings.Contains(line, ":CONSOLE") &&
-			(strings.Contains(line, "Security Policy") || strings.Contains(line, "ERROR:CONSOLE") || strings.Contains(line, "Uncaught")) {
+			(strings.Contains(line, "Security Policy") || strings.Contains(line, "ERROR:CONSOLE") ||
+				strings.Contains(line, "Uncaught")) {
 			v.complaints += line + "\n"
 		}
 	}

@@ -29,7 +29,9 @@ func TestTheTypeOfAProblemLeadsToItsPage(t *testing.T) {
 		if a.Code != http.StatusOK {
 			t.Errorf("the page of %s is answered %d", reason, a.Code)
 		}
-		for _, words := range []string{"<h1>" + html.EscapeString(k.Title) + "</h1>", "<code>" + string(reason) + "</code>", "<code>" + k.Code + "</code>", "<h2>When</h2>", "<h2>What to do</h2>"} {
+		for _, words := range []string{"<h1>" + html.EscapeString(k.Title) + "</h1>",
+			"<code>" + string(reason) + "</code>", "<code>" + k.Code + "</code>", "<h2>When</h2>",
+			"<h2>What to do</h2>"} {
 			if !strings.Contains(a.Body.String(), words) {
 				t.Errorf("the page of %s has no %s", reason, words)
 			}
@@ -55,10 +57,13 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 			t.Errorf("%s is answered %d", path, a.Code)
 		}
 		policy := a.Header().Get("Content-Security-Policy")
-		if a.Header().Get("Content-Type") != kind+"; charset=utf-8" || !strings.HasPrefix(policy, "default-src 'none'; ") || strings.ContainsAny(policy, "*:/") && !strings.Contains(policy, "data:") || strings.Contains(policy, "unsafe-eval") {
+		if a.Header().Get("Content-Type") != kind+"; charset=utf-8" || !strings.HasPrefix(policy,
+			"default-src 'none'; ") || strings.ContainsAny(policy, "*:/") && !strings.Contains(policy, "data:") ||
+			strings.Contains(policy, "unsafe-eval") {
 			t.Errorf("%s: headers %v", path, a.Header())
 		}
-		if again := d.get(path, "If-None-Match", a.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		if again := d.get(path, "If-None-Match", a.Header().Get("ETag")); again.Code != http.StatusNotModified ||
+			again.Body.Len() > 0 {
 			t.Errorf("%s a second time: %d and %d bytes", path, again.Code, again.Body.Len())
 		}
 		packed := d.get(path, "Accept-Encoding", "br, gzip")

@@ -16,7 +16,9 @@ import (
 // is taken for the client.
 func TestPlainRequests(t *testing.T) {
 	t.Parallel()
-	proxies := web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("127.0.0.2/32")}}
+	proxies := web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("fd00::/8"),
+		netip.MustParsePrefix("127.0.0.2/32")}}
 	for name, tt := range map[string]struct {
 		transport web.Transport
 		remote    string
@@ -62,7 +64,8 @@ func TestPlainRequests(t *testing.T) {
 			if tt.ok && (a.Code != http.StatusOK || a.Body.String() != "the API") {
 				t.Errorf("answered %d %s", a.Code, a.Body)
 			}
-			if !tt.ok && (d.reason(a) != postern.InsecureTransport || a.Code != http.StatusForbidden || a.Header().Get("Location") != "") {
+			if !tt.ok && (d.reason(a) != postern.InsecureTransport || a.Code != http.StatusForbidden ||
+				a.Header().Get("Location") != "") {
 				t.Errorf("a plain request is answered %d %v %s", a.Code, a.Header(), a.Body)
 			}
 			if line := d.logLine(a.Header().Get("Request-Id")); !strings.Contains(line, `"client":"`+tt.client+`"`) {

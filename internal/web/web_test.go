@@ -48,7 +48,8 @@ func (d *door) send(req *http.Request) *httptest.ResponseRecorder {
 	d.t.Helper()
 	a := httptest.NewRecorder()
 	d.ServeHTTP(a, req)
-	if !strings.HasPrefix(a.Header().Get("Request-Id"), "req_") || a.Header().Get("X-Content-Type-Options") != "nosniff" {
+	if !strings.HasPrefix(a.Header().Get("Request-Id"), "req_") ||
+		a.Header().Get("X-Content-Type-Options") != "nosniff" {
 		d.t.Errorf("%s: headers %v", req.URL.Path, a.Header())
 	}
 	return a

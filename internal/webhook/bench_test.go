@@ -93,7 +93,9 @@ func BenchmarkOverdueRetries(b *testing.B) {
 		callers.Go(func() {
 			for d := range ids {
 				w.must(w.db.Deliveries.FinishAttempt(b.Context(), store.Attempt{
-					DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: past, Ended: past, Reason: "connect", Status: postern.DeliveryPending, DueAt: past,
+					DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: past, Ended: past, Reason: "connect",
+					Status: postern.DeliveryPending,
+					DueAt:  past,
 				}))
 			}
 		})
@@ -106,7 +108,9 @@ func BenchmarkOverdueRetries(b *testing.B) {
 	for _, from := range []postern.Time{0, now().Add(-clockSlack)} {
 		b.Run(fmt.Sprintf("from=%d", from), func(b *testing.B) {
 			for b.Loop() {
-				if list, err := w.db.Deliveries.First(b.Context(), e.ID, store.Place{DueAt: from}, now(), batch); err != nil || len(list) != 0 {
+				if list, err := w.db.Deliveries.First(b.Context(), e.ID, store.Place{DueAt: from}, now(),
+					batch); err != nil ||
+					len(list) != 0 {
 					b.Fatal(len(list), err)
 				}
 			}

@@ -31,23 +31,27 @@ func TestEventIsDeliveredSignedAndLoggedWithoutItsContent(t *testing.T) {
 	t.Parallel()
 	w, r, log := newWorld(t), newReceiver(t, nil), &buffer{}
 	e := w.active(r.URL+"/secret-path", func(e *postern.Endpoint) {
-		e.Headers = map[string]string{"X-Api-Key": "canary-header", "webhook-id": "forged", "x-service-signature": "forged", "user-agent": "forged"}
+		e.Headers = map[string]string{"X-Api-Key": "canary-header", "webhook-id": "forged",
+			"x-service-signature": "forged", "user-agent": "forged"}
 	})
 	reg := prometheus.NewRegistry()
 	w.start(w.dispatcher(Options{Log: log.logger(), Registerer: reg}))
 	w.receive("canary-text")
 	g := r.next()
-	if g.header.Get("X-Api-Key") != "canary-header" || g.header.Get("Webhook-Attempt") != "1" || g.text() != "canary-text" || g.event.Type != "message.received" {
+	if g.header.Get("X-Api-Key") != "canary-header" || g.header.Get("Webhook-Attempt") != "1" ||
+		g.text() != "canary-text" || g.event.Type != "message.received" {
 		t.Errorf("got %v %s", g.header, g.body)
 	}
 	w.awaitSucceeded(e, 1)
 	d := w.deliveries(e)[0]
-	if d.Attempts != 1 || d.LastStatus != 200 || d.LastReason != "" || d.CompletedAt == 0 || d.FirstAttemptAt < d.CreatedAt {
+	if d.Attempts != 1 || d.LastStatus != 200 || d.LastReason != "" || d.CompletedAt == 0 ||
+		d.FirstAttemptAt < d.CreatedAt {
 		t.Errorf("delivery = %+v", d)
 	}
 	w.stop()
 	line := log.String()
-	for _, want := range []string{string(e.ID), string(d.ID), string(d.EventID), string(e.WorkspaceID), `"attempt":1`, `"status":200`, `"reason":""`, `"duration_ms":`} {
+	for _, want := range []string{string(e.ID), string(d.ID), string(d.EventID), string(e.WorkspaceID), `"attempt":1`,
+		`"status":200`, `"reason":""`, `"duration_ms":`} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the log line lacks %s: %s", want, line)
 		}
@@ -94,7 +98,8 @@ func TestReceiverThatWasDownGetsTheSameBytes(t *testing.T) {
 	first := r.next()
 	for n := 2; n <= 4; n++ {
 		g := r.next()
-		if g.body != first.body || g.header.Get("Webhook-Id") != first.header.Get("Webhook-Id") || g.header.Get("Webhook-Attempt") != strconv.Itoa(n) {
+		if g.body != first.body || g.header.Get("Webhook-Id") != first.header.Get("Webhook-Id") ||
+			g.header.Get("Webhook-Attempt") != strconv.Itoa(n) {
 			t.Errorf("attempt %d: %v %s, first %s", n, g.header, g.body, first.body)
 		}
 	}
@@ -111,7 +116,9 @@ func TestFirstAttemptsGoBeforeRetries(t *testing.T) {
 	w.receive("old 0", "old 1", "old 2")
 	for _, d := range w.dueNow(e) {
 		w.must(w.db.Deliveries.FinishAttempt(t.Context(), store.Attempt{
-			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: now().Add(-time.Minute),
+			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: now(), Ended: now(), HTTPStatus: 500,
+			Reason: "status", Status: postern.DeliveryPending,
+			DueAt: now().Add(-time.Minute),
 		}))
 	}
 	w.receive(numbered(batch + 3)...)
@@ -153,13 +160,16 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 
 func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
-	l := &lane{endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100, held: map[postern.DeliveryID]struct{}{}}
+	l := &lane{endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100,
+		held: map[postern.DeliveryID]struct{}{}}
 	for _, tt := range []struct {
 		status int
 		reason egress.Reason
 		want   int
-	}{{0, "timeout", 4}, {500, "status", 4}, {429, "status", 2}, {0, "timeout", 1}, {0, "timeout", 1}, {200, "", 2}, {200, "", 3}, {200, "", 4}, {200, "", 5}, {200, "", 6}, {200, "", 7}, {200, "", 8}, {200, "", 8}} {
-		if l.land(report{verdict: verdictOf(egress.Answer{Status: tt.status}, tt.reason), answered: true}); l.width != tt.want {
+	}{{0, "timeout", 4}, {500, "status", 4}, {429, "status", 2}, {0, "timeout", 1}, {0, "timeout", 1}, {200, "", 2},
+		{200, "", 3}, {200, "", 4}, {200, "", 5}, {200, "", 6}, {200, "", 7}, {200, "", 8}, {200, "", 8}} {
+		if l.land(report{verdict: verdictOf(egress.Answer{Status: tt.status}, tt.reason),
+			answered: true}); l.width != tt.want {
 			t.Fatalf("after %d %q the width is %d, want %d", tt.status, tt.reason, l.width, tt.want)
 		}
 	}
@@ -287,7 +297,8 @@ func TestDrainThatTakesTooLongIsCutOffAndNothingLost(t *testing.T) {
 	first := r.next()
 	w.stop()
 	close(release)
-	if d := w.deliveries(e)[0]; d.Attempts != 0 || d.Status != postern.DeliveryPending || !strings.Contains(log.String(), "cut off") {
+	if d := w.deliveries(e)[0]; d.Attempts != 0 || d.Status != postern.DeliveryPending ||
+		!strings.Contains(log.String(), "cut off") {
 		t.Errorf("delivery = %+v, log %s", d, log)
 	}
 	w.start(w.dispatcher(Options{}))
@@ -350,7 +361,8 @@ func TestRetryAfterLengthensTheGap(t *testing.T) {
 	r.next()
 	w.await("the attempt", func() bool { return w.deliveries(e)[0].Attempts == 1 })
 	d := w.deliveries(e)[0]
-	if gap := time.Duration(d.NextAttemptAt-d.LastAttemptAt) * time.Millisecond; gap < time.Hour || gap > time.Hour+time.Minute {
+	if gap := time.Duration(d.NextAttemptAt-d.LastAttemptAt) * time.Millisecond; gap < time.Hour ||
+		gap > time.Hour+time.Minute {
 		t.Errorf("the gap is %s, want an hour", gap)
 	}
 	if d.LastReason != "status" || d.LastStatus != 429 {
@@ -403,10 +415,13 @@ func TestNoticeIsDeliveredLikeAnEvent(t *testing.T) {
 	dispatcher.jitter = soon
 	w.start(dispatcher)
 	for range 2 {
-		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(), Type: postern.WebhookTest, CreatedAt: now()}
+		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
+			Type: postern.WebhookTest, CreatedAt: now()}
 		w.must(w.db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, d.CreatedAt), nil))
 		g := r.next()
-		if g.event.Type != "webhook.test" || g.event.EventID != string(d.EventID) || !strings.Contains(g.body, `"deviceId":""`) || !strings.Contains(g.body, `"test":{"endpointId":"`+string(e.ID)+`"}`) {
+		if g.event.Type != "webhook.test" || g.event.EventID != string(d.EventID) || !strings.Contains(g.body,
+			`"deviceId":""`) || !strings.Contains(g.body,
+			`"test":{"endpointId":"`+string(e.ID)+`"}`) {
 			t.Errorf("got %s", g.body)
 		}
 	}

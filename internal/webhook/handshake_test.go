@@ -61,7 +61,10 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 			e := w.endpoint(r.URL, nil)
 			w.start(w.dispatcher(Options{}))
 			g := r.next()
-			if g.event.Type != "webhook.verification" || len(g.event.Challenge) < 43 || g.header.Get("Webhook-Attempt") != "1" || !strings.Contains(g.body, `"deviceId":""`) {
+			if g.event.Type != "webhook.verification" || len(g.event.Challenge) < 43 ||
+				g.header.Get("Webhook-Attempt") != "1" ||
+				!strings.Contains(g.body,
+					`"deviceId":""`) {
 				t.Errorf("handshake = %v %s", g.header, g.body)
 			}
 			if tt.reason == "" {
@@ -70,7 +73,12 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 				}
 				return
 			}
-			w.await("the try", func() bool { got, _ := w.db.Endpoints.ForDelivery(t.Context(), e.ID); return got.Attempts == 1 })
+			w.await("the try", func() bool {
+				got,
+					_ := w.db.Endpoints.ForDelivery(t.Context(),
+					e.ID)
+				return got.Attempts == 1
+			})
 			got, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)
 			if err != nil || got.Status != postern.EndpointPending || string(got.StatusReason) != tt.reason {
 				t.Errorf("endpoint is %s (%q, %v), want pending (%q)", got.Status, got.StatusReason, err, tt.reason)
@@ -97,7 +105,8 @@ func TestHandshakeIsTriedFiveTimes(t *testing.T) {
 		if gap == 0 {
 			want = postern.EndpointFailed
 		}
-		if e.Status != want || e.Attempts != n+1 || e.StatusReason != "status" || gap > 0 && e.DueAt < before.CreatedAt.Add(gap) {
+		if e.Status != want || e.Attempts != n+1 || e.StatusReason != "status" || gap > 0 &&
+			e.DueAt < before.CreatedAt.Add(gap) {
 			t.Errorf("after try %d: %+v", n+1, e)
 		}
 	}

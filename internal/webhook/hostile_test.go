@@ -101,15 +101,20 @@ func TestHostileReceiverHasItsExactOutcome(t *testing.T) {
 
 func TestReceiverWithBadTLSHasItsExactOutcome(t *testing.T) {
 	t.Parallel()
-	for name, newest := range map[string]uint16{"an unknown certificate": tls.VersionTLS13, "TLS 1.1": tls.VersionTLS11} {
+	for name, newest := range map[string]uint16{"an unknown certificate": tls.VersionTLS13,
+		"TLS 1.1": tls.VersionTLS11} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") }))
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter,
+				*http.Request) {
+				t.Error("a request arrived")
+			}))
 			srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: newest}
 			srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 			srv.StartTLS()
 			defer srv.Close()
-			outcomeAt(t, srv.URL, hostile{reason: "tls", outcome: postern.DeliveryPending, endpoint: postern.EndpointActive})
+			outcomeAt(t, srv.URL, hostile{reason: "tls", outcome: postern.DeliveryPending,
+				endpoint: postern.EndpointActive})
 		})
 	}
 }
@@ -133,10 +138,14 @@ func outcomeAt(t *testing.T, url string, want hostile) {
 	if err != nil || len(log) != 1 {
 		t.Fatalf("%d attempts are in the log (%v), want 1", len(log), err)
 	}
-	if d.Status != want.outcome || d.LastStatus != want.status || string(d.LastReason) != want.reason || w.get(e).Status != want.endpoint {
-		t.Errorf("%s, %d %q, endpoint %s; want %s, %d %q, %s", d.Status, d.LastStatus, d.LastReason, w.get(e).Status, want.outcome, want.status, want.reason, want.endpoint)
+	if d.Status != want.outcome || d.LastStatus != want.status || string(d.LastReason) != want.reason ||
+		w.get(e).Status != want.endpoint {
+		t.Errorf("%s, %d %q, endpoint %s; want %s, %d %q, %s", d.Status, d.LastStatus, d.LastReason, w.get(e).Status,
+			want.outcome, want.status, want.reason,
+			want.endpoint)
 	}
-	if a := log[0]; a.Status != want.status || string(a.Reason) != want.reason || want.kept >= 0 && len(a.Answer) != want.kept || len(a.Answer) > 1024 {
+	if a := log[0]; a.Status != want.status || string(a.Reason) != want.reason || want.kept >= 0 &&
+		len(a.Answer) != want.kept || len(a.Answer) > 1024 {
 		t.Errorf("the log has %d %q with %d bytes of the answer, want %d", a.Status, a.Reason, len(a.Answer), want.kept)
 	}
 	if gap := time.Duration(d.NextAttemptAt-d.LastAttemptAt) * time.Millisecond; want.outcome == postern.DeliveryPending && (gap < 4*time.Second || gap > 7*time.Second) {
@@ -178,7 +187,8 @@ func TestForbiddenAddressIsNeverPostedTo(t *testing.T) {
 			e.URL, e.PendingURL, e.DueAt = "https://example.com", postern.Maybe(url), now()
 		})
 		w.must(d.handshake(t.Context(), w.get(e)))
-		if got := w.get(e); got.Status != postern.EndpointActive || got.StatusReason != "blocked" || got.URL != "https://example.com" {
+		if got := w.get(e); got.Status != postern.EndpointActive || got.StatusReason != "blocked" ||
+			got.URL != "https://example.com" {
 			t.Errorf("pendingUrl %s: %+v, want blocked", ip, got)
 		}
 	}
@@ -211,7 +221,9 @@ func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
 		synctest.Wait()
 		up.Store(true)
 		list := w.deliveries(e)
-		if w.get(e).Status != postern.EndpointActive || list[0].Status != postern.DeliveryExhausted || list[0].LastReason != "connect" || list[1].Status != postern.DeliveryPending {
+		if w.get(e).Status != postern.EndpointActive || list[0].Status != postern.DeliveryExhausted ||
+			list[0].LastReason != "connect" ||
+			list[1].Status != postern.DeliveryPending {
 			t.Fatalf("endpoint %s, deliveries %+v", w.get(e).Status, list)
 		}
 		if gap := list[0].CompletedAt.Std().Sub(list[0].CreatedAt.Std()); gap > 72*time.Hour+time.Minute {
@@ -223,7 +235,9 @@ func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
 		if got := w.deliveries(e)[2]; got.Status != postern.DeliverySucceeded || got.Attempts != 1 {
 			t.Errorf("what is new: %+v", got)
 		}
-		replay := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, OnlyFailed: true, Last: 1000, CreatedAt: now()}
+		replay := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+			Status: postern.ReplayRunning, OnlyFailed: true, Last: 1000,
+			CreatedAt: now()}
 		w.must(w.db.Replays.Create(t.Context(), replay, nil))
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
@@ -232,7 +246,9 @@ func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
 				t.Errorf("delivery %d: %+v", i, d)
 			}
 		}
-		if got, err := w.db.Replays.Get(t.Context(), e.WorkspaceID, replay.ID); err != nil || got.Status != postern.ReplayCompleted || got.Matched != 1 || got.Delivered != 1 {
+		if got, err := w.db.Replays.Get(t.Context(), e.WorkspaceID, replay.ID); err != nil ||
+			got.Status != postern.ReplayCompleted || got.Matched != 1 ||
+			got.Delivered != 1 {
 			t.Errorf("replay = %+v (%v)", got, err)
 		}
 		w.stop()

@@ -86,7 +86,9 @@ func TestRetryIsNotForgottenWhileItsDeliveryIsHeld(t *testing.T) {
 		l.firsts = l.firsts[1:] // it is posted and answered
 		l.recording++
 		w.must(w.db.Deliveries.FinishAttempt(t.Context(), store.Attempt{
-			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, URL: e.URL, Claimed: d.DueAt, Number: 1, At: now(), Ended: now(), HTTPStatus: 200, Status: postern.DeliverySucceeded,
+			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, URL: e.URL, Claimed: d.DueAt, Number: 1, At: now(),
+			Ended: now(), HTTPStatus: 200,
+			Status: postern.DeliverySucceeded,
 		}))
 		_, err = w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, d.ID, now(), nil)
 		w.must(err)

@@ -75,7 +75,9 @@ func TestNewURLThatNeverAnswersLeavesTheOldOne(t *testing.T) {
 		newer.next()
 	}
 	got := w.get(e)
-	if got.Status != postern.EndpointActive || got.URL != older.URL || string(got.PendingURL) != newer.URL || got.StatusReason != wrongChallenge || got.DueAt != 0 {
+	if got.Status != postern.EndpointActive || got.URL != older.URL || string(got.PendingURL) != newer.URL ||
+		got.StatusReason != wrongChallenge ||
+		got.DueAt != 0 {
 		t.Errorf("endpoint = %+v", got)
 	}
 	w.start(d)

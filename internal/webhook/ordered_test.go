@@ -136,7 +136,8 @@ func TestOrderedWaitsTenMinutesAtMost(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		w.awaitSucceeded(e, 3)
-		for text, want := range map[string]time.Duration{"b: 1": 0, "a: 2": 10 * time.Minute, "a: 3": 10 * time.Minute} {
+		for text, want := range map[string]time.Duration{"b: 1": 0, "a: 2": 10 * time.Minute,
+			"a: 3": 10 * time.Minute} {
 			if got := r.at[text].Sub(began); got < want || got > want+time.Second {
 				t.Errorf("%s was taken after %s, want %s", text, got, want)
 			}
@@ -166,7 +167,8 @@ func TestOrderedTurnedOffHoldsNothingBack(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		w.say("a", "a: 2") // waits for the retry of the first
 		time.Sleep(time.Second)
-		_, err := w.db.Endpoints.Change(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error { e.Ordered = false; return nil })
+		_, err := w.db.Endpoints.Change(t.Context(), e.WorkspaceID, e.ID, nil,
+			func(e *postern.Endpoint) error { e.Ordered = false; return nil })
 		w.must(err)
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
@@ -195,7 +197,9 @@ func TestReplayHoldsUpNothingNewOfItsChat(t *testing.T) {
 		w.awaitSucceeded(e, 10)
 		end, err := w.db.Events.End(t.Context(), e.WorkspaceID)
 		w.must(err)
-		w.must(w.db.Replays.Create(t.Context(), postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()}, nil))
+		w.must(w.db.Replays.Create(t.Context(), postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID,
+			EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()},
+			nil))
 		time.Sleep(time.Second)
 		began := time.Now()
 		w.say("a", "a: new")

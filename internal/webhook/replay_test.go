@@ -12,7 +12,9 @@ func (w *world) replay(e postern.Endpoint) postern.Replay {
 	w.t.Helper()
 	end, err := w.db.Events.End(w.t.Context(), e.WorkspaceID)
 	w.must(err)
-	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()}
+	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+		Status: postern.ReplayRunning, Last: end,
+		CreatedAt: now()}
 	w.must(w.db.Replays.Create(w.t.Context(), r, nil))
 	return r
 }
@@ -43,10 +45,12 @@ func TestReplayDeliversTheSameBytesAndWhatWasMissed(t *testing.T) {
 	if g := r.next(); g.text() != "before the endpoint" || g.header.Get("Webhook-Attempt") != "1" {
 		t.Errorf("first %q, attempt %s", g.text(), g.header.Get("Webhook-Attempt"))
 	}
-	if g := r.next(); g.body != first.body || g.header.Get("Webhook-Id") != first.header.Get("Webhook-Id") || g.header.Get("Webhook-Attempt") != "2" {
+	if g := r.next(); g.body != first.body || g.header.Get("Webhook-Id") != first.header.Get("Webhook-Id") ||
+		g.header.Get("Webhook-Attempt") != "2" {
 		t.Errorf("then %v %s, want the bytes of %s", g.header, g.body, first.body)
 	}
-	if got := w.awaitReplay(replay, "the end of the replay", completed); got.Matched != 2 || got.Delivered != 2 || got.Failed != 0 {
+	if got := w.awaitReplay(replay, "the end of the replay", completed); got.Matched != 2 || got.Delivered != 2 ||
+		got.Failed != 0 {
 		t.Errorf("replay = %+v", got)
 	}
 	r.none("after the replay")
@@ -77,7 +81,8 @@ func TestReplayIsOvertakenByWhatIsNewAndGoesOnAfterARestart(t *testing.T) {
 	if !slices.Contains(texts[20:], "new") {
 		t.Errorf("after the new event came %v", texts[20:])
 	}
-	if got := w.awaitReplay(replay, "a running replay", func(r postern.Replay) bool { return r.Delivered > 0 }); got.Matched > 200 {
+	if got := w.awaitReplay(replay, "a running replay",
+		func(r postern.Replay) bool { return r.Delivered > 0 }); got.Matched > 200 {
 		t.Errorf("%d of %d are queued with %d delivered: a replay must not flood", got.Matched, all, got.Delivered)
 	}
 	for range all + 5 {

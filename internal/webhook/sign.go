@@ -84,7 +84,8 @@ func (s signer) sign(id string, now time.Time, body []byte) string {
 		}
 		list = append(list, k.hmac(head, body))
 		if k.private != nil {
-			list = append(list, "v1a,"+base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, append([]byte(head), body...))))
+			list = append(list, "v1a,"+base64.StdEncoding.EncodeToString(ed25519.Sign(k.private,
+				append([]byte(head), body...))))
 		}
 	}
 	return strings.Join(list, " ")
@@ -111,7 +112,8 @@ type letter struct {
 // first, so that they cannot replace those of Postern.
 func (s signer) header(e *postern.Endpoint, l letter, agent string, now time.Time) http.Header {
 	v := []string{
-		s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10), strconv.Itoa(l.number),
+		s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10),
+		strconv.Itoa(l.number),
 	}
 	h := make(http.Header, len(e.Headers)+headerRoom)
 	for name, value := range e.Headers {

@@ -30,7 +30,8 @@ func verifies(t *testing.T, secret string, h http.Header, body string) bool {
 func (w *world) rotate(e postern.Endpoint, secret string, until postern.Time) {
 	w.t.Helper()
 	w.change(e, func(e *postern.Endpoint) {
-		e.OldSecrets = append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: until}}, e.OldSecrets...)
+		e.OldSecrets = append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: until}},
+			e.OldSecrets...)
 		e.Secret = w.box.Seal([]byte(secret), e.ID.SecretPlace())
 	})
 }
@@ -47,7 +48,9 @@ func TestRotationHoldsFromTheNextAttemptOnABusyEndpoint(t *testing.T) {
 	w.receive(numbered(batch + 10)...) // more than a lane reads at once
 	for n := range batch + 10 {
 		g := r.next() // it is in flight, and all others wait behind it
-		if rotated := n > 5; verifies(t, otherSecret, g.header, g.body) != rotated || strings.Count(g.header.Get("Webhook-Signature"), "v1,") != map[bool]int{false: 1, true: 2}[rotated] {
+		if rotated := n > 5; verifies(t, otherSecret, g.header, g.body) != rotated ||
+			strings.Count(g.header.Get("Webhook-Signature"), "v1,") != map[bool]int{false: 1,
+				true: 2}[rotated] {
 			t.Errorf("POST %d has %s", n, g.header.Get("Webhook-Signature"))
 		}
 		if n == 5 {
@@ -103,12 +106,15 @@ func TestOldSecretIsRefusedAfterTheOverlap(t *testing.T) {
 		old, next bool
 	}{{now().Add(time.Hour), true, true}, {now(), false, true}} {
 		w.change(e, func(e *postern.Endpoint) {
-			e.OldSecrets = []postern.OldSecret{{Secret: w.box.Seal([]byte(testSecret), e.ID.SecretPlace()), Until: tt.until}}
+			e.OldSecrets = []postern.OldSecret{{Secret: w.box.Seal([]byte(testSecret), e.ID.SecretPlace()),
+				Until: tt.until}}
 			e.Secret = w.box.Seal([]byte(otherSecret), e.ID.SecretPlace())
 		})
 		w.receive("hi")
 		g := <-posts
-		if verifies(t, testSecret, g.header, g.body) != tt.old || verifies(t, otherSecret, g.header, g.body) != tt.next {
+		if verifies(t, testSecret, g.header, g.body) != tt.old ||
+			verifies(t, otherSecret, g.header,
+				g.body) != tt.next {
 			t.Errorf("with an overlap until %s: %s", tt.until, g.header.Get("Webhook-Signature"))
 		}
 		if g.header.Get("X-Service-Signature") != g.header.Get("Webhook-Signature") {

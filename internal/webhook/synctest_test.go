@@ -62,12 +62,14 @@ func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
 		w.receive("to no one")
 		time.Sleep(100 * time.Hour) // the bubble's clock
 		synctest.Wait()
-		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s", "46h42m35s", "70h42m35s"}
+		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s",
+			"22h42m35s", "46h42m35s", "70h42m35s"}
 		if got := f.times(); len(got) != len(want) || !closeTo(t, got, want) {
 			t.Errorf("attempts at %v, want %v", got, want)
 		}
 		got := w.deliveries(e)[0]
-		if got.Status != postern.DeliveryExhausted || got.Attempts != 12 || got.LastReason != "status" || got.CompletedAt == 0 {
+		if got.Status != postern.DeliveryExhausted || got.Attempts != 12 || got.LastReason != "status" ||
+			got.CompletedAt == 0 {
 			t.Errorf("delivery = %+v", got)
 		}
 		w.stop()
@@ -105,11 +107,13 @@ func TestRetryByHandHasTwelveAttemptsAndThreeDaysOfItsOwn(t *testing.T) {
 		w.must(err)
 		time.Sleep(100 * time.Hour)
 		synctest.Wait()
-		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s", "46h42m35s", "70h42m35s"}
+		want := []string{"0s", "5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s",
+			"22h42m35s", "46h42m35s", "70h42m35s"}
 		if got := w.deliveries(e)[0]; got.Status != postern.DeliveryExhausted || got.Attempts != 24 {
 			t.Errorf("delivery = %+v, want it exhausted after 24", got)
 		}
-		if log, err := w.db.Deliveries.Attempts(t.Context(), e.WorkspaceID, first.ID); err != nil || len(log) != 24 || log[0].Number != 24 || log[23].Number != 1 {
+		if log, err := w.db.Deliveries.Attempts(t.Context(), e.WorkspaceID, first.ID); err != nil || len(log) != 24 ||
+			log[0].Number != 24 || log[23].Number != 1 {
 			t.Errorf("the log has %d attempts (%v)", len(log), err)
 		}
 		if got := f.times(); len(got) != len(want) || !closeTo(t, got, want) {
@@ -168,7 +172,8 @@ func TestHandshakeTriesKeepTheirTimes(t *testing.T) {
 		w.start(d)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got, want := f.times(), []string{"0s", "10s", "20s", "1m", "10m"}; len(got) != postern.HandshakeTries || !closeTo(t, got, want) {
+		if got, want := f.times(), []string{"0s", "10s", "20s", "1m", "10m"}; len(got) != postern.HandshakeTries ||
+			!closeTo(t, got, want) {
 			t.Errorf("tries at %v, want %v", got, want)
 		}
 		got, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)

@@ -49,7 +49,8 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: t.TempDir(), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}), stop: func() {}}
+	w := &world{t: t, dir: t.TempDir(), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}),
+		stop: func() {}}
 	w.open()
 	w.newTenant()
 	t.Cleanup(func() {
@@ -67,7 +68,9 @@ func newWorld(t testing.TB) *world {
 func (w *world) newTenant() {
 	w.t.Helper()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: now()}
-	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: now()}
+	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox",
+		Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{},
+		CreatedAt: now()}
 	w.must(w.db.Workspaces.Create(w.t.Context(), ws))
 	w.must(w.db.Devices.Create(w.t.Context(), w.device, nil))
 }
@@ -109,8 +112,9 @@ func (w *world) start(d *Dispatcher) {
 func (w *world) endpoint(url string, edit func(*postern.Endpoint)) postern.Endpoint {
 	w.t.Helper()
 	e := postern.Endpoint{
-		ID: postern.NewEndpointID(), WorkspaceID: w.device.WorkspaceID, URL: url, Events: []string{"*"}, Headers: map[string]string{},
-		Status: postern.EndpointPending, CreatedAt: now(), MaxInFlight: 8, DueAt: now(),
+		ID: postern.NewEndpointID(), WorkspaceID: w.device.WorkspaceID, URL: url, Events: []string{"*"},
+		Headers: map[string]string{},
+		Status:  postern.EndpointPending, CreatedAt: now(), MaxInFlight: 8, DueAt: now(),
 	}
 	e.Secret = w.box.Seal([]byte(testSecret), e.ID.SecretPlace())
 	if edit != nil {
@@ -131,8 +135,11 @@ func (w *world) active(url string, edit func(*postern.Endpoint)) postern.Endpoin
 // inbound is the operation that records a message and its event.
 func (w *world) inbound(text string) store.RecordInbound {
 	return store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now(), Message: postern.Message{
-		ID: postern.NewMessageID(), WorkspaceID: w.device.WorkspaceID, DeviceID: w.device.ID, Direction: postern.Inbound, ChatID: "+15551234567",
-		From: "+15551234567", Content: postern.Text(text), Status: postern.Received, NetworkID: postern.NewNetworkID(), Metadata: map[string]string{}, CreatedAt: now(),
+		ID: postern.NewMessageID(), WorkspaceID: w.device.WorkspaceID, DeviceID: w.device.ID,
+		Direction: postern.Inbound, ChatID: "+15551234567",
+		From: "+15551234567", Content: postern.Text(text), Status: postern.Received, NetworkID: postern.NewNetworkID(),
+		Metadata:  map[string]string{},
+		CreatedAt: now(),
 	}}
 }
 
@@ -188,7 +195,8 @@ func (w *world) awaitStatus(e postern.Endpoint, want postern.EndpointStatus) pos
 func (w *world) awaitSucceeded(e postern.Endpoint, n int) {
 	w.t.Helper()
 	w.await(fmt.Sprintf("%d deliveries", n), func() bool {
-		page, err := w.db.Deliveries.List(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"}, 0, 100_000)
+		page, err := w.db.Deliveries.List(w.t.Context(), e.WorkspaceID, e.ID, store.DeliveryFilter{Status: "succeeded"},
+			0, 100_000)
 		w.must(err)
 		return len(page.List) == n
 	})
@@ -296,7 +304,8 @@ func verify(t *testing.T, h http.Header, body []byte) {
 	if err != nil {
 		t.Errorf("a POST does not verify: %v", err)
 	}
-	if h.Get("X-Service-Signature") != h.Get("Webhook-Signature") || h.Get("Content-Type") != "application/json" || h.Get("User-Agent") != "Postern/1.2.3" {
+	if h.Get("X-Service-Signature") != h.Get("Webhook-Signature") || h.Get("Content-Type") != "application/json" ||
+		h.Get("User-Agent") != "Postern/1.2.3" {
 		t.Errorf("headers = %v", h)
 	}
 }

@@ -46,7 +46,8 @@ func malformed(err error) error {
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return postern.Errorf(postern.MalformedRequest, "the body contains a field twice, at byte %d", syntax.ByteOffset)
+			return postern.Errorf(postern.MalformedRequest, "the body contains a field twice, at byte %d",
+				syntax.ByteOffset)
 		}
 		return postern.Errorf(postern.MalformedRequest, "the body is not JSON in UTF-8, at byte %d", syntax.ByteOffset)
 	}

@@ -32,7 +32,9 @@ func (content) Schema(r huma.Registry) *huma.Schema {
 	location := r.Schema(reflect.TypeFor[location](), true, "")
 	return &huma.Schema{
 		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
-		Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{"text": text.Ref, "location": location.Ref}},
+		Discriminator: &huma.Discriminator{PropertyName: "type",
+			Mapping: map[string]string{"text": text.Ref,
+				"location": location.Ref}},
 	}
 }
 
@@ -51,7 +53,9 @@ func (place) Schema(r huma.Registry) *huma.Schema {
 	location := r.Schema(reflect.TypeFor[location](), true, "")
 	return &huma.Schema{
 		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
-		Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{"text": text.Ref, "location": location.Ref}},
+		Discriminator: &huma.Discriminator{PropertyName: "type",
+			Mapping: map[string]string{"text": text.Ref,
+				"location": location.Ref}},
 	}
 }
 
@@ -216,7 +220,9 @@ func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 		},
 	} {
 		c := NewChecker(huma.NewMapRegistry("#/", huma.DefaultSchemaNamer))
-		inner := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{"a": {Type: huma.TypeArray, Items: s}}}
+		inner := &huma.Schema{Type: huma.TypeObject,
+			Properties: map[string]*huma.Schema{"a": {Type: huma.TypeArray,
+				Items: s}}}
 		if err := c.Prepare(inner); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -38,7 +38,8 @@ func TestWorkGrowsWithTheBody(t *testing.T) {
 		if small.values == 0 {
 			t.Errorf("%s: nothing is read", name)
 		}
-		if large.values > 2*small.values+10 || large.bytes > 5*small.bytes/2+20_000 || large.allocs > 5*small.allocs/2+100 {
+		if large.values > 2*small.values+10 || large.bytes > 5*small.bytes/2+20_000 ||
+			large.allocs > 5*small.allocs/2+100 {
 			t.Errorf("%s: twice the body takes %+v instead of %+v", name, large, small)
 		}
 	}

@@ -43,7 +43,8 @@ func headersOf(status int) []string {
 func headers() map[string]*huma.Param {
 	text := func(doc, pattern, example string) *huma.Param {
 		return &huma.Param{
-			Description: doc, Required: true, Schema: &huma.Schema{Type: huma.TypeString, Pattern: pattern}, Example: example,
+			Description: doc, Required: true, Schema: &huma.Schema{Type: huma.TypeString, Pattern: pattern},
+			Example: example,
 		}
 	}
 	return map[string]*huma.Param{

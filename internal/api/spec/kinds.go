@@ -27,7 +27,8 @@ type Kind struct {
 func OneOf[T any](r huma.Registry, name string, kinds []Kind) *huma.Schema {
 	all := huma.SchemaFromType(r, reflect.TypeFor[T]())
 	one := &huma.Schema{
-		Type: huma.TypeObject, Discriminator: &huma.Discriminator{PropertyName: discriminator, Mapping: map[string]string{}},
+		Type: huma.TypeObject, Discriminator: &huma.Discriminator{PropertyName: discriminator,
+			Mapping: map[string]string{}},
 	}
 	for i, k := range kinds {
 		component := name + strings.ToUpper(k.Type[:1]) + k.Type[1:]

@@ -61,7 +61,8 @@ type Event struct{ Envelope }
 
 // families are the shapes of events that webhooks and the log have.
 func families() []reflect.Type {
-	return []reflect.Type{reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](), reflect.TypeFor[DeviceEvent]()}
+	return []reflect.Type{reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
+		reflect.TypeFor[DeviceEvent]()}
 }
 
 // documentNotifications describes what is posted to endpoints, and that an

@@ -47,9 +47,11 @@ func New(baseURL string, sandbox bool) *huma.OpenAPI {
 		Servers: []*huma.Server{server(strings.TrimRight(baseURL, "/"), sandbox)},
 		Tags:    tags(),
 		Components: &huma.Components{
-			Schemas: schemas(), Headers: headers(), Responses: map[string]*huma.Response{}, Examples: map[string]*huma.Example{},
+			Schemas: schemas(), Headers: headers(), Responses: map[string]*huma.Response{},
+			Examples: map[string]*huma.Example{},
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				bearer: {Type: "http", Scheme: "bearer", BearerFormat: "pst_…", Description: "An API key of the workspace."},
+				bearer: {Type: "http", Scheme: "bearer", BearerFormat: "pst_…",
+					Description: "An API key of the workspace."},
 			},
 		},
 	}

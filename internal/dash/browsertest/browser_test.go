@@ -134,7 +134,8 @@ func (b *browser) saw(event any) {
 	wrong := ""
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		if url := e.Request.URL; !strings.HasPrefix(url, b.url+"/") && !strings.HasPrefix(url, "data:") && !b.allows(url) {
+		if url := e.Request.URL; !strings.HasPrefix(url, b.url+"/") && !strings.HasPrefix(url, "data:") &&
+			!b.allows(url) {
 			wrong = "a request left for " + url
 		}
 	case *log.EventEntryAdded:

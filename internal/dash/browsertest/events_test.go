@@ -97,7 +97,8 @@ func TestOverviewAndEvents(t *testing.T) {
 		var m postern.Message
 		c.Call(
 			http.MethodPost, "/v1/messages",
-			map[string]any{"deviceId": device, "to": fmt.Sprint("+1555123456", i), "body": "hello"}, http.StatusAccepted, &m,
+			map[string]any{"deviceId": device, "to": fmt.Sprint("+1555123456", i), "body": "hello"},
+			http.StatusAccepted, &m,
 		)
 		c.AwaitMessage(m.ID, postern.Delivered)
 	}

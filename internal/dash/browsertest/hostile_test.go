@@ -81,7 +81,8 @@ func TestT13HostileTextNeverRuns(t *testing.T) {
 	for _, path := range []string{
 		"/", "/usage", "/account", "/devices/" + string(number.ID), "/devices/" + string(number.ID) + "/phone",
 		"/devices/" + devices[0] + "/health", "/devices/" + devices[0] + "/delete", "/messages/new",
-		"/webhooks/" + hooks[0] + "/secret", "/webhooks/" + hooks[0] + "/replay", "/webhooks/" + hooks[0] + "/deliveries",
+		"/webhooks/" + hooks[0] + "/secret", "/webhooks/" + hooks[0] + "/replay",
+		"/webhooks/" + hooks[0] + "/deliveries",
 	} {
 		h.read("other", path)
 	}
@@ -154,7 +155,11 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 		return len(list) == sent, len(list)
 	})
 	for _, m := range list {
-		if clean := !strings.ContainsFunc(m.Content.Text, func(r rune) bool { return !unicode.IsPrint(r) || r > 0xffff }); clean &&
+		if clean := !strings.ContainsFunc(m.Content.Text,
+			func(r rune) bool {
+				return !unicode.IsPrint(r) ||
+					r > 0xffff
+			}); clean &&
 			len(m.Content.Text) < 200 {
 			h.want("chats", m.Content.Text) // as the name and as the text
 			h.want("events", inJSON(m.Content.Text))
@@ -239,7 +244,8 @@ func (h *hostile) nameDevices() (ids []string) {
 func (h *hostile) nameKeys() {
 	h.t.Helper()
 	for _, s := range h.strings {
-		key, _, err := h.k.Gateway().Keys.Create(h.t.Context(), access.Operator(), h.c.Workspace, gateway.NewKey{Name: s})
+		key, _, err := h.k.Gateway().Keys.Create(h.t.Context(), access.Operator(), h.c.Workspace,
+			gateway.NewKey{Name: s})
 		if err == nil {
 			h.want("keys", key.Name)
 		}
@@ -266,7 +272,8 @@ func (h *hostile) nameWorkspaces() {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		if _, err := p.Invitations.JoinAs(ctx, access.Self{ID: members[0].UserID, Address: "127.0.0.1"}, token); err != nil {
+		if _, err := p.Invitations.JoinAs(ctx, access.Self{ID: members[0].UserID, Address: "127.0.0.1"},
+			token); err != nil {
 			h.t.Fatal(err)
 		}
 		h.want("workspaces", ws.Name)
@@ -289,7 +296,9 @@ func (h *hostile) addWebhooks() (ids []string) {
 		); a.Status == http.StatusCreated {
 			a.JSON(h.k, &e)
 			addresses++
-		} else if !h.put("/v1/webhooks", `{"url":"`+r.URL+`/?q=`+url.QueryEscape(s[:min(len(s), 300)])+`","description":%s,"events":["device.banned"]}`, s, &e) {
+		} else if !h.put("/v1/webhooks", `{"url":"`+r.URL+`/?q=`+url.QueryEscape(s[:min(len(s),
+			300)])+`","description":%s,"events":["device.banned"]}`, s,
+			&e) {
 			continue
 		}
 		ids = append(ids, string(e.ID))
@@ -357,9 +366,10 @@ func (h *hostile) invite() {
 	h.t.Helper()
 	for _, s := range h.strings {
 		for _, address := range []string{s + "@example.com", `"` + s + `"@example.com`} {
-			i, _, err := h.k.People().Invitations.Create(h.t.Context(), access.Operator(), h.c.Workspace, people.NewInvitation{
-				Email: address, Role: postern.Viewer,
-			})
+			i, _, err := h.k.People().Invitations.Create(h.t.Context(), access.Operator(), h.c.Workspace,
+				people.NewInvitation{
+					Email: address, Role: postern.Viewer,
+				})
 			if err == nil {
 				h.want("people", i.Email)
 			}

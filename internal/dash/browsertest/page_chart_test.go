@@ -13,7 +13,8 @@ import (
 func chartSample(id string, at time.Time, span time.Duration) Chart {
 	c := Chart{
 		ID: id, Title: "Attempts", Gist: "1,204 attempts succeeded and 15 failed.", Colours: "outcome",
-		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Mean (ms)"}, Days: span > time.Hour,
+		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Mean (ms)"},
+		Days: span > time.Hour,
 	}
 	for i := range 24 {
 		good, bad := i*i%90, max(0, i-18)
@@ -31,7 +32,8 @@ func TestChartHasItsNumbersAsATable(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	text := render(t, WebhookPage(Frame{}, WebhookView{Chart: chartSample("attempts", at, 24*time.Hour)}))
 	for _, want := range []string{
-		"<figcaption", "15 failed", "<caption", ">21 Nov 2026</time>", "<bdi>79</bdi>", "<bdi>5</bdi>", `aria-hidden="true"`,
+		"<figcaption", "15 failed", "<caption", ">21 Nov 2026</time>", "<bdi>79</bdi>", "<bdi>5</bdi>",
+		`aria-hidden="true"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the chart lacks %s", want)

@@ -42,8 +42,9 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		Cut: true, Status: "failed", At: at,
 	}
 	other := Message{
-		ID: "msg_4", Device: "Sales", DeviceID: "dev_2", Chat: "lid:123456789012345", Type: "unsupported", Status: "received",
-		At: at,
+		ID: "msg_4", Device: "Sales", DeviceID: "dev_2", Chat: "lid:123456789012345", Type: "unsupported",
+		Status: "received",
+		At:     at,
 	}
 	way := []WayStep{
 		{Title: "Accepted", Text: "It is kept here.", At: at, Kind: "done"},
@@ -57,14 +58,17 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"messages",
 			Messages(f, MessagesView{
-				Devices: devices, Messages: []Message{in, out, failed, other}, More: "/messages?after=x", Export: "/messages.csv",
+				Devices: devices, Messages: []Message{in, out, failed, other}, More: "/messages?after=x",
+				Export:     "/messages.csv",
 				ExportRows: "100,000", Send: true,
 			}),
 		},
 		{
 			"message",
 			MessagePage(f, MessageView{
-				Message: failed, Source: "The API", NetworkID: "3EB0", Expires: at, Steps: way, Labels: []Header{{"order", "17"}},
+				Message: failed, Source: "The API", NetworkID: "3EB0", Expires: at, Steps: way,
+				Labels: []Header{{"order",
+					"17"}},
 				JSON: "{}", Every: 2 * time.Second, Chats: true,
 			}),
 		},
@@ -80,7 +84,8 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"chats",
 			Chats(f, ChatsView{
-				Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, other}, More: "/messages/chats?after=x",
+				Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, other},
+				More: "/messages/chats?after=x",
 				Live: "/messages/chats", Send: true,
 			}),
 		},
@@ -88,8 +93,9 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 			"chat",
 			ChatPage(f, ChatView{
 				Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada",
-				Messages: []Message{in, out, failed, other}, Older: "/messages/chats/dev_1/x?after=x", Newest: true, Send: true,
-				Key: "K", Body: Field{"", "Write something."},
+				Messages: []Message{in, out, failed, other}, Older: "/messages/chats/dev_1/x?after=x", Newest: true,
+				Send: true,
+				Key:  "K", Body: Field{"", "Write something."},
 			}),
 		},
 		{"chat-old", ChatPage(f, ChatView{Device: "dev_1", DeviceName: "Support", Chat: "+15551234567"})},

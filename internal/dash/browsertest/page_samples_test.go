@@ -52,22 +52,25 @@ func samples() []sample {
 			"setup-refused",
 			SetUp(SetUpView{
 				Token: "t", Workspace: Field{"Acme", ""}, Email: Field{"ada", "This is not an e-mail address."},
-				Password: Field{"", "The password needs at least 12 characters."}, PasswordHint: "At least 12 characters.",
+				Password:     Field{"", "The password needs at least 12 characters."},
+				PasswordHint: "At least 12 characters.",
 			}),
 		},
 		{"signin", SignIn(SignInView{Next: "/devices"})},
 		{"signin-mail", SignIn(SignInView{Mail: true, SignOn: "Example"})},
 		{"forgotten", Forgotten(ForgottenView{})},
 		{
-			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada", "Enter an email address such as ada@example.com."}}),
+			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada",
+				"Enter an email address such as ada@example.com."}}),
 		},
 		{"forgotten-sent", Forgotten(ForgottenView{Sent: "ada@example.com"})},
 		{"signin-refused", SignIn(SignInView{Email: "ada@example.com", Problem: "The e-mail or the password is wrong."})},
 		{
 			"problem",
 			Problem(ProblemView{
-				Status: 404, Title: "This page does not exist", Text: "The address may be wrong, or what was here is gone.",
-				Ref: "req_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+				Status: 404, Title: "This page does not exist",
+				Text: "The address may be wrong, or what was here is gone.",
+				Ref:  "req_01JD8Z3NDEKTSV4RRFFQ69G5FA",
 			}),
 		},
 		{"overview", Overview(f("Overview", "/"), OverviewView{
@@ -95,8 +98,9 @@ func samples() []sample {
 		})},
 		{"usage", Usage(f("Plan and usage", "/"), UsageView{
 			Plan: "Growth", Month: "November 2026", Ends: at.AddDate(0, 0, 10),
-			Meters:  []Meter{{"Messages this month", "12 of 100", 12, 100, ""}},
-			Limits:  []Tile{{"Messages sent in a month", "100", "UTC calendar months"}, {"Event retention", "30 days", ""}},
+			Meters: []Meter{{"Messages this month", "12 of 100", 12, 100, ""}},
+			Limits: []Tile{{"Messages sent in a month", "100", "UTC calendar months"},
+				{"Event retention", "30 days", ""}},
 			Outcome: []Tile{{"Messages", "A message more is refused.", ""}},
 		})},
 		{"events-none", Events(f("Events", "/events"), EventsView{Newer: "/events/new", Newest: "/events"})},
@@ -124,7 +128,8 @@ func samples() []sample {
 		{
 			"workspaces",
 			Workspaces(WorkspacesView{
-				Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}}, More: "/workspaces?after=x", Stopped: "Acme",
+				Workspaces: []Workspace{{"ws_1", "Acme"}, {"ws_2", "Acme staging"}}, More: "/workspaces?after=x",
+				Stopped: "Acme",
 			}),
 		},
 		{
@@ -141,7 +146,8 @@ func samples() []sample {
 			{"dev_1", "Support", "+15550001111", "connected", "", "live", at},
 			{"dev_2", "Sales", "+4915550002222", "disconnected", "socket-closed", "live", at.Add(-time.Hour)},
 			{
-				"dev_3", "A device with a name so long that it takes more than one line in its cell", "", "linking", "", "sandbox",
+				"dev_3", "A device with a name so long that it takes more than one line in its cell", "", "linking", "",
+				"sandbox",
 				time.Time{},
 			},
 			{"dev_4", "Old phone", "+15550003333", "logged_out", "unlinked-on-phone", "live", at.AddDate(0, -2, 0)},
@@ -152,11 +158,13 @@ func samples() []sample {
 		{"keys-none", Keys(f("API keys", "/keys"), KeysView{Change: true})},
 		{"keys", Keys(said, KeysView{Change: true, More: "/keys?after=x", Keys: []Key{
 			{
-				"key_1", "Shop backend", "pst_…Ab3d", "production", []string{"messages:write", "devices:read"}, at, at, time.Time{},
+				"key_1", "Shop backend", "pst_…Ab3d", "production", []string{"messages:write", "devices:read"}, at, at,
+				time.Time{},
 				"active",
 			},
 			{
-				"key_2", "Shop backend", "pst_…9xQz", "production", []string{"messages:write"}, at, at, at.Add(time.Hour),
+				"key_2", "Shop backend", "pst_…9xQz", "production", []string{"messages:write"}, at, at,
+				at.Add(time.Hour),
 				"expiring",
 			},
 			{"key_3", "ci", "pst_…77aa", "staging", []string{"devices:read"}, at, time.Time{}, time.Time{}, "revoked"},
@@ -180,15 +188,17 @@ func samples() []sample {
 		{
 			"key-shown",
 			KeyShown(f("Your new key", "/keys"), KeyShownView{
-				Name: "Shop backend", Secret: "pst_0123456789abcdefghijklmnopqrstuvABCDEF", BaseURL: "https://gateway.example.com",
-				Old: at,
+				Name: "Shop backend", Secret: "pst_0123456789abcdefghijklmnopqrstuvABCDEF",
+				BaseURL: "https://gateway.example.com",
+				Old:     at,
 			}),
 		},
 		{"second", Second(SecondView{App: true, Passkey: "{}", Recovery: 9})},
 		{"second-app", Second(SecondView{App: true, Code: Field{Error: "This code is wrong."}})},
 		{
 			"sure",
-			Sure(f("Two-step authentication", "/account"), SureView{Password: Field{Error: "This password is not correct."}}),
+			Sure(f("Two-step authentication", "/account"),
+				SureView{Password: Field{Error: "This password is not correct."}}),
 		},
 		{
 			"factors",
@@ -231,7 +241,8 @@ func samples() []sample {
 		{
 			"invitation-shown",
 			InvitationShown(f("Invitation created", "/people"), InvitationShownView{
-				"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF", at,
+				"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF",
+				at,
 			}),
 		},
 		{
@@ -262,7 +273,8 @@ func samples() []sample {
 		{
 			"join-other",
 			Join(JoinView{
-				Token: "t", Step: "other", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com", Present: "ada@example.com",
+				Token: "t", Step: "other", Workspace: "Acme", Role: "Viewer", Email: "eve@example.com",
+				Present: "ada@example.com",
 			}),
 		},
 		{
@@ -284,8 +296,10 @@ func samples() []sample {
 		{
 			"identities",
 			Identities(f("Single sign-on", "/account"), IdentitiesView{
-				SignOn:     "Example",
-				Identities: []Identity{{"https://login.example.com/realms/staff", "8f1f0c1e-7d3c-4f53-9a5c-0a6f0f2d9c11", at}},
+				SignOn: "Example",
+				Identities: []Identity{{"https://login.example.com/realms/staff",
+					"8f1f0c1e-7d3c-4f53-9a5c-0a6f0f2d9c11",
+					at}},
 			}),
 		},
 		{

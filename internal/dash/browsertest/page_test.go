@@ -152,7 +152,10 @@ func isolated(n *html.Node) bool {
 
 // turns tells whether s holds a character that turns text around.
 func turns(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 })
+	return strings.ContainsFunc(s, func(r rune) bool {
+		return r >= 0x202a && r <= 0x202e || r >= 0x2066 &&
+			r <= 0x2069
+	})
 }
 
 func TestHostileTextStaysText(t *testing.T) {
@@ -226,7 +229,8 @@ func judge(t *testing.T, page string, n *html.Node) {
 			t.Errorf("%s: <%s %s> turns text around", page, n.Data, a.Key)
 		case slices.Contains([]string{"href", "action", "src", "formaction", "hx-get", "hx-post"}, a.Key):
 			u, err := url.Parse(strings.TrimSpace(a.Val))
-			if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(a.Val, "//") || strings.Contains(a.Val, `\`) {
+			if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(a.Val, "//") ||
+				strings.Contains(a.Val, `\`) {
 				t.Errorf("%s: <%s %s=%.60q> leaves this server", page, n.Data, a.Key, a.Val)
 			}
 		}
@@ -263,7 +267,8 @@ func TestPagesCanBeRead(t *testing.T) {
 			}
 			if focused > 1 || headings != 1 {
 				t.Errorf(
-					"%d fields take the focus and there are %d first headings, want at most 1 and exactly 1", focused, headings,
+					"%d fields take the focus and there are %d first headings, want at most 1 and exactly 1", focused,
+					headings,
 				)
 			}
 		})

@@ -46,12 +46,14 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 	}
 	ill := Webhook{
 		ID: "whk_2", URL: "https://staging.example.com/a/very/long/path/that/somebody/has/chosen/for/a/reason",
-		Status: "failed", Events: []string{"message.received", "message.read"}, Succeeded: 3, Failed: 14, LastSuccess: at,
+		Status: "failed", Events: []string{"message.received", "message.read"}, Succeeded: 3, Failed: 14,
+		LastSuccess: at,
 		LastFailure: at,
 	}
 	hours := chartSample("attempts", at, time.Hour)
 	active := WebhookView{
-		Webhook: hook, Change: true, Plan: true, InFlight: 8, Key: "whpk_x", Created: at, Verified: at, LastFour: "x9Q=", Chart: hours,
+		Webhook: hook, Change: true, Plan: true, InFlight: 8, Key: "whpk_x", Created: at, Verified: at,
+		LastFour: "x9Q=", Chart: hours,
 		Headers: []string{"X-Tenant"},
 	}
 	failed := WebhookView{
@@ -72,11 +74,14 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 	attempts := []Attempt{
 		{Number: 2, At: at, Signed: at, DurationMs: 42, Status: 200, Good: true, Answer: `{"ok":true}`},
 		{
-			Number: 1, At: at, Signed: at, DurationMs: 15000, Why: Why{"The endpoint did not respond in time.", "Answer first."},
+			Number: 1, At: at, Signed: at, DurationMs: 15000,
+			Why: Why{"The endpoint did not respond in time.",
+				"Answer first."},
 		},
 	}
 	replay := ReplayView{
-		Webhook: "whk_1", URL: hook.URL, ID: "rpl_1", Status: "running", Since: at, Matched: 120, Delivered: 70, Failed: 2,
+		Webhook: "whk_1", URL: hook.URL, ID: "rpl_1", Status: "running", Since: at, Matched: 120, Delivered: 70,
+		Failed:  2,
 		Created: at, Stop: true,
 	}
 	ended := replay
@@ -88,14 +93,16 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"webhook-form-refused",
 			WebhookForm(f, WebhookFormView{
-				ID: "whk_1", URL: Field{"http://x", "The address needs https."}, Events: events, EventsError: "Choose one.",
-				Problem: "The webhook was not changed.",
+				ID: "whk_1", URL: Field{"http://x", "The address needs https."}, Events: events,
+				EventsError: "Choose one.",
+				Problem:     "The webhook was not changed.",
 			}),
 		},
 		{
 			"webhook-secret",
 			WebhookSecret(f, WebhookSecretView{
-				ID: "whk_1", URL: hook.URL, Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=", Made: true, Old: at,
+				ID: "whk_1", URL: hook.URL, Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=", Made: true,
+				Old: at,
 			}),
 		},
 		{
@@ -108,21 +115,26 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"deliveries",
 			Deliveries(f, DeliveriesView{
-				ID: "whk_1", URL: hook.URL, Status: "pending", Types: []string{"message.*"}, Deliveries: []Delivery{done, waits},
+				ID: "whk_1", URL: hook.URL, Status: "pending", Types: []string{"message.*"},
+				Deliveries: []Delivery{done,
+					waits},
 				More: "/webhooks/whk_1/deliveries?after=x",
 			}),
 		},
 		{
 			"delivery",
 			DeliveryPage(f, DeliveryView{
-				Webhook: "whk_1", URL: hook.URL, Delivery: waits, Device: "dev_1", Body: "{\n  \"eventId\": \"evt_1\"\n}",
+				Webhook: "whk_1", URL: hook.URL, Delivery: waits, Device: "dev_1",
+				Body:    "{\n  \"eventId\": \"evt_1\"\n}",
 				Headers: []Header{{"webhook-id", "evt_1"}}, Attempts: attempts, Retry: true,
 			}),
 		},
 		{
 			"webhook-form-details",
 			WebhookForm(f, WebhookFormView{
-				ID: "whk_1", Events: events, Devices: []DeviceChoice{{"dev_1", "Support", true}, {"dev_2", "Sales", false}},
+				ID: "whk_1", Events: events,
+				Devices: []DeviceChoice{{"dev_1", "Support", true},
+					{"dev_2", "Sales", false}},
 				Headers:  Field{"Host: x", "A header that the delivery itself sets cannot be replaced."},
 				InFlight: Field{"65", "From 1 to 64."}, V1a: true,
 			}),
@@ -137,7 +149,8 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		},
 		{
 			"replay-form",
-			ReplayForm(f, ReplayFormView{ID: "whk_1", URL: hook.URL, Since: Field{"2026-11-21T09:00", ""}, Types: events}),
+			ReplayForm(f, ReplayFormView{ID: "whk_1", URL: hook.URL, Since: Field{"2026-11-21T09:00", ""},
+				Types: events}),
 		},
 		{"replay-running", ReplayPage(f, replay)},
 		{"replay-ended", ReplayPage(f, ended)},

@@ -77,9 +77,10 @@ func (b *browser) withAuthenticator() {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, webauthn.Enable, webauthn.EnableParams{})
 	b.must(err)
-	_, err = chromedp.Call(b.ctx, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-		Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
-		HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
-	}})
+	_, err = chromedp.Call(b.ctx, webauthn.AddVirtualAuthenticator,
+		webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+			HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+		}})
 	b.must(err)
 }

@@ -16,7 +16,9 @@ func TestSignInByOIDC(t *testing.T) {
 	p := oidctest.Start(t)
 	p.WithButton()
 	k.Stop()
-	k.Config.SignOn.Issuer, k.Config.SignOn.ClientID, k.Config.SignOn.ClientSecret, k.Config.SignOn.Name = p.URL, oidctest.ClientID, oidctest.Secret, "Example SSO"
+	k.Config.SignOn.Issuer, k.Config.SignOn.ClientID, k.Config.SignOn.ClientSecret, k.Config.SignOn.Name = p.URL,
+		oidctest.ClientID, oidctest.Secret,
+		"Example SSO"
 	k.Boot()
 	ada := open(t, k.URL())
 	ada.allow(p.URL)

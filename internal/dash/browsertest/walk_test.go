@@ -131,7 +131,8 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	hooks := c.Receive()
 	d := c.Link("+15550001111")
 	c.Call(
-		"POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": "+15551234567", "body": "Hello"}, 200,
+		"POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{"from": "+15551234567", "body": "Hello"},
+		200,
 		nil,
 	)
 	hooks.Await(postern.MessageReceived)

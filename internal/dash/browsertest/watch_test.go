@@ -63,7 +63,8 @@ func (b *browser) watch() {
 		case *page.EventJavascriptDialogOpening:
 			b.note("a dialog opened: " + e.Message)
 			go func() { // not from within the listener
-				_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: false})
+				_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog,
+					page.HandleJavaScriptDialogParams{Accept: false})
 			}()
 		}
 	}))

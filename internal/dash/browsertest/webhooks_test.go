@@ -58,7 +58,8 @@ func receive(t *testing.T) *hook {
 // awaits waits until the page says something, as it renews itself.
 func (b *browser) awaits(text string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(testkit.Wait); !strings.Contains(b.text(), text); <-time.After(100 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Wait); !strings.Contains(b.text(),
+		text); <-time.After(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.picture("awaited")
 			b.t.Fatalf("waited in vain for %q; the page says: %.800s", text, b.text())
@@ -126,7 +127,8 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.goTo(own + "/replay")
 	b.picture("replay-new")
 	b.do(
-		chromedp.Click(chromedp.CSS("main form summary")), chromedp.Click(chromedp.CSS(`input[value="device.connected"]`)),
+		chromedp.Click(chromedp.CSS("main form summary")),
+		chromedp.Click(chromedp.CSS(`input[value="device.connected"]`)),
 	)
 	taken := h.events.Load()
 	b.press("main form button:not([type])")

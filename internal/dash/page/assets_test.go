@@ -20,7 +20,8 @@ func TestAssetsAreKeptAndCompressed(t *testing.T) {
 	}
 	for name, a := range assets() {
 		plain, small := get(a.path, ""), get(a.path, "br, gzip;q=0.8")
-		if plain.Code != http.StatusOK || plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" ||
+		if plain.Code != http.StatusOK ||
+			plain.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" ||
 			plain.Header().Get("Content-Encoding") != "" {
 			t.Errorf("%s: %d %v", name, plain.Code, plain.Header())
 		}

@@ -112,7 +112,8 @@ func create(fsync string) (c *Cluster, err error) {
 	}
 	c = &Cluster{bin: bin, dir: dir, fsync: fsync}
 	if err := errors.Join(c.leaveRoot(), c.run("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8",
-		"--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8", "--no-sync", "--no-instructions")); err != nil {
+		"--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8", "--no-sync",
+		"--no-instructions")); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}

@@ -227,7 +227,8 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 		return time.Time{}, network.ErrNotConnected
 	}
 	if m.ChatID == NumberUnknown {
-		return time.Time{}, &network.Rejected{Code: postern.RecipientNotFound, Detail: "the number is not on the network"}
+		return time.Time{}, &network.Rejected{Code: postern.RecipientNotFound,
+			Detail: "the number is not on the network"}
 	}
 	if len(a.answers) > 0 {
 		err := a.answers[0]

@@ -23,7 +23,8 @@ func TestFakeLinkExpires(t *testing.T) {
 		fake := networktest.NewFake()
 		rec := &networktest.Recorder{}
 		var failed *network.LinkError
-		if err := fake.Link(t.Context(), rec, ""); !errors.As(err, &failed) || !failed.Expired || failed.Reason != "timeout" {
+		if err := fake.Link(t.Context(), rec, ""); !errors.As(err, &failed) || !failed.Expired ||
+			failed.Reason != "timeout" {
 			t.Errorf("link = %v, want an expired *LinkError", err)
 		}
 		if codes := networktest.All(rec, networktest.Any[network.Code]); len(codes) != 3 {

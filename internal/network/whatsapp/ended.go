@@ -35,7 +35,8 @@ func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	case events.ConnectFailureUnknownLogout: // "BANNED" in the vendor's code
 		return &network.Ended{Status: postern.Banned, Reason: "banned"}
 	case events.ConnectFailureTempBanned:
-		ended := &network.Ended{Status: postern.Restricted, Reason: "temporary-ban-" + strconv.Itoa(ag.OptionalInt("code"))}
+		ended := &network.Ended{Status: postern.Restricted,
+			Reason: "temporary-ban-" + strconv.Itoa(ag.OptionalInt("code"))}
 		if seconds := ag.OptionalInt("expire"); seconds > 0 {
 			ended.Until = now.Add(time.Duration(seconds) * time.Second)
 		}

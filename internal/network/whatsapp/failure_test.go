@@ -30,7 +30,8 @@ const (
 // count counts rows of the key store on disk.
 func (w world) count(tb testing.TB, where string) (n int) {
 	tb.Helper()
-	if err := w.raw.QueryRowContext(tb.Context(), "SELECT count(*) FROM session_key WHERE "+where).Scan(&n); err != nil {
+	if err := w.raw.QueryRowContext(tb.Context(),
+		"SELECT count(*) FROM session_key WHERE "+where).Scan(&n); err != nil {
 		tb.Fatal(err)
 	}
 	return n

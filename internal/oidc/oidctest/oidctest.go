@@ -160,7 +160,8 @@ func text(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 // authorize lets in whoever is signed in, and sends the browser back.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	for name, want := range map[string]string{"client_id": ClientID, "response_type": "code", "scope": "openid email", "code_challenge_method": "S256", "tenant": "1"} {
+	for name, want := range map[string]string{"client_id": ClientID, "response_type": "code", "scope": "openid email",
+		"code_challenge_method": "S256", "tenant": "1"} {
 		if got := q.Get(name); got != want {
 			http.Error(w, fmt.Sprintf("%s is %q, want %q", name, got, want), http.StatusBadRequest)
 			return
@@ -170,7 +171,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Provider</title><link rel="icon" href="data:,"><main><h1>Sign in at the provider</h1><form method="get"><input type="hidden" name="pressed">`)
 		for name := range q {
-			fmt.Fprintf(w, `<input type="hidden" name="%s" value="%s">`, name, q.Get(name)) //nolint:gosec // a program that tests start
+			fmt.Fprintf(w, `<input type="hidden" name="%s" value="%s">`, name,
+				q.Get(name)) //nolint:gosec // a program that tests start
 		}
 		fmt.Fprint(w, `<button>It is me</button></form></main>`)
 		return
@@ -207,14 +209,16 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !p.isClient(r):
 		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
-	case !ok || r.PostFormValue("grant_type") != "authorization_code" || asked.Get("code_challenge") != text(sum[:]) || asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"):
+	case !ok || r.PostFormValue("grant_type") != "authorization_code" || asked.Get("code_challenge") != text(sum[:]) ||
+		asked.Get("redirect_uri") != r.PostFormValue("redirect_uri"):
 		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 	case p.fault == NoToken:
 		answer(w, http.StatusOK, map[string]string{"access_token": "a"})
 	case p.fault == Endless:
 		flood(w)
 	default:
-		answer(w, http.StatusOK, map[string]any{"access_token": "a", "token_type": "Bearer", "expires_in": 60, "id_token": p.sign(p.claims(asked))})
+		answer(w, http.StatusOK, map[string]any{"access_token": "a", "token_type": "Bearer", "expires_in": 60,
+			"id_token": p.sign(p.claims(asked))})
 	}
 }
 
@@ -239,7 +243,8 @@ func flood(w http.ResponseWriter) {
 
 func (p *Provider) claims(asked url.Values) map[string]any {
 	now := time.Now()
-	c := map[string]any{"iss": p.URL, "aud": ClientID, "sub": p.person.Subject, "nonce": asked.Get("nonce"), "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "auth_time": now.Unix()}
+	c := map[string]any{"iss": p.URL, "aud": ClientID, "sub": p.person.Subject, "nonce": asked.Get("nonce"),
+		"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "auth_time": now.Unix()}
 	if p.person.Email != "" {
 		c["email"] = p.person.Email
 	}
