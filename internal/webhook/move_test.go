@@ -70,14 +70,13 @@ func TestNewURLThatNeverAnswersLeavesTheOldOne(t *testing.T) {
 	e := w.active(older.URL, nil)
 	w.change(e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = postern.Maybe(newer.URL), now() })
 	d := w.dispatcher(Options{})
-	for range 4 {
+	for range postern.HandshakeTries {
 		w.must(d.handshake(t.Context(), w.get(e)))
 		newer.next()
 	}
 	got := w.get(e)
 	if got.Status != postern.EndpointActive || got.URL != older.URL || string(got.PendingURL) != newer.URL ||
-		got.StatusReason != wrongChallenge ||
-		got.DueAt != 0 {
+		got.StatusReason != wrongChallenge || got.DueAt != 0 {
 		t.Errorf("endpoint = %+v", got)
 	}
 	w.start(d)
