@@ -33,9 +33,9 @@ type Endpoint struct {
 
 func (e Endpoint) wants(kind string) bool { return e.Types == nil || slices.Contains(e.Types, kind) }
 
-// bound is the maximum number of attempts in flight: those that are open, and as many
-// that were answered but are not recorded yet.
-func (e Endpoint) bound() int { return 2 * e.MaxInFlight }
+// bound is the maximum number of attempts in flight: those that are open, and three times as
+// many that were answered but are not recorded yet.
+func (e Endpoint) bound() int { return 4 * e.MaxInFlight }
 
 // Tally counts attempts per endpoint.
 type Tally map[string]int

@@ -56,8 +56,8 @@ func TestAHarmlessRunIsAcquitted(t *testing.T) {
 		t.Error(found)
 	}
 	full := harmless() // as many as may be in flight come again
-	full.Kills[0]["wide"] = 4
-	for n := range 3 {
+	full.Kills[0]["wide"] = 8
+	for n := range 7 {
 		full = withRepeat(full, "e"+strconv.Itoa(n+4))
 	}
 	if found := chaos.JudgeFlatOut(full); len(found) > 0 {
@@ -114,8 +114,8 @@ func TestTheJudgeOfFlatOutRunsNamesWhatIsBroken(t *testing.T) {
 		{chaos.RepeatedRecorded, "at the kill", func(e E) { e.Kills[1] = nil }},
 		{chaos.RepeatedRecorded, "some of them", func(e E) { *e = withRepeat(*e, "e4") }},
 		{chaos.TooManyRepeats, "of the wide endpoint", func(e E) {
-			e.Kills[0]["wide"] = 5
-			for n := range 4 {
+			e.Kills[0]["wide"] = 9
+			for n := range 8 {
 				*e = withRepeat(*e, "e"+strconv.Itoa(n+4))
 			}
 		}},

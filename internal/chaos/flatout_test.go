@@ -252,7 +252,7 @@ func (d *delivering) summary(e chaos.FlatOut) string {
 		}
 		slices.Sort(each)
 		fmt.Fprintf(&s, "; %d in flight: median %d, most %d, bound %d", endpoint.MaxInFlight, each[len(each)/2],
-			each[len(each)-1], 2*endpoint.MaxInFlight)
+			each[len(each)-1], 4*endpoint.MaxInFlight)
 	}
 	slices.Sort(d.boots)
 	fmt.Fprintf(&s, "\nmemory: %s; start to serving: median %s", d.memory,

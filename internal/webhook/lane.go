@@ -53,7 +53,7 @@ type lane struct {
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
 		Dispatcher: d, id: id,
-		fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, 3*maxInFlight),
+		fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, (2+unrecorded)*maxInFlight),
 		endpoint: &postern.Endpoint{}, stale: true, more: true, lineAt: never, width: maxInFlight,
 		held: map[postern.DeliveryID]struct{}{},
 	}
@@ -142,7 +142,7 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 		if err := l.refresh(ctx); err != nil || l.endpoint.Status != postern.EndpointActive {
 			return 0, err
 		}
-		if l.halted || l.flying >= l.width || l.flying+l.recording >= 2*l.bound() {
+		if l.halted || l.flying >= l.width || l.flying+l.recording >= (1+unrecorded)*l.bound() {
 			return linger, nil
 		}
 		d, ok, err := l.take(ctx)

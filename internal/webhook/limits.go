@@ -8,6 +8,7 @@ import (
 
 const (
 	maxInFlight    = 64   // attempts in flight of one endpoint; the contract's upper bound
+	unrecorded     = 3    // times an endpoint's bound: attempts that may be answered and not recorded yet
 	sharedSlots    = 1024 // attempts in flight beyond the one of every lane; bounds sockets and memory
 	maxHandshakes  = 256  // handshakes in flight
 	maxIdleWorkers = 128  // idle goroutines of the worker pool: enough for two endpoints, about 1 MiB
