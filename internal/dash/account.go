@@ -81,7 +81,7 @@ func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit)
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil { // all login sessions have ended, this one included
+	if err := d.enter(w, r, u, now()); err != nil { // all login sessions have ended, this one included
 		return err
 	}
 	return d.done(w, r, "The password was changed. All other browsers were signed out.", "/account")

@@ -133,6 +133,7 @@ type core struct {
 	saw       func(context.Context, string, postern.Member)
 	server    func() Server
 	sessions  *scs.SessionManager
+	secure    bool // browsers use HTTPS
 	signOn    *oidc.Provider
 	mux       *http.ServeMux
 	mail      *mail.Server
@@ -146,7 +147,7 @@ func Handler(opts Options) http.Handler {
 	c := &core{
 		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
 		saw:    opts.Saw,
-		server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
+		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
 		later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 	}
 	if c.saw == nil {

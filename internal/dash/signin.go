@@ -43,7 +43,7 @@ func (d signIns) setUp(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil {
+	if err := d.enter(w, r, u, now()); err != nil {
 		return err
 	}
 	return seeOther(w, r, "/")
@@ -64,7 +64,9 @@ func (d signIns) showAs(w http.ResponseWriter, r *http.Request, status int, v pa
 
 func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
-	u, err := d.p.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
+	u, err := d.p.Users.SignIn(r.Context(), people.Credentials{
+		Email: email, Password: r.PostFormValue("password"), Address: d.address(r), Browser: d.known(r),
+	})
 	if postern.ReasonOf(err) == postern.Unauthorized {
 		return d.showAs(w, r, http.StatusUnauthorized, page.SignInView{
 			Next: next, Email: email, Problem: "The email address or password is incorrect.",
@@ -73,7 +75,7 @@ func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.pass(w, r, u, next)
+	return d.pass(w, r, u, next, now())
 }
 
 func (d signIns) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -121,7 +123,7 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
-	who := access.Pending{ID: u.ID, Address: d.address(r)}
+	who := access.Pending{ID: u.ID, Address: d.address(r), Browser: d.known(r)}
 	var err error
 	if answer := r.PostFormValue("passkey"); answer != "" {
 		asked := d.sessions.PopString(r.Context(), keyCeremony) // once
@@ -138,7 +140,7 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.in(w, r, u, next)
+	return d.in(w, r, u, next, d.sessions.GetString(r.Context(), keyEntered))
 }
 
 const (

@@ -168,7 +168,7 @@ func (d signOns) finish(w http.ResponseWriter, r *http.Request, e errand, i peop
 		if err != nil {
 			return err
 		}
-		return d.pass(w, r, u, e.Next)
+		return d.pass(w, r, u, e.Next, "")
 	case user == "":
 		return toSignIn(w, r)
 	case e.For == toConnect:
@@ -182,7 +182,7 @@ func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i 
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil {
+	if err := d.enter(w, r, u, ""); err != nil {
 		return err
 	}
 	return invitations{d.core}.joined(w, r, ws)

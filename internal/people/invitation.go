@@ -124,7 +124,7 @@ func (g Invitations) Join(
 	if err := checkPassword(password, l.Email); err != nil {
 		return postern.User{}, "", err
 	}
-	hash, err := g.hashing.hash(ctx, password)
+	hash, err := g.hashing.hash(ctx, queueOf(address), password)
 	if err != nil {
 		return postern.User{}, "", err
 	}

@@ -105,7 +105,7 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
-		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil ||
+		if u, err := g.signIn(t, "192.0.2.2", "bob@example.com", goodPassword); err != nil ||
 			u.ID != bob.ID {
 			t.Errorf("sign in = %v, %v", u, err)
 		}
@@ -132,7 +132,8 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 					err := join()
 					if err == nil {
 						in.Add(1)
-					} else if r := postern.ReasonOf(err); r != postern.NotFound && r != postern.ResourceNotAllowed {
+					} else if r := postern.ReasonOf(err); r != postern.NotFound && r != postern.ResourceNotAllowed &&
+						r != postern.RateLimited { // the queue of the network is short
 						t.Errorf("join: %v", err)
 					}
 				})
@@ -193,7 +194,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
 		o.refused("a new password for an account that is there", token, postern.ResourceNotAllowed)
-		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
+		if _, err := g.signIn(t, "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
 		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID}, token); err != nil ||
