@@ -17,6 +17,7 @@ import (
 	"postern/internal/oidc"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/ratelimit"
 
 	"github.com/alexedwards/scs/v2"
 )
@@ -25,6 +26,9 @@ const (
 	idleTime    = 12 * time.Hour     // an idle browser is signed out after it
 	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
+
+	visitsPerMinute = 600     // requests of one network without a sign-in
+	throttledNames  = 100_000 // people, workspaces and networks whose rate is remembered
 )
 
 // Options configure the dashboard.
@@ -47,6 +51,8 @@ type Options struct {
 	// Later runs work after the response was written; nil starts a goroutine that nothing waits
 	// for.
 	Later func(func())
+
+	requests *ratelimit.Limiter // counts the requests; nil for a new one
 }
 
 // dash is the dashboard, one member for each noun.
@@ -139,7 +145,8 @@ type core struct {
 	mail      *mail.Server
 	later     func(func())
 	mailing   chan struct{} // one slot for each mail in the background
-	exporting sync.Map      // the exports that are being written, by user
+	requests  *ratelimit.Limiter
+	exporting sync.Map // the exports that are being written, by user
 }
 
 // Handler serves every path of the dashboard, and a "not found" page for all others.
@@ -152,6 +159,9 @@ func Handler(opts Options) http.Handler {
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}
+	}
+	if c.requests = opts.requests; c.requests == nil {
+		c.requests = ratelimit.New(throttledNames)
 	}
 	if c.later == nil {
 		c.later = func(f func()) { go f() }

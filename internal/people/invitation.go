@@ -46,7 +46,6 @@ func (g Invitations) Create(
 		ctx,
 		i,
 		hashToken(token),
-		maxInvitations,
 		by.Gives(in.Role),
 		act(by, now, ws, "invitation.created", string(i.ID)),
 	)

@@ -335,7 +335,7 @@ func TestInvitationsAreNotEndless(t *testing.T) {
 	}
 	if _, _, err := o.Invitations.Create(
 		t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer},
-	); postern.ReasonOf(err) != postern.ValidationFailed {
+	); postern.ReasonOf(err) != postern.ResourceLimit {
 		t.Errorf("one more: %v", err)
 	}
 	o.invite(o.owner, "u7@example.com", postern.Developer)

@@ -2,6 +2,8 @@ package people
 
 import (
 	"time"
+
+	"postern/internal/postern"
 )
 
 // The limits of the contract that this package checks.
@@ -13,13 +15,13 @@ const (
 	maxHashing     = 4        // passwords hashed at the same time, with 64 MiB each
 	maxHashQueue   = 64       // passwords of strangers that are being hashed or wait for it
 	maxHashOfQueue = 4        // the same of one network, or of one account that is known to its browser
-	maxSessions    = 100      // listed for a user
-	maxPasskeys    = 20       // of a user
-	maxIdentities  = 10       // of a user
-	recoveryCodes  = 10       // generated at once
-	maxMembers     = 1000     // listed for a workspace
-	maxInvitations = 100      // open for a workspace
-	namesShown     = 3        // workspaces named for each user in a list
+	maxSessions    = postern.MaxSignIns
+	maxPasskeys    = postern.MaxPasskeys
+	maxIdentities  = postern.MaxIdentities
+	recoveryCodes  = 10   // generated at once
+	maxMembers     = 1000 // listed for a workspace
+	maxInvitations = 100  // listed for a workspace: as many as the largest plan has
+	namesShown     = 3    // workspaces named for each user in a list
 
 	// MenuSize is how many workspaces of a user every page offers.
 	MenuSize = 20

@@ -97,7 +97,8 @@ func (s Factors) GuessTOTP(ctx context.Context, id postern.UserID, day postern.T
 func (s Factors) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE totp SET used = $2,
-			guesses = CASE WHEN guesses > 0 THEN guesses - 1 ELSE 0 END WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
+			guesses = CASE WHEN guesses > 0 THEN guesses - 1 ELSE 0 END
+			WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
 		ok = n > 0
 		return err
 	}))
@@ -264,7 +265,11 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 			return postern.Invalid("/email",
 				"there is an account with this address already, and nobody has proved that it is "+
 					"this person's; ask the person, and add --existing, or reset its password first")
-		case !known:
+		}
+		if err := checkMembership(t, o.WorkspaceID, u.ID); err != nil {
+			return err
+		}
+		if !known {
 			err = errors.Join(insertUser(t, u, ""), t.Exec(`DELETE FROM setting
 				WHERE name = $1`, setUpToken)) // the first user ends the set-up
 		}

@@ -20,10 +20,14 @@ func scanKey(s db.Scanner) (k postern.Key, err error) {
 	return k, err
 }
 
-// Create adds an API key. Only the hash of its secret is stored.
+// Create adds an API key. Only the hash of its secret is stored. When the plan allows no more
+// keys, it returns a ResourceLimit error.
 func (s Keys) Create(ctx context.Context, k postern.Key, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
+			return err
+		}
+		if err := checkKeys(t, k.WorkspaceID, k.CreatedAt, false); err != nil {
 			return err
 		}
 		return errors.Join(insertKey(t, k), act.record(t))
@@ -60,6 +64,9 @@ func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, 
 	act Act) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
+			return err
+		}
+		if err := checkKeys(t, k.WorkspaceID, k.CreatedAt, true); err != nil {
 			return err
 		}
 		n, err := t.Changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0
