@@ -183,6 +183,7 @@ func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
 	v.actor = v.caller.Actor()
+	v.actor.Recent = d.isRecent(r)
 	return v, err
 }
 

@@ -145,6 +145,7 @@ type core struct {
 	mail      *mail.Server
 	later     func(func())
 	mailing   chan struct{} // one slot for each mail in the background
+	noticing  chan struct{} // the same for notices
 	requests  *ratelimit.Limiter
 	exporting sync.Map // the exports that are being written, by user
 }
@@ -154,8 +155,9 @@ func Handler(opts Options) http.Handler {
 	c := &core{
 		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
 		saw:    opts.Saw,
-		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
-		later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
+		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn,
+		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
+		noticing: make(chan struct{}, noticesAtOnce),
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}

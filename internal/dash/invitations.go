@@ -161,6 +161,7 @@ func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if ws == "" { // a new password for an existing account
+		d.tell(r, u.ID, newPassword())
 		return d.pass(w, r, u, "/", now())
 	}
 	if err := d.enter(w, r, u, now()); err != nil {

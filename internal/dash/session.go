@@ -239,7 +239,15 @@ func (d *core) begin(r *http.Request, values map[string]string) error {
 const (
 	secondTime = 10 * time.Minute // from the password to the second step
 	sureTime   = 10 * time.Minute // for which a confirmed password counts
+	recentTime = 15 * time.Minute // the same for a new API key, for which that of the sign-in counts too
 )
+
+// isRecent reports whether the user entered the password, or signed in at the provider again,
+// recently enough to create what outlives the login session.
+func (d *core) isRecent(r *http.Request) bool {
+	return within(d.sessions.GetString(r.Context(), keySure), recentTime) ||
+		within(d.sessions.GetString(r.Context(), keyEntered), recentTime)
+}
 
 func (d *core) isSure(r *http.Request) bool {
 	return within(d.sessions.GetString(r.Context(), keySure), sureTime)
@@ -266,11 +274,18 @@ func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next
 
 // in signs in a user who has passed all steps.
 func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next, entered string) error {
+	known, err := d.p.SignIns.IsKnown(r.Context(), d.self(r, u.ID), d.known(r))
+	if err != nil {
+		return err
+	}
 	if err := d.enter(w, r, u, entered); err != nil {
 		return err
 	}
 	if err := d.p.Users.SignedIn(r.Context(), d.self(r, u.ID)); err != nil {
 		return err
+	}
+	if !known {
+		d.tell(r, u.ID, newSignIn())
 	}
 	return seeOther(w, r, next)
 }

@@ -194,6 +194,7 @@ func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.Us
 	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
+	d.tell(r, user, addedMethod("an account at "+d.signOnName()))
 	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".",
 		"/account/identities")
 }
@@ -268,5 +269,6 @@ func (d signOns) disconnect(w http.ResponseWriter, r *http.Request, v visit) err
 	); err != nil {
 		return err
 	}
+	d.tell(r, v.user(), removedMethod("the connected account at "+r.PostFormValue("issuer")))
 	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")
 }

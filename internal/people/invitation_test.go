@@ -24,7 +24,7 @@ func newOffice(t *testing.T, g *server) office {
 	t.Helper()
 	g.hashing.params.Memory, g.hashing.params.Iterations = 8, 1 // what is tested is who gets in
 	_, m := first(t, g)
-	return office{g, t, m.WorkspaceID, access.Actor{Member: m, Address: "192.0.2.1"}}
+	return office{g, t, m.WorkspaceID, access.Actor{Member: m, Address: "192.0.2.1", Recent: true}}
 }
 
 // invite makes an invitation and gives its token.
@@ -59,7 +59,7 @@ func (o office) as(u postern.User) access.Actor {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return access.Actor{Member: m, Address: "192.0.2.2"}
+	return access.Actor{Member: m, Address: "192.0.2.2", Recent: true}
 }
 
 // refused fails when a link lets somebody in.
@@ -183,7 +183,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Admin)
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
@@ -260,7 +260,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who was removed", asViewer, postern.NotFound)
@@ -303,7 +303,7 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a member is invited: %v", err)
 		}
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := g.Invitations.JoinAs(

@@ -35,6 +35,8 @@ const (
 	// address.
 	mailsBy = 60
 	mailsTo = 6
+	// Notices to one person in an hour.
+	noticesTo = 60
 
 	// Sign-in attempts in an hour: from one network, for one account from one network or
 	// one known browser, and for one account in total. Beyond the total, each network has

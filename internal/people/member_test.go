@@ -42,7 +42,7 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 		} {
 			var err error
 			if tt.role == "" {
-				err = g.Members.Remove(t.Context(), tt.by, o.ws, tt.of)
+				err = g.Members.Remove(t.Context(), tt.by, o.ws, tt.of, Removal{})
 			} else {
 				err = g.Members.ChangeRole(t.Context(), tt.by, o.ws, tt.of, tt.role)
 			}
@@ -71,7 +71,7 @@ func TestTwoOwnersWhoLeaveAtOnceLeaveOne(t *testing.T) {
 		var race sync.WaitGroup
 		for _, a := range []access.Actor{o.owner, bob} {
 			race.Go(func() {
-				if err := g.Members.Remove(t.Context(), a, o.ws, a.Member.UserID); err != nil &&
+				if err := g.Members.Remove(t.Context(), a, o.ws, a.Member.UserID, Removal{}); err != nil &&
 					postern.ReasonOf(err) != postern.ValidationFailed {
 					t.Errorf("leave: %v", err)
 				}

@@ -428,7 +428,7 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		}
 		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "",
 			postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
-			by := access.Actor{Member: m}
+			by := access.Actor{Member: m, Recent: true}
 			by.Member.Role = role
 			if _, _, err := g.Keys.Create(
 				t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"},
@@ -446,7 +446,7 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
-		developer := access.Actor{Member: m}
+		developer := access.Actor{Member: m, Recent: true}
 		developer.Member.Role = postern.Developer
 		if _, err := g.Audit.List(
 			t.Context(), developer, m.WorkspaceID, ActQuery{},

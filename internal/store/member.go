@@ -88,11 +88,25 @@ func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern
 	})
 }
 
+// Removal takes a user out of a workspace.
+type Removal struct {
+	WorkspaceID postern.WorkspaceID
+	UserID      postern.UserID
+	RevokeKeys  bool // also revoke the API keys that the user created
+	Rule        postern.Rule
+	Act         Act
+}
+
 // Remove takes a user out of a workspace, and revokes the open invitations that the user
 // made or received.
-func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule,
-	act Act) error {
-	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
+func (s Members) Remove(ctx context.Context, o Removal) error {
+	ws, id, act := o.WorkspaceID, o.UserID, o.Act
+	return s.change(ctx, ws, id, o.Rule, act, func(t *db.Tx) error {
+		if o.RevokeKeys {
+			if err := revokeKeysBy(t, ws, id, act); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
 			t.Exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
 			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users

@@ -206,7 +206,7 @@ func keyCap(rotates bool) capOf {
 			}
 			return c.Keys
 		},
-		`SELECT count(*) FROM api_key WHERE workspace_id = $1 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $2)`,
+		`SELECT count(*) FROM api_key WHERE ` + worksAt,
 		"API keys", "revoke one",
 	}
 }
