@@ -199,6 +199,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 		return fmt.Errorf("listen on POSTERN_OPS_ADDR: %w; stop what uses the port or choose another", err)
 	}
 	a.onClose(ignoreClosed(opsL.Close))
+	obs.WarnIfPublic(ctx, a.log, opsL.Addr())
 	sock, err := listenSocket(ctx, a.cfg.SocketPath())
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.streams = cancel
 	a.serve(requests, public, door)
-	a.serve(requests, opsL, ops)
+	a.serve(requests, opsL, obs.OwnHost(a.cfg.OpsAddr, ops))
 	a.serve(requests, sock, adminHandler(a.gateway, a.people, a.URL()))
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"postern/internal/oidc"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/ratelimit"
 
 	"github.com/alexedwards/scs/v2"
 )
@@ -25,6 +26,9 @@ const (
 	idleTime    = 12 * time.Hour     // an idle browser is signed out after it
 	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
+
+	visitsPerMinute = 600     // requests of one network without a sign-in
+	throttledNames  = 100_000 // people, workspaces and networks whose rate is remembered
 )
 
 // Options configure the dashboard.
@@ -47,6 +51,8 @@ type Options struct {
 	// Later runs work after the response was written; nil starts a goroutine that nothing waits
 	// for.
 	Later func(func())
+
+	requests *ratelimit.Limiter // counts the requests; nil for a new one
 }
 
 // dash is the dashboard, one member for each noun.
@@ -133,12 +139,15 @@ type core struct {
 	saw       func(context.Context, string, postern.Member)
 	server    func() Server
 	sessions  *scs.SessionManager
+	secure    bool // browsers use HTTPS
 	signOn    *oidc.Provider
 	mux       *http.ServeMux
 	mail      *mail.Server
 	later     func(func())
 	mailing   chan struct{} // one slot for each mail in the background
-	exporting sync.Map      // the exports that are being written, by user
+	noticing  chan struct{} // the same for notices
+	requests  *ratelimit.Limiter
+	exporting sync.Map // the exports that are being written, by user
 }
 
 // Handler serves every path of the dashboard, and a "not found" page for all others.
@@ -146,11 +155,15 @@ func Handler(opts Options) http.Handler {
 	c := &core{
 		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
 		saw:    opts.Saw,
-		server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
-		later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
+		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn,
+		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
+		noticing: make(chan struct{}, noticesAtOnce),
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}
+	}
+	if c.requests = opts.requests; c.requests == nil {
+		c.requests = ratelimit.New(throttledNames)
 	}
 	if c.later == nil {
 		c.later = func(f func()) { go f() }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"postern/internal/access"
 	"postern/internal/gateway"
@@ -572,12 +574,35 @@ func TestExportHoldsNoFormulas(t *testing.T) {
 	t.Parallel()
 	for cell, want := range map[string]string{
 		"": "", "hello": "hello", "a = b; c - d": "a = b; c - d", "https://example.com/?a=b": "https://example.com/?a=b",
-		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": " '=1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
+		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": "' =1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
 		";=cmd|' /C calc'!A0;": ";'=cmd|' /C calc'!A0;", "hi\n-cmd|' /C calc'!A0;": "hi\n'-cmd|' /C calc'!A0;",
-		"a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1",
+		"a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1", "\"=1": "'\"=1", "\"a": "\"a",
+		"a\u2028=1": "a\u2028'=1", ";\u200b=1": ";\u200b'=1", "−1": "'−1", "é": "é", "1": "1",
 	} {
 		if got := harmless(cell); got != want {
 			t.Errorf("%q is written as %q, want %q", cell, got, want)
+		}
+	}
+}
+
+// A cell that begins with a character that a program may skip does not begin with it in the file,
+// whatever follows.
+func TestExportEscapesEveryInvisibleStart(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && !strings.ContainsRune("\u3164\u2800", r) ||
+			!utf8.ValidRune(r) {
+			continue
+		}
+		for _, rest := range []string{"", "=1+1", "hello"} {
+			if cell := string(r) + rest; harmless(cell)[0] != '\'' {
+				t.Fatalf("%q is written as %q", cell, harmless(cell))
+			}
+		}
+	}
+	for _, r := range "=+-@＝＋－＠" {
+		if cell := string(r) + "1"; harmless(cell) != "'"+cell {
+			t.Errorf("%q is written as %q", cell, harmless(cell))
 		}
 	}
 }

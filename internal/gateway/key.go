@@ -147,11 +147,14 @@ type NewKey struct {
 }
 
 // Create creates a key and returns its secret, which is not stored. Members need the role
-// developer.
+// developer, and must have entered their password recently.
 func (g Keys) Create(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewKey,
 ) (key postern.Key, secret string, err error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
+		return postern.Key{}, "", err
+	}
+	if err := by.NeedsRecent(); err != nil {
 		return postern.Key{}, "", err
 	}
 	if err := g.check(ctx, ws, in); err != nil {
@@ -164,6 +167,7 @@ func (g Keys) Create(
 	key, secret = withSecret(postern.Key{
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
+		CreatedBy: by.Member.UserID,
 	})
 	return key, secret, g.db.Keys.Create(
 		ctx, key, by.Holds(postern.Developer), act(by, key.CreatedAt, ws, "key.created", string(key.ID)),
@@ -185,11 +189,15 @@ type Rotation struct {
 }
 
 // Rotate creates a successor with the same name, environment, scopes and devices, and
-// returns its secret. Members need the role developer.
+// returns its secret. Members need the role developer, and must have entered their password
+// recently.
 func (g Keys) Rotate(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation,
 ) (key postern.Key, secret string, err error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
+		return key, "", err
+	}
+	if err := by.NeedsRecent(); err != nil {
 		return key, "", err
 	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
@@ -202,6 +210,9 @@ func (g Keys) Rotate(
 	}
 	next := old
 	next.ID, next.CreatedAt, next.LastUsedAt, next.ExpiresAt = postern.NewKeyID(), g.time(), 0, in.ExpiresAt
+	if by.Member.UserID != "" { // who now knows the secret
+		next.CreatedBy = by.Member.UserID
+	}
 	// A member's new key lasts as long as the old one did.
 	if old.ExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" {
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt

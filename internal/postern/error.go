@@ -22,6 +22,7 @@ const (
 	QuotaExhausted       Reason = "quota-exhausted"
 	DeviceLimit          Reason = "device-limit"
 	EndpointLimit        Reason = "endpoint-limit"
+	ResourceLimit        Reason = "resource-limit"
 	NotFound             Reason = "not-found"
 	MethodNotAllowed     Reason = "method-not-allowed"
 	NotAcceptable        Reason = "not-acceptable"

@@ -1,7 +1,10 @@
 package postern
 
 import (
+	"cmp"
 	"encoding/json"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -154,4 +157,43 @@ func TestPlansAreTheInterfaces(t *testing.T) {
 	if _, ok := PlanByName("gold"); ok {
 		t.Error("there is a plan gold")
 	}
+}
+
+// TestLimitsAreDocumented compares docs/limits.md with the table of plans.
+func TestLimitsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(Plan) int{
+		"linked devices":                     func(p Plan) int { return p.Devices },
+		"devices in total, linked or not":    func(p Plan) int { return p.Caps.Devices },
+		"messages per month":                 func(p Plan) int { return p.Messages },
+		"API keys that work":                 func(p Plan) int { return p.Caps.Keys },
+		"members":                            func(p Plan) int { return p.Caps.Members },
+		"open invitations":                   func(p Plan) int { return p.Caps.Invitations },
+		"webhook endpoints":                  func(p Plan) int { return p.Endpoints },
+		"first delivery attempts per minute": func(p Plan) int { return p.FirstAttempts },
+		"API requests per minute, per key and for the workspace":          func(p Plan) int { return p.RequestsPerMinute },
+		"dashboard requests per minute, per person and for the workspace": Plan.PagesPerMinute,
+	} {
+		row := "| " + name + " |"
+		for _, plan := range PlanNames() {
+			p, _ := PlanByName(plan)
+			row += " " + cmp.Or(grouped(of(p)), "–") + " |"
+		}
+		if !strings.Contains(string(text), row) {
+			t.Errorf("docs/limits.md lacks %q", row)
+		}
+	}
+}
+
+// grouped is a number with commas; "" for 0.
+func grouped(n int) string {
+	text := strings.TrimPrefix(strconv.Itoa(n), "0")
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

@@ -93,6 +93,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Delete an endpoint, or change the plan.",
 		"the plan allows 5 webhook endpoints, and 5 exist; delete one or change the plan",
 	},
+	postern.ResourceLimit: {
+		"The workspace has as many of these as its plan allows.",
+		"You tried to create one more device, API key, member or invitation than the plan allows. Devices count whether they are linked or not; keys count until they expire or are revoked. A person can belong to at most 200 workspaces.",
+		"Delete or revoke one that is no longer needed, or change the plan. detail says what the limit is.",
+		"the plan allows 5 devices, linked or not; delete one or change the plan",
+	},
 	postern.NotFound: {
 		"Nothing was found at this path or with this id.",
 		"The id is unknown, the resource has no such part yet (for example, a device without a link attempt), or the path does not exist.",

@@ -33,6 +33,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.QuotaExhausted:       {403, "FORBIDDEN", "Quota exhausted", cannot},
 	postern.DeviceLimit:          {403, "FORBIDDEN", "Device limit reached", cannot},
 	postern.EndpointLimit:        {403, "FORBIDDEN", "Endpoint limit reached", cannot},
+	postern.ResourceLimit:        {403, "FORBIDDEN", "Resource limit reached", cannot},
 	postern.NotFound:             {404, "NOT_FOUND", "Not found", "Not found"},
 	postern.SandboxOff:           {404, "NOT_FOUND", "The sandbox is off", "Not found"},
 	postern.MethodNotAllowed:     {405, "METHOD_NOT_ALLOWED", "Method not allowed", cannot},

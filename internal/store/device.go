@@ -64,9 +64,11 @@ func (c receiveColumn) bits() (n int64) {
 	return n
 }
 
-// Create adds a device that is not linked yet.
+// Create adds a device that is not linked yet. When the plan allows no more devices, it
+// returns a ResourceLimit error.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	return s.doOnce(ctx, once, unchecked, func(t *db.Tx) error {
+	check := func(t *db.Tx) error { return deviceCap().check(t, d.WorkspaceID) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}

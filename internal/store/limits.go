@@ -33,7 +33,6 @@ const (
 	lineWait      = 10 * time.Minute
 	replayChunk   = 100  // deliveries that a replay queues in one operation
 	replayLow     = 50   // pending deliveries up to which a replay queues more
-	maxReplays    = 10   // replays that run for one endpoint
 	attemptsShown = 1000 // attempts of one delivery in a list; each manual retry adds a round
 
 	// An endpoint is disabled after this long without a success and at least this many

@@ -20,7 +20,7 @@ func scanReplay(s db.Scanner) (r postern.Replay, err error) {
 }
 
 // Create starts a replay for an endpoint of the workspace, which must be active. At most
-// maxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
+// MaxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
 func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return checkReplay(t, r) }
 	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
@@ -46,9 +46,9 @@ func checkReplay(t *db.Tx, r postern.Replay) error {
 	var running int
 	err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID},
 		&running)
-	if err == nil && running >= maxReplays {
+	if err == nil && running >= postern.MaxReplays {
 		err = postern.Errorf(postern.ReplayLimit,
-			"%d replays already run for this endpoint; wait for one to end or stop one", maxReplays)
+			"%d replays already run for this endpoint; wait for one to end or stop one", postern.MaxReplays)
 	}
 	return err
 }

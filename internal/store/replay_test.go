@@ -212,7 +212,7 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 1)
-		for range maxReplays {
+		for range postern.MaxReplays {
 			replayOf(t, db, e, nil)
 		}
 		r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,

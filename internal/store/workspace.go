@@ -202,6 +202,9 @@ func recordActs(t *db.Tx, acts []Act) (err error) {
 // Record adds an act to the audit log.
 func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.record)) }
 
+// RecordLater adds an act to the audit log without waiting for the write.
+func (s Audit) RecordLater(a Act) { s.db.Later(db.Func(a.record)) }
+
 // ActFilter narrows the audit log. An empty field does not restrict it.
 type ActFilter struct {
 	Email  string // of the user who did it

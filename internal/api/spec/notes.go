@@ -16,7 +16,7 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 	)
 	return map[string]note{
 		"listDevices":  {text: "Returns the devices that the key may see, newest first."},
-		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it. A key that is limited to certain devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed}},
+		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it, but a plan also limits how many devices exist, linked or not. A key that is limited to certain devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed, postern.ResourceLimit}},
 		"getDevice":    {text: "Returns a device and the state of its session."},
 		"updateDevice": {text: patch},
 		"deleteDevice": {text: "Unlinks the device, waiting up to 10 seconds for the network to confirm. The device disappears at once. Its messages are then deleted in the background, even when the network cannot be reached. Its keys are kept until the network has confirmed, because the link cannot be removed without them."},
