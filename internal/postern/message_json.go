@@ -15,7 +15,7 @@ type MessageObject struct {
 	Body        string            `json:"body" doc:"The text." example:"Hello"`
 	ReplyTo     Maybe             `json:"replyTo" nullable:"true"`
 	Status      MessageStatus     `json:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" example:"queued"`
-	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed."`
+	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed, or could not be read."`
 	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
 	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
 	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
