@@ -80,6 +80,7 @@ type Arrival struct {
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
 	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
 	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
+	Error    *Failure  `json:"error,omitempty" doc:"Why the message could not be read; only in message.undecryptable."`
 	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 
 	Extra
@@ -89,7 +90,7 @@ func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
-		Extra: m.Content.Extra,
+		Error: m.Error, Extra: m.Content.Extra,
 	}
 	if m.FromLID != "" {
 		r.FromLID = ChatOfLID(m.FromLID)

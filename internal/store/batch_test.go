@@ -192,7 +192,6 @@ func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	for _, m := range marks {
 		outcomes = append(outcomes, fmt.Sprint(m.ok))
 	}
-	t.Log(outcomes)
 	run(attempts(t, db))
 	for _, d := range devices {
 		eventTypes(t, db, d.ID) // checks the sequences

@@ -39,17 +39,18 @@ func TestUnreadableMessageSaysWhy(t *testing.T) {
 			vendorsim.FaultPoison: postern.DecryptionPanicked,
 		} {
 			s.vendor(fault)
-			id, err := k.Vendor.Send(t.Context(), phone, customer, "unreadable")
-			if err != nil {
+			if _, err := k.Vendor.Send(t.Context(), phone, customer, "unreadable"); err != nil {
 				t.Fatal(err)
 			}
 			var log struct {
-				Data []struct{ Message postern.MessageObject }
+				Data []struct {
+					Message struct{ Error *postern.Failure }
+				}
 			}
 			testkit.Eventually(t, "message.undecryptable with "+string(code), func() (bool, any) {
 				s.c.Call("GET", "/v1/events?type=message.undecryptable&deviceId="+string(d.ID), nil, 200, &log)
 				for _, e := range log.Data {
-					if e.Message.NetworkID == id && e.Message.Error != nil && e.Message.Error.Code == code {
+					if e.Message.Error != nil && e.Message.Error.Code == code {
 						return true, nil
 					}
 				}
