@@ -30,6 +30,7 @@ type newLink struct {
 	PhoneNumber         string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone on which the code will be entered; only with method code." example:"+15550001111"`
 	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Link only an account with this number." example:"+15550001111"`
 	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"Allow a device that was linked before to be linked to another number."`
+	AllowSecond         bool     `json:"allowSecond,omitempty" doc:"Allow a number that another device of the workspace is linked to. Both devices then get its messages."`
 }
 
 func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[postern.Link], error) {
@@ -39,7 +40,7 @@ func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[po
 	}
 	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{
 		Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber,
-		AllowNewNumber: b.AllowNewNumber,
+		AllowNewNumber: b.AllowNewNumber, AllowSecond: b.AllowSecond,
 	}, q.idem))
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/api"
+	"postern/internal/blackbox"
 	"postern/internal/config"
 	"postern/internal/dash"
 	"postern/internal/egress"
@@ -107,6 +108,7 @@ func (a *App) open(ctx context.Context) error {
 	a.db = core.db
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
+	box, left := a.openBox()
 	if err := a.openVendor(); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (a *App) open(ctx context.Context) error {
 	})
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
-		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log,
+		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log, Box: box, Left: left,
 		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
 	})
@@ -138,6 +140,18 @@ func (a *App) open(ctx context.Context) error {
 		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
 	})
 	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
+}
+
+// openBox starts the record for crashes. Without it the server works, but cannot tell which
+// device a crash is due to.
+func (a *App) openBox() (*blackbox.Box, blackbox.Left) {
+	box, left, err := blackbox.Open(a.cfg.Dir)
+	if err != nil {
+		a.log.Warn("no record for crashes", "error", err)
+		return nil, left
+	}
+	a.onClose(box.Close)
+	return box, left
 }
 
 // onClose registers a function for Close, which calls the functions in reverse order.

@@ -100,8 +100,8 @@ func (d devices) showAs(
 	open := view.Link.Cancels
 	linked := one.Status.HoldsSlot() && one.Status != postern.Linking
 	view.Links, view.Unlinks = !open && !linked, linked
-	view.Resumes = one.Status == postern.Paused
-	view.Pauses = linked && !view.Resumes
+	view.Resumes = gateway.Resumes(one)
+	view.Pauses = linked && one.Status != postern.Paused
 	edit(&view)
 	return d.write(w, r, status, page.OneDevice(d.frame(r, v, one.Name, "/devices"), view))
 }
@@ -167,6 +167,10 @@ func why(reason string) string {
 		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
 		return "The network does not know this number."
+	case "number-already-linked":
+		return "Another device of this workspace is linked to this number."
+	case "quarantined":
+		return "The server crashed while it processed what the network sent during this attempt."
 	case "number-taken":
 		return "This number is already linked in another workspace."
 	case "rate-limited":

@@ -240,8 +240,8 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	s.ends(list[0].ID, postern.Sent, "")
 	if err := s.db.Messages.RecordReceipts(t.Context(), []store.Receipt{
 		{
-			DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt,
-			Now: list[0].CreatedAt,
+			DeviceID: d.ID, NetworkID: list[0].NetworkID, Chats: []string{contact}, Status: postern.Delivered,
+			At: list[0].CreatedAt, Now: list[0].CreatedAt,
 		},
 	}); err != nil {
 		t.Fatal(err)

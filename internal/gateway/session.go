@@ -49,7 +49,8 @@ func live() []postern.Status {
 }
 
 // SetState records the state of a device's session, with an event if the status has
-// changed. When the account is gone, queued messages fail and the device's slot is freed.
+// changed, or the reason of a disconnected device: a refused login is not what ended the
+// connection before it. When the account is gone, queued messages fail and the device's slot is freed.
 func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionState) error {
 	d, err := g.db.Devices.ForEngine(ctx, id)
 	if err != nil {
@@ -71,7 +72,8 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 		(s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
 		return nil
 	}
-	if t, makes := eventOf(s.Status); makes && d.Status != s.Status {
+	changed := d.Status != s.Status || s.Status == postern.Disconnected
+	if t, makes := eventOf(s.Status); makes && changed {
 		if o.Event, err = g.event(d, s, o.At, t); err != nil {
 			return err
 		}
@@ -119,14 +121,15 @@ func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string,
 	)
 }
 
-// Confirm advances the status of messages by the network's receipts to a device.
+// Confirm advances the status of messages by the network's receipts to a device. Messages
+// that were sent to other chats than those given, which all name one person, stay as they are.
 func (g Sessions) Confirm(
-	ctx context.Context, d postern.Device, networkIDs []string, status postern.MessageStatus, at postern.Time,
+	ctx context.Context, d postern.Device, networkIDs, chats []string, status postern.MessageStatus, at postern.Time,
 ) error {
 	list := make([]store.Receipt, len(networkIDs))
 	for i, id := range networkIDs {
 		list[i] = store.Receipt{
-			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Status: status, At: at, Now: g.time(),
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Chats: chats, Status: status, At: at, Now: g.time(),
 		}
 	}
 	return g.db.Messages.RecordReceipts(ctx, list)
@@ -188,7 +191,11 @@ func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 			return RefusedError("number-taken")
 		}
 	}
-	return g.db.Links.Scanned(ctx, l.ID, account, number)
+	err := g.db.Links.Scanned(ctx, l, account, number)
+	if postern.ReasonOf(err) == postern.NumberAlreadyLinked {
+		return RefusedError(postern.NumberAlreadyLinked)
+	}
+	return err
 }
 
 // Linked records that the device is linked. The account's keys are durable by then.

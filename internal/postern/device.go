@@ -75,6 +75,7 @@ type Device struct {
 	Account     string      `json:"-"` // the network's name for the link; "" if not linked
 	Desired     Desired     `json:"-"`
 	Turn        int         `json:"-"` // increases when the work in progress for the device must start over
+	Crashes     int         `json:"-"` // of the process, while it processed what the network sent to the device
 	Proxy       []byte      `json:"-"` // encrypted URL of the proxy to the network; empty: none
 }
 

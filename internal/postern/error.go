@@ -31,6 +31,7 @@ const (
 	HeadersTooLarge      Reason = "headers-too-large"
 	DeviceNotConnected   Reason = "device-not-connected"
 	DeviceAlreadyLinked  Reason = "device-already-linked"
+	NumberAlreadyLinked  Reason = "number-already-linked"
 	LinkAlreadyOpen      Reason = "link-already-open"
 	NoOpenLink           Reason = "no-open-link"
 	NotLinked            Reason = "device-not-linked"

@@ -15,7 +15,7 @@ type MessageObject struct {
 	Body        string            `json:"body" doc:"The text." example:"Hello"`
 	ReplyTo     Maybe             `json:"replyTo" nullable:"true"`
 	Status      MessageStatus     `json:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" example:"queued"`
-	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed."`
+	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed, or could not be read."`
 	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
 	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
 	Metadata    map[string]string `json:"metadata" doc:"The caller's own labels."`
@@ -80,6 +80,7 @@ type Arrival struct {
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
 	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
 	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
+	Error    *Failure  `json:"error,omitempty" doc:"Why the message could not be read; only in message.undecryptable."`
 	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 
 	Extra
@@ -89,7 +90,7 @@ func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
-		Extra: m.Content.Extra,
+		Error: m.Error, Extra: m.Content.Extra,
 	}
 	if m.FromLID != "" {
 		r.FromLID = ChatOfLID(m.FromLID)

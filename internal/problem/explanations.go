@@ -135,6 +135,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Unlink the device, wait a few seconds, and try again.",
 		"the device is linked; unlink it first",
 	},
+	postern.NumberAlreadyLinked: {
+		"Another device of the workspace is linked to this number.",
+		"The number of the link attempt belongs to a device that is linked. Each would get every message of the account. An attempt without a number ends with this reason once a phone has scanned the code.",
+		"Use the device that has the number, or unlink it. If you want two devices with one number, open the attempt with allowSecond.",
+		"another device of the workspace is linked to this number; unlink that one, or set allowSecond",
+	},
 	postern.LinkAlreadyOpen: {
 		"The device already has an open link attempt.",
 		"A device can have one open attempt at a time. An attempt lasts a few minutes.",

@@ -40,6 +40,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.NotAcceptable:        {406, "NOT_ACCEPTABLE", "Not acceptable", cannot},
 	postern.DeviceNotConnected:   {409, "DEVICE_NOT_CONNECTED", "Device not connected", cannot},
 	postern.DeviceAlreadyLinked:  {409, "CONFLICT", "Device already linked", cannot},
+	postern.NumberAlreadyLinked:  {409, "CONFLICT", "Number already linked", cannot},
 	postern.LinkAlreadyOpen:      {409, "CONFLICT", "Link attempt already open", cannot},
 	postern.NoOpenLink:           {409, "CONFLICT", "No open link attempt", cannot},
 	postern.NotLinked:            {409, "CONFLICT", "Device not linked", cannot},

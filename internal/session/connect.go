@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/blackbox"
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -15,6 +16,10 @@ import (
 // connect runs one connection until it ends, and returns how long to wait before
 // the next one.
 func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
+	defer e.probation.settle(d.ID)
+	if isQuarantined(d) {
+		return quarantineWait
+	}
 	conn, err := e.driver.Open(ctx, d.Account)
 	if errors.Is(err, network.ErrUnknownAccount) {
 		return e.ended(ctx, s, d, &network.Ended{Status: postern.LoggedOut, Reason: "keys-lost"})
@@ -36,8 +41,9 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 	defer set.close()
 	h := &host{
 		e: e, d: d, session: conn, settings: set, pacer: e.takePacer(d.ID), proxy: proxy,
-		opened: release, proven: s.backoff.Reset,
+		opened: release, proven: s.backoff.Reset, mark: e.box.Mark(string(d.ID)),
 	}
+	defer h.mark.Release()
 	err = h.run(ctx)
 	release()
 	return e.ended(ctx, s, d, err)
@@ -115,12 +121,16 @@ type host struct {
 	settings *settings
 	pacer    *pacer
 	proxy    string
+	mark     *blackbox.Mark
 	opened   func() // frees the slot among the connections that are being opened
 	proven   func() // resets the backoff, because the connection works
 
 	mu     sync.Mutex
 	closed bool // the connection has ended and must not become live
 }
+
+// Processing records what is processed, in case it ends the process.
+func (h *host) Processing(what string) { h.mark.Set(what) }
 
 // Proxy returns the device's proxy.
 func (h *host) Proxy() string { return h.proxy }
@@ -138,6 +148,7 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 		return errors.New("the connection has ended")
 	}
 	h.proven()
+	h.e.probation.settle(h.d.ID)
 	h.e.log.InfoContext(ctx, "device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
 	h.e.goLive(h.d.ID, h.session, h.settings, h.pacer)
 	return nil

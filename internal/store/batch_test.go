@@ -50,8 +50,9 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		}
 		return hot(o)
 	}
+	chats := []string{"+15551234567"}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
-		return Receipt{WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s,
+		return Receipt{WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Chats: chats, Status: s,
 			At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
 	}
 	mark := func(n int) op {

@@ -148,8 +148,7 @@ func BenchmarkSend(b *testing.B) {
 			}
 			return db.Messages.RecordReceipts(b.Context(),
 				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID,
-					Status: postern.Read,
-					At:     testNow, Now: testNow}})
+					Chats: []string{m.ChatID}, Status: postern.Read, At: testNow, Now: testNow}})
 		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -16,7 +17,7 @@ import (
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
 		connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
-	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn`
+	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn, crashes`
 )
 
 // scanDevice reads deviceColumns into d. The conversions to basic types keep database/sql
@@ -37,7 +38,7 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
 	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy,
-		&d.Turn}},
+		&d.Turn, &d.Crashes}},
 		&d)
 	return d, err
 }
@@ -73,11 +74,11 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
 			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
-			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
+			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn, d.Crashes)
 	})
 }
 
@@ -199,6 +200,33 @@ func (s Devices) ResetSessions(ctx context.Context) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
 	}))
+}
+
+// MaxCrashes is how many crashes of the process quarantine the device that was being
+// processed at the time.
+const MaxCrashes = 3
+
+// crashMemory is how long a crash counts: the next one after that is the first again.
+const crashMemory = 24 * time.Hour
+
+// CountCrash counts a crash of the process for each of the devices, and returns those that
+// exist.
+func (s Devices) CountCrash(ctx context.Context, ids []postern.DeviceID, at postern.Time) (list []postern.Device,
+	err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := changeDevice(t, `UPDATE device SET crashes = CASE WHEN crashed_at < $2 THEN 1 ELSE crashes + 1 END,
+			crashed_at = $3 WHERE id IN `+t.InList(1), asJSON(ids), at.Add(-crashMemory), at); err != nil {
+			return err
+		}
+		list = nil
+		return t.Rows(`SELECT `+engineColumns+` FROM device WHERE id IN `+t.InList(1)+` ORDER BY id`,
+			[]any{asJSON(ids)}, func(r *sql.Rows) error {
+				d, err := scanEngineDevice(r)
+				list = append(list, d)
+				return err
+			})
+	}))
+	return list, err
 }
 
 // slotStates are the states for which [postern.Status.HoldsSlot] is true.

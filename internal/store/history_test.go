@@ -67,7 +67,8 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		if list, err := db.Outbox.NextOf(t.Context(), d.ID, Fresh, 0, 5); err != nil || len(list) != 1 {
 			t.Errorf("the chat is no new one for the new number: %d, %v", len(list), err)
 		}
-		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Status: postern.Read, At: testNow, Now: testNow}
+		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Chats: []string{old.ChatID}, Status: postern.Read,
+			At: testNow, Now: testNow}
 		if err := db.Messages.RecordReceipts(t.Context(), []Receipt{forged}); err != nil {
 			t.Fatal(err)
 		}

@@ -65,15 +65,19 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, ` + contentColumns
 
 // newMessage returns the row of a new message.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
+	var failure postern.Failure
+	if m.Error != nil {
+		failure = *m.Error
+	}
 	return append([]any{
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable,
+		undecryptable, failure.Code, failure.Detail,
 	}, contentValues(m.Content)...)
 }
 
@@ -83,8 +87,8 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 //
 // Single writer: order.
 var addMessages = db.NewStatement(newMessageColumns,
-	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
-	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
+	`INSERT INTO message (`+newMessageColumns+`, frame_left)
+	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, 0)
 	ON CONFLICT (device_id, network_id, sender) DO NOTHING`)
 
 // unsent are the statuses of a message that still has to be sent.
@@ -202,7 +206,7 @@ type arrival struct {
 }
 
 var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
-	`UPDATE message SET `+setContent+`, undecryptable = 0 [FROM @rows]
+	`UPDATE message SET `+setContent+`, undecryptable = 0, error_code = '', error_detail = '' [FROM @rows]
 	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1
 	RETURNING `+messageColumns+`, sender`)
 

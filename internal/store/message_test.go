@@ -8,6 +8,27 @@ import (
 	"postern/internal/postern"
 )
 
+func TestReceiptCountsOnlyFromTheRecipient(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		m := queue(t, db, d)
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow}); err != nil {
+			t.Fatal(err)
+		}
+		for _, chats := range [][]string{nil, {""}, {"+15550009999", "lid:9"}, {m.ChatID + "0"}} {
+			if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID,
+				Chats: chats, Status: postern.Read, At: testNow, Now: testNow}}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID); err != nil || got.Status != postern.Sent {
+				t.Errorf("after a receipt from %q the message is %s, %v", chats, got.Status, err)
+			}
+		}
+	})
+}
+
 func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -16,7 +37,8 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 		receipt := func(s postern.MessageStatus) {
 			t.Helper()
 			if err := db.Messages.RecordReceipts(t.Context(),
-				[]Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: s, At: testNow, Now: testNow}}); err != nil {
+				[]Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{"lid:9", m.ChatID}, Status: s, At: testNow,
+					Now: testNow}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,9 +88,10 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		}
 		// The one exception: a receipt moves an unconfirmed message on.
 		if err := db.Messages.RecordReceipts(t.Context(),
-			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow,
-				Now: testNow},
-				{DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
+			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Chats: []string{maybe.ChatID}, Status: postern.Delivered,
+				At: testNow, Now: testNow},
+				{DeviceID: d.ID, NetworkID: never.NetworkID, Chats: []string{never.ChatID}, Status: postern.Delivered,
+					At: testNow, Now: testNow}}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered ||

@@ -42,10 +42,12 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 	return d, err
 }
 
-// setDeviceState writes a device's new state and its event.
+// setDeviceState writes a device's new state and its event. Whoever lets the device connect
+// again forgives it the crashes so far.
 func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at postern.Time) error {
 	t.Wake(DeviceChanged, string(d.ID))
-	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1
+	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1,
+		crashes = CASE WHEN $5 = 'connect' THEN 0 ELSE crashes END
 		WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
 	if err != nil || event == "" {
 		return err

@@ -69,8 +69,8 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 		}},
 		{"receipts", func(i int) op {
 			return hot(receipts{{WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID,
-				NetworkID: sent[i].NetworkID,
-				Status:    postern.Delivered, At: testNow, Now: testNow}})
+				Chats: []string{"+15551234567"}, NetworkID: sent[i].NetworkID,
+				Status: postern.Delivered, At: testNow, Now: testNow}})
 		}},
 		{"inbound", func(i int) op { return hot(inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hi")) }},
 		{"session keys", func(i int) op {

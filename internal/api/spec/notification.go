@@ -157,7 +157,7 @@ func told() map[postern.EventType]string {
 	return map[postern.EventType]string{
 		postern.MessageReceived:      "A contact sent a message to the device's account.",
 		postern.MessageEcho:          "The account sent a message from its phone or from another linked client. It does not count towards the quota.",
-		postern.MessageUndecryptable: "A message arrived that could not be decrypted; the sender was asked to send it again.",
+		postern.MessageUndecryptable: "A message arrived that could not be read; error says why, and whether the sender was asked to send it again.",
 		postern.MessageSent:          "The network accepted a message.",
 		postern.MessageDelivered:     "A message arrived at the recipient's phone.",
 		postern.MessageRead:          "The recipient has read a message.",
@@ -165,7 +165,7 @@ func told() map[postern.EventType]string {
 		postern.MessageExpired:       "A message expired before its first attempt.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",
 		postern.DeviceConnected:      "The session is connected: messages can be sent.",
-		postern.DeviceDisconnected:   "The connection was lost; the device reconnects by itself.",
+		postern.DeviceDisconnected:   "The connection was lost, or a new one failed for another reason; statusReason says why. The device reconnects by itself, unless it is quarantined.",
 		postern.DeviceRestricted:     "The network restricts the account temporarily.",
 		postern.DeviceLoggedOutEv:    "The phone or the network removed the link. Link the device again.",
 		postern.DeviceBanned:         "The network banned the account.",

@@ -193,7 +193,9 @@ func (f *Fake) Receipt(_ context.Context, account, networkID string, status post
 	if a == nil || a.recipients[networkID] == "" {
 		return ErrNoSuch
 	}
-	a.deliver(network.Receipt{NetworkIDs: []string{networkID}, Status: status, At: time.Now().UTC()})
+	a.deliver(network.Receipt{
+		NetworkIDs: []string{networkID}, Chats: []string{a.recipients[networkID]}, Status: status, At: time.Now().UTC(),
+	})
 	return nil
 }
 

@@ -57,6 +57,9 @@ func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbou
 	return m, ok
 }
 
+// Processing does nothing.
+func (*Recorder) Processing(string) {}
+
 // Proxy returns "", for a direct connection.
 func (*Recorder) Proxy() string { return "" }
 

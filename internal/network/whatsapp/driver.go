@@ -46,6 +46,7 @@ type Driver struct {
 	proxies *egress.Client
 	log     *slog.Logger
 	pace    pace
+	panics  tries // of the processing of messages, by account and message
 }
 
 var _ network.Driver = (*Driver)(nil)

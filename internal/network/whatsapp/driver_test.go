@@ -23,6 +23,9 @@ import (
 // process.
 var vendorKeys = vendorsim.NewKeys()
 
+// vendorInterval and vendorWait are the times of pings as whatsmeow has them.
+var vendorInterval, vendorWait = whatsmeow.KeepAliveIntervalMax, whatsmeow.KeepAliveResponseDeadline
+
 func TestMain(m *testing.M) {
 	// Pings often enough for a test; nothing reads these variables yet.
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 900*time.Millisecond, time.Second

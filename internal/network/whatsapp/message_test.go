@@ -285,8 +285,8 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 		&networktest.Recorder{},
 		"",
 	); !errors.As(err, &failed) ||
-		failed.Reason != "dial" {
-		t.Errorf("link = %v, want dial", err)
+		failed.Reason != "tls-unknown-authority" {
+		t.Errorf("link = %v, want tls-unknown-authority", err)
 	}
 }
 

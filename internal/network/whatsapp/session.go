@@ -42,6 +42,7 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool),
 	}
 	v.cli.GetMessageForRetry = v.messageForRetry
+	v.unread, v.setAside = v.reportUnread, v.lastTry
 	defer s.setLive(nil)
 	ended := v.run(ctx, v.handle, func(ctx context.Context) { v.watch(ctx, s.driver.pace.silence) })
 	if ended == nil {
@@ -136,15 +137,23 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 	case *events.OfflineSyncCompleted:
 		return v.saw(ctx, drained)
 	case *events.KeepAliveTimeout:
-		if evt.ErrorCount >= missedPings {
-			v.end(disconnected("keepalive-timeout"))
-		}
+		v.askAgain(ctx)
 	case *events.ManualLoginReconnect:
 		v.end(disconnected("restart"))
 	case *events.Disconnected:
 		v.lost()
 	}
 	return true
+}
+
+// askAgain pings the vendor once more, right after a ping without an answer, and ends the
+// connection if this one has none either. So a half-open connection lasts for at most one
+// interval between pings and two waits for an answer, which is 50 s.
+func (v *run) askAgain(ctx context.Context) {
+	//nolint:staticcheck // marked as dangerous, but whatsmeow offers no other way
+	if ok, open := v.cli.DangerousInternals().SendKeepAlive(ctx); open && !ok {
+		v.end(disconnected("keepalive-timeout"))
+	}
 }
 
 // isDurable waits until the keys that a message changed are on disk, because

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
 
@@ -74,10 +75,12 @@ func (t target) through(proxies *egress.Client, proxy string) target {
 // the stream into one empty frame, which makes the handshake fail at once.
 type wire struct {
 	target target
+	saw    func(p []byte) // what whatsmeow reads next
 
 	mu      sync.Mutex // guards the fields below
 	aborted bool
 	settled bool // the handshake is over
+	badTLS  bool // the handshake of TLS failed
 	cancel  context.CancelFunc
 	stream  *stream // nil until the vendor has accepted the upgrade
 }
@@ -90,7 +93,9 @@ var errAborted = errors.New("connection ended by its owner")
 
 // RoundTrip sends the upgrade request and remembers the connection.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
+	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { w.noteTLS(err) },
+	}))
 	if !w.hold(nil, cancel) {
 		cancel()
 		return nil, errAborted
@@ -114,6 +119,20 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.Join(errAborted, s.Close())
 	}
 	return resp, nil
+}
+
+// noteTLS remembers that the handshake of TLS failed.
+func (w *wire) noteTLS(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.badTLS = err != nil
+}
+
+// failedTLS reports whether the connection failed in the handshake of TLS.
+func (w *wire) failedTLS() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.badTLS
 }
 
 // hold remembers how to end the connection. It reports false if the connection
@@ -205,5 +224,6 @@ func (s *stream) Read(p []byte) (int, error) {
 		return s.last.Read(p)
 	}
 	s.begun = s.begun || n > 0
+	s.wire.saw(p[:n])
 	return n, err
 }
