@@ -70,7 +70,7 @@ func TestNewURLThatNeverAnswersLeavesTheOldOne(t *testing.T) {
 	e := w.active(older.URL, nil)
 	w.change(e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = postern.Maybe(newer.URL), now() })
 	d := w.dispatcher(Options{})
-	for range 4 {
+	for range postern.HandshakeTries {
 		w.must(d.handshake(t.Context(), w.get(e)))
 		newer.next()
 	}
