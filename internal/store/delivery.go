@@ -169,13 +169,17 @@ type DueDelivery struct {
 	CreatedAt      postern.Time
 	FirstAttemptAt postern.Time // of this round; 0 before it
 	Chat           string       // "" unless the events of the chat are delivered in order
-	Body           []byte       // the bytes to post
+	Size           int          // of the body, in bytes
+	Body           []byte       // the bytes to post; nil if there are more than bodyInline: see [Deliveries.Body]
 }
 
 // Columns of [DueDelivery]. Those that only ofAny has are empty before the first attempt.
+// The length of a column is read without its content.
 const (
-	ofAFirst = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, coalesce(d.notice, e.body)`
-	ofAny    = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at`
+	bodyBytes = `coalesce(length(d.notice), length(e.body))`
+	ofAFirst  = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, ` + bodyBytes + `,
+		CASE WHEN ` + bodyBytes + ` <= ` + bodyInline + ` THEN coalesce(d.notice, e.body) END`
+	ofAny = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at`
 )
 
 // Due returns up to limit deliveries of an endpoint that are due, oldest first. With firsts
@@ -232,7 +236,7 @@ func (s Deliveries) due(ctx context.Context, columns, where string, endpoint pos
 	list = make([]DueDelivery, 0, dueGuess)
 	d := DueDelivery{EndpointID: endpoint}
 	dst := []any{(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt),
-		&d.Chat, &d.Body}
+		&d.Chat, &d.Size, &d.Body}
 	if columns == ofAny {
 		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))
 	}
@@ -242,6 +246,18 @@ func (s Deliveries) due(ctx context.Context, columns, where string, endpoint pos
 		return err
 	})
 	return list, err
+}
+
+// Body returns the bytes that a pending delivery posts. It returns a NotFound error if the
+// delivery was deleted or has ended.
+func (s Deliveries) Body(ctx context.Context, d DueDelivery) (body []byte, err error) {
+	err = s.db.Row(ctx, `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+		WHERE d.n = $1 AND d.id = $2 AND d.endpoint_id = $3 AND d.status = 'pending'
+		AND (d.notice IS NOT NULL OR e.position IS NOT NULL)`, []any{d.Row, d.ID, d.EndpointID}, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = postern.Errorf(postern.NotFound, "there is no such delivery")
+	}
+	return body, err
 }
 
 // inLine returns the condition that a delivery waits for no other delivery of its chat: no

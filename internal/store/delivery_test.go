@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,6 +157,47 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 		got, err = db.Deliveries.List(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, got.Last, 10)
 		if err != nil || len(got.List) != 4 || got.More {
 			t.Errorf("%d, more %v (%v), want four and no more", len(got.List), got.More, err)
+		}
+	})
+}
+
+// A page of deliveries contains small bodies only; a large one is read on its own.
+func TestLargeBodiesAreReadAlone(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"small", strings.Repeat("大", 65_536)} {
+			in := inboundOf(d, postern.NewNetworkID(), "lid:1", text)
+			if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 10)
+		if err != nil || len(due) != 2 {
+			t.Fatal(len(due), err)
+		}
+		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow, 10)
+		if err != nil || len(firsts) != 2 || !bytes.Equal(firsts[0].Body, due[0].Body) || firsts[1].Body != nil {
+			t.Errorf("firsts %d, error %v", len(firsts), err)
+		}
+		if len(due[0].Body) != due[0].Size || due[0].Size == 0 || due[1].Body != nil || due[1].Size < 3*65_536 {
+			t.Errorf("sizes %d and %d, read %d and %d", due[0].Size, due[1].Size, len(due[0].Body), len(due[1].Body))
+		}
+		body, err := db.Deliveries.Body(t.Context(), due[1])
+		if err != nil || len(body) != due[1].Size || !bytes.Contains(body, []byte("大大")) {
+			t.Errorf("a body of %d bytes, want %d; error %v", len(body), due[1].Size, err)
+		}
+		err = db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: e.ID,
+			Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Deliveries.Body(t.Context(), due[1]); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("the body of an ended delivery: %v", err)
 		}
 	})
 }

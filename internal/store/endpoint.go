@@ -302,7 +302,7 @@ func catchUp(t *db.Tx, id postern.EndpointID, url string, now postern.Time) (mor
 	if err != nil {
 		return false, err
 	}
-	missed, last, err := missedEvents(t, ep.WorkspaceID, since, now.Add(-catchUpWindow))
+	missed, last, err := missedEvents(t, ep, since, now.Add(-catchUpWindow))
 	if err != nil {
 		return false, err
 	}
@@ -323,15 +323,25 @@ type loggedEvent struct {
 	position int64
 }
 
-func missedEvents(t *db.Tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64,
+// missedEvents returns a chunk of the events recorded after since. It reads their bodies only
+// for an ordered endpoint, to find their chats.
+func missedEvents(t *db.Tx, ep postern.Endpoint, since int64, oldest postern.Time) (list []loggedEvent, last int64,
 	err error) {
 	last = since
-	err = t.Rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2
+	columns := `position, id, device_id, type`
+	if ep.Ordered {
+		columns += `, body`
+	}
+	err = t.Rows(`SELECT `+columns+` FROM event WHERE workspace_id = $1 AND position > $2
 		AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
-		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
-			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
+		[]any{ep.WorkspaceID, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
+			e := loggedEvent{Event: postern.Event{WorkspaceID: ep.WorkspaceID}}
 			var body []byte
-			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type, &body)
+			dst := []any{&e.position, &e.ID, &e.DeviceID, &e.Type}
+			if ep.Ordered {
+				dst = append(dst, &body)
+			}
+			err := r.Scan(dst...)
 			e.ChatID = chatIn(body)
 			list, last = append(list, e), e.position
 			return err

@@ -23,6 +23,7 @@ const (
 	catchUpChunk  = 500     // events in one operation of catching up
 	purgeChunk    = 500     // rows in one operation of deleting
 	failedAtOnce  = 200     // messages that fail in one operation when a link ends; about 25 ms of the writer
+	bodyInline    = "8192"  // bytes of a body that is read with its delivery; a larger one is read by Deliveries.Body
 	logBytes      = 4 << 20 // of event bodies, after which a page of the log is full
 	logScan       = 10_000  // events that one page of the log reads
 	messageScan   = 5000    // messages that one page of a search reads
