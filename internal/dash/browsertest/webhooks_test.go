@@ -94,7 +94,7 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.press("main p a.btn-primary")
 	own := b.path()
 	b.awaits("not with the challenge")
-	b.sees(" of 4 challenge attempts")
+	b.sees(" of 5 challenge attempts")
 	b.looks("webhook-explained")
 	h.greets.Store(true)
 	b.press(`form[action$="/verify"] button`)
