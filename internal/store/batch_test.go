@@ -160,7 +160,7 @@ func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	t.Helper()
 	var marks []*markSending
 	devices, endpoint, groups := script(&marks)
-	if err := db.Workspaces.Create(t.Context(), postern.Workspace{ID: "ws_1"}); err != nil {
+	if err := db.Workspaces.Create(t.Context(), postern.Workspace{ID: "ws_1", Plan: "growth"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range devices {
