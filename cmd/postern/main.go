@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -13,6 +14,7 @@ import (
 
 	"postern/internal/api"
 	"postern/internal/config"
+	"postern/internal/postern"
 
 	"github.com/alecthomas/kong"
 )
@@ -82,10 +84,19 @@ func run(ctx context.Context, args []string, std streams) (exit int) {
 		return exitUsage
 	}
 	if err := kctx.Run(); err != nil {
-		fmt.Fprintln(std.err, "postern:", err)
+		fmt.Fprintln(std.err, "postern:", describe(err))
 		return exitFailed
 	}
 	return 0
+}
+
+// describe returns the text of an error. For an error that the API may return too, it adds
+// the reason, by which the pages under /problems/ explain it.
+func describe(err error) string {
+	if e, ok := errors.AsType[*postern.Error](err); ok && e.Reason != "" {
+		return fmt.Sprintf("%v (%s)", err, e.Reason)
+	}
+	return err.Error()
 }
 
 type versionCmd struct{}

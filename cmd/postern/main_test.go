@@ -187,6 +187,12 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 				!strings.Contains(errs, "/url: ") {
 				t.Errorf("a private webhook = %d %s", exit, errs)
 			}
+			free := matched(t, `"id":"(ws_[0-9A-Z]{26})"`,
+				mustRun(t, "workspace", "create", "--name", "Y", "--plan", "free", "--json", at))
+			if exit, _, errs := command(t, "webhook", "add", "--workspace", free, "--url", "https://example.com/x",
+				at); exit != 1 || !strings.Contains(errs, "(plan-without-api)") {
+				t.Errorf("a webhook on the free plan = %d %s", exit, errs)
+			}
 			if list := mustRun(t, "webhook", "list", "--workspace", ws, at); !strings.Contains(list,
 				"https://example.com/x") {
 				t.Errorf("webhook list = %s", list)

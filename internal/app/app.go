@@ -458,6 +458,11 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, err
 	if err == nil {
 		err = checkKey(ctx, db, box)
 	}
+	if err == nil {
+		err = db.Endpoints.SealHeaders(ctx, func(e *postern.Endpoint, headers map[string]string) error {
+			return gateway.SealHeaders(box, e, headers)
+		})
+	}
 	if err != nil {
 		return core{}, errors.Join(err, db.Close())
 	}

@@ -22,8 +22,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 			Metadata: map[string]string{}})
 	}
 	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"},
-		Headers: map[string]string{},
-		Status:  postern.EndpointPending, Secret: []byte{1}}
+		Status: postern.EndpointPending, Secret: []byte{1}}
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)

@@ -12,7 +12,8 @@ import (
 )
 
 const deliveryColumns = `id, endpoint_id, event_id, type, device_id, status, attempts, last_status, last_reason,
-	created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' THEN due_at ELSE 0 END, completed_at`
+	created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' AND EXISTS (SELECT 1 FROM endpoint
+	WHERE endpoint.id = delivery.endpoint_id AND endpoint.status = 'active') THEN due_at ELSE 0 END, completed_at`
 
 func scanDelivery(s db.Scanner) (d postern.Delivery, err error) {
 	err = s.Scan(&d.ID, &d.EndpointID, &d.EventID, &d.Type, &d.DeviceID, &d.Status, &d.Attempts, &d.LastStatus,

@@ -12,7 +12,7 @@ import (
 func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...string) postern.Endpoint {
 	t.Helper()
 	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events,
-		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow,
+		Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow,
 		MaxInFlight: 8,
 		DueAt:       testNow}
 	if err := db.Endpoints.Create(t.Context(), e, 20, nil); err != nil {
@@ -198,6 +198,49 @@ func TestLargeBodiesAreReadAlone(t *testing.T) {
 		}
 		if _, err := db.Deliveries.Body(t.Context(), due[1]); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("the body of an ended delivery: %v", err)
+		}
+	})
+}
+
+// A pending delivery of an endpoint that is not active has no time of a next attempt, which
+// would be in the past.
+func TestDeliveriesOfADisabledEndpointWait(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		receiveN(t, db, d, 2)
+		next := func() (times []postern.Time) {
+			t.Helper()
+			page, err := db.Deliveries.List(t.Context(), d.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, 0, 10)
+			if err != nil || len(page.List) != 2 {
+				t.Fatal(page.List, err)
+			}
+			one, _, err := db.Deliveries.Get(t.Context(), d.WorkspaceID, page.List[1].ID)
+			if err != nil || one != page.List[1] {
+				t.Errorf("Get returns %+v (%v), List %+v", one, err, page.List[1])
+			}
+			return []postern.Time{page.List[0].NextAttemptAt, page.List[1].NextAttemptAt}
+		}
+		if got := next(); got[0] == 0 || got[1] == 0 {
+			t.Errorf("next attempts of an active endpoint: %v", got)
+		}
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 1)
+		if err != nil || len(due) != 1 {
+			t.Fatal(due, err)
+		}
+		err = db.Deliveries.FinishAttempt(t.Context(), Attempt{
+			DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: 1, At: testNow, Ended: testNow,
+			HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(5000), Disable: "gone",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := next(); got[0] != 0 || got[1] != 0 {
+			t.Errorf("next attempts of a disabled endpoint: %v, want none", got)
 		}
 	})
 }

@@ -101,8 +101,8 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("the replay ended as %+v", r)
 		}
 		r = step(t, db, replayOf(t, db, e, nil))
-		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one delivery was already pending
-			t.Errorf("replay = %+v, want 4 matched and running", r)
+		if r.Matched != 4 || r.AlreadyPending != 1 || r.Status != postern.ReplayRunning {
+			t.Errorf("replay = %+v, want 4 matched, 1 already pending, and running", r)
 		}
 		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)
 		if err != nil || len(firsts) != 0 {

@@ -87,7 +87,7 @@ func New(opts Options) *Dispatcher {
 func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(e, l, d.agent, time.Now()), l.body)
+	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(l, d.agent, time.Now()), l.body)
 }
 
 func now() postern.Time { return postern.TimeOf(time.Now()) }

@@ -31,8 +31,8 @@ func TestEventIsDeliveredSignedAndLoggedWithoutItsContent(t *testing.T) {
 	t.Parallel()
 	w, r, log := newWorld(t), newReceiver(t, nil), &buffer{}
 	e := w.active(r.URL+"/secret-path", func(e *postern.Endpoint) {
-		e.Headers = map[string]string{"X-Api-Key": "canary-header", "webhook-id": "forged",
-			"x-service-signature": "forged", "user-agent": "forged"}
+		e.HeaderValues = w.box.Seal([]byte(`{"X-Api-Key":"canary-header","webhook-id":"forged",
+			"x-service-signature":"forged","user-agent":"forged"}`), e.ID.HeadersPlace())
 	})
 	reg := prometheus.NewRegistry()
 	w.start(w.dispatcher(Options{Log: log.logger(), Registerer: reg}))
