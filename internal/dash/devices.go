@@ -182,7 +182,7 @@ func why(reason string) string {
 }
 
 func (d devices) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewLink{PhoneNumber: r.PostFormValue("number")}
+	in := gateway.NewLink{PhoneNumber: strings.TrimSpace(r.PostFormValue("number"))}
 	if r.PostForm.Has("number") {
 		in.Method = postern.ByCode
 	}

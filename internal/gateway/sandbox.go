@@ -132,9 +132,9 @@ func checkNumber(number string) (string, error) {
 	if number == "" {
 		return "", nil
 	}
-	n, ok := postern.ParsePhone(number)
-	if !ok {
-		return "", postern.Invalid("/phoneNumber", "write a phone number as + and 7 to 15 digits")
+	n, err := postern.ParsePhone(number)
+	if err != nil {
+		return "", postern.Invalid("/phoneNumber", "%v", err)
 	}
 	return n, nil
 }
@@ -184,9 +184,9 @@ func (g SandboxPhones) Inbound(
 	if err != nil {
 		return "", err
 	}
-	number, ok := postern.ParsePhone(from)
-	if !ok {
-		return "", postern.Invalid("/from", "write a phone number as + and 7 to 15 digits")
+	number, err := postern.ParsePhone(from)
+	if err != nil {
+		return "", postern.Invalid("/from", "%v", err)
 	}
 	if err := content.Check(); err != nil {
 		return "", err

@@ -185,9 +185,9 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.PayloadTooLarge: {
 		"The body, or a part of it, is too large.",
-		"A body may be at most 1 MiB, a text at most 65,536 bytes in UTF-8, and metadata at most 50 fields of 500 bytes each.",
+		"A body may be at most 1 MiB, a text at most 65,536 characters, and metadata at most 50 fields of 500 bytes each.",
 		"Send less data.",
-		"a text may be at most 65536 bytes long in UTF-8",
+		"a text may have at most 65536 characters",
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",
