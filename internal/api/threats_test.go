@@ -15,7 +15,7 @@ import (
 // answer to it.
 func threats() map[string][]string {
 	return map[string][]string{
-		"T1 access to what another tenant has":           {"api.TestT1StrangersReachNothing", "api.TestT1NoAnswerShowsAnotherTenant"},
+		"T1 access to what another tenant has":           {"api.TestT1StrangersReachNothing", "api.TestT1NoAnswerShowsAnotherTenant", "testkit.TestT1SandboxNumbersBelongToTheirWorkspace"},
 		"T2 scopes and device lists passed by":           {"api.TestT2ScopesAndDeviceListsHold", "api.TestActors", "api.TestAnOperationWithoutScopesStopsTheServer", "api.TestKeyLimitedToDevicesSeesTheirEventsOnly", "api.TestReplayHonoursTheDeviceList"},
 		"T3 members assigned, secrets shown":             {"api.TestT3MembersAreNotAssigned", "api.TestT3SecretsAreNeverShownAgain"},
 		"T4 keys guessed, timed, stolen":                 {"api.TestT4KeysAreNotKept", "api.TestT4KeysAreNotTimed", "api.TestT4RevokedKeysEndAtOnce", "api.TestOpenStreamsEndWithTheirKey", "api.TestTwoAuthorizationHeaders"},

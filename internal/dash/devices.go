@@ -167,8 +167,6 @@ func why(reason string) string {
 		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
 		return "The network does not know this number."
-	case "number-taken":
-		return "This number is already linked in another workspace."
 	case "rate-limited":
 		return "The network limits how often a code can be requested for this number. Try again later."
 	case "not-receiving", "dial", "handshake":

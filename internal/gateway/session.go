@@ -179,15 +179,6 @@ func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 	case d.PhoneNumber != "" && string(d.PhoneNumber) != number && !l.AllowNewNumber:
 		return RefusedError("other-number")
 	}
-	if g.sandbox != nil {
-		ok, err := g.db.Workspaces.ClaimNumber(ctx, d.WorkspaceID, number)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return RefusedError("number-taken")
-		}
-	}
 	return g.db.Links.Scanned(ctx, l.ID, account, number)
 }
 

@@ -159,12 +159,6 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Link the device first.",
 		"the device is unlinked; link it first",
 	},
-	postern.NumberTaken: {
-		"The sandbox number belongs to another workspace.",
-		"A number in the sandbox belongs to the first workspace that links a device with it.",
-		"Use another number, or leave the number out; the device then gets a number of its own.",
-		"that sandbox number belongs to another workspace; choose another one",
-	},
 	postern.IdempotencyRunning: {
 		"The first request with this Idempotency-Key is still running.",
 		"A retry arrived before the first request was answered.",

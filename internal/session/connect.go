@@ -125,6 +125,9 @@ type host struct {
 // Proxy returns the device's proxy.
 func (h *host) Proxy() string { return h.proxy }
 
+// Space returns the device's workspace.
+func (h *host) Space() string { return string(h.d.WorkspaceID) }
+
 func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.opened()
 	state := gateway.SessionState{Status: postern.Connected, DisplayName: u.DisplayName}

@@ -88,16 +88,15 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := leave(ctx, conn, proxy); err != nil {
+	if err := leave(ctx, conn, leaving{make(chan struct{}, 1), proxy, string(d.WorkspaceID)}); err != nil {
 		return err
 	}
 	return e.driver.Forget(ctx, d.Account)
 }
 
-func leave(ctx context.Context, conn network.Session, proxy string) error {
+func leave(ctx context.Context, conn network.Session, h leaving) error {
 	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
 	defer cancel()
-	h := leaving{make(chan struct{}, 1), proxy}
 	ended := make(chan error, 1)
 	go func() { ended <- conn.Run(ctx, h) }()
 	select {
@@ -129,6 +128,7 @@ func gone(err error) error {
 type leaving struct {
 	live  chan struct{}
 	proxy string
+	space string // the device's workspace
 }
 
 // Update waits for the connection to be live. Messages that waited at the network
@@ -146,6 +146,9 @@ func (l leaving) Update(_ context.Context, u network.Update) error {
 
 // Proxy returns the device's proxy.
 func (l leaving) Proxy() string { return l.proxy }
+
+// Space returns the device's workspace.
+func (l leaving) Space() string { return l.space }
 
 // Outbound reports false: nothing is sent again.
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {

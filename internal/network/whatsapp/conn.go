@@ -40,7 +40,7 @@ type conn struct {
 
 // connect returns a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
-	to := d.target.through(d.proxies, host.Proxy())
+	to := d.target.in(host.Space()).through(d.proxies, host.Proxy())
 	c := &conn{wire: &wire{target: to}, calls: &gate{}, host: host, log: d.log}
 	if ring, ok := keys.RingOf(device); ok {
 		ring.Attach(c.calls, func() { c.end(disconnected("store-unavailable")) })
