@@ -38,6 +38,9 @@ func deviceOf(one postern.Device) page.Device {
 		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
 		Reason: string(one.StatusReason), Mode: one.Mode,
 	}
+	if one.RestrictedUntil != 0 {
+		v.Reason += " until " + one.RestrictedUntil.String()
+	}
 	if one.LastSeenAt != 0 {
 		v.LastSeen = one.LastSeenAt.Std()
 	}
@@ -167,7 +170,7 @@ func why(reason string) string {
 		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
 		return "The network does not know this number."
-	case "rate-limited":
+	case "too-many-codes":
 		return "The network limits how often a code can be requested for this number. Try again later."
 	case "not-receiving", "dial", "handshake":
 		return "The network could not be reached. Try again in a moment."

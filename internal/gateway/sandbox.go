@@ -40,12 +40,12 @@ type SandboxNetwork interface {
 
 // PhoneMessage is a message on the simulated phone.
 type PhoneMessage struct {
-	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
-	From string       `json:"from" example:"+15550001111"`
-	To   string       `json:"to"   example:"+15551234567"`
-	Type postern.Kind `json:"type" example:"text"`
-	Body string       `json:"body" example:"Hello"`
-	At   postern.Time `json:"at" example:"2026-11-21T09:00:00.000Z" format:"date-time"`
+	ID   string       `json:"id" doc:"Id of the message on the network." example:"3EB0A1B2C3D4E5F60718"`
+	From string       `json:"from" doc:"Number of the sender." example:"+15550001111"`
+	To   string       `json:"to" doc:"Number of the recipient." example:"+15551234567"`
+	Type postern.Kind `json:"type" doc:"Kind of the message." example:"text"`
+	Body string       `json:"body" doc:"The text." example:"Hello"`
+	At   postern.Time `json:"at" doc:"When the phone got the message." example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 
 	postern.Extra
 }

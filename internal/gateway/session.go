@@ -12,6 +12,7 @@ import (
 type SessionState struct {
 	Status      postern.Status
 	Reason      string
+	Until       postern.Time // when a restriction ends; 0 if that is unknown
 	DisplayName string
 }
 
@@ -60,6 +61,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 		DeviceID:    id,
 		Status:      s.Status,
 		Reason:      s.Reason,
+		Until:       s.Until,
 		DisplayName: s.DisplayName,
 		From:        live(),
 		At:          g.time(),
@@ -67,7 +69,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 	if s.Status == postern.LoggedOut || s.Status == postern.Banned {
 		o.Desired, o.DropAccount, o.FailQueued = postern.WantIdle, true, true
 	}
-	if d.Status == s.Status && string(d.StatusReason) == s.Reason &&
+	if d.Status == s.Status && string(d.StatusReason) == s.Reason && d.RestrictedUntil == s.Until &&
 		(s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
 		return nil
 	}
@@ -82,7 +84,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 func (g Sessions) event(
 	d postern.Device, s SessionState, at postern.Time, t postern.EventType,
 ) (*postern.Event, error) {
-	d.Status, d.StatusReason = s.Status, postern.Maybe(s.Reason)
+	d.Status, d.StatusReason, d.RestrictedUntil = s.Status, postern.Maybe(s.Reason), s.Until
 	if s.DisplayName != "" {
 		d.DisplayName = postern.Maybe(s.DisplayName)
 	}

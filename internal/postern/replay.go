@@ -16,7 +16,7 @@ const (
 // including events that the endpoint never received.
 type Replay struct {
 	ID         ReplayID     `json:"id" doc:"Opaque id of the replay." example:"rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	EndpointID EndpointID   `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	EndpointID EndpointID   `json:"endpointId" doc:"The endpoint that the events are delivered to." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Status     ReplayStatus `json:"status" enum:"running,completed,stopped" doc:"It waits while its endpoint is not active." example:"running"`
 	Since      Time         `json:"since" format:"date-time" nullable:"true" doc:"Events recorded at this time or later." example:"2026-11-21T09:00:00.000Z"`
 	Until      Time         `json:"until" format:"date-time" nullable:"true" doc:"Events recorded before this time, and before the replay was made." example:"2026-11-22T09:00:00.000Z"`
@@ -25,8 +25,8 @@ type Replay struct {
 	Matched    int          `json:"matched" doc:"How many deliveries have been queued so far." example:"120"`
 	Delivered  int          `json:"delivered" doc:"How many of these deliveries succeeded." example:"118"`
 	Failed     int          `json:"failed" doc:"How many of these deliveries were exhausted." example:"0"`
-	CreatedAt  Time         `json:"createdAt" format:"date-time" example:"2026-11-22T09:00:00.000Z"`
-	EndedAt    Time         `json:"endedAt" format:"date-time" nullable:"true" example:"2026-11-22T09:01:00.000Z"`
+	CreatedAt  Time         `json:"createdAt" format:"date-time" doc:"When the replay was created." example:"2026-11-22T09:00:00.000Z"`
+	EndedAt    Time         `json:"endedAt" format:"date-time" nullable:"true" doc:"When it was completed or stopped." example:"2026-11-22T09:01:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	Position    int64       `json:"-"` // the log has been read up to here

@@ -25,15 +25,15 @@ type Endpoint struct {
 	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
 	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the challenge yet; url stays in use until it has." example:"https://hooks.example.com/new"`
-	Description    string            `json:"description" example:"orders service"`
+	Description    string            `json:"description" doc:"Your own note about the endpoint." example:"orders service"`
 	Events         []string          `json:"events" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"*\"]"`
 	DeviceIDs      []DeviceID        `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
 	Headers        map[string]string `json:"headers" doc:"Fixed headers sent with every delivery."`
-	Status         EndpointStatus    `json:"status" enum:"pending,active,failed,paused,disabled" example:"active"`
+	Status         EndpointStatus    `json:"status" enum:"pending,active,failed,paused,disabled" doc:"State of the endpoint. Events are delivered while it is active." example:"active"`
 	StatusReason   Maybe             `json:"statusReason" nullable:"true" doc:"Why it is not active, or why pendingUrl was not accepted." example:"challenge"`
 	SecretLastFour string            `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
-	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:01.000Z"`
+	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" doc:"When the endpoint was created." example:"2026-11-21T09:00:00.000Z"`
+	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" doc:"When the URL last answered the challenge." example:"2026-11-21T09:00:01.000Z"`
 	MaxInFlight    int               `json:"maxInFlight" doc:"How many deliveries may run at once, 1 to 64." example:"8"`
 	Ordered        bool              `json:"ordered" doc:"Whether the events of a chat are delivered in order."`
 
@@ -117,18 +117,18 @@ const (
 // Delivery is the delivery of one event to one endpoint.
 type Delivery struct {
 	ID            DeliveryID     `json:"id" doc:"Opaque id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	EndpointID    EndpointID     `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	EventID       EventID        `json:"eventId" example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Type          EventType      `json:"type" example:"message.received"`
-	DeviceID      DeviceID       `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" example:"succeeded"`
+	EndpointID    EndpointID     `json:"endpointId" doc:"The endpoint that the event is delivered to." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	EventID       EventID        `json:"eventId" doc:"The event that is delivered." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Type          EventType      `json:"type" doc:"Type of the event." example:"message.received"`
+	DeviceID      DeviceID       `json:"deviceId" doc:"The device that the event is about; empty for notices about no device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" doc:"State of the delivery. Exhausted means that every attempt failed." example:"succeeded"`
 	Attempts      int            `json:"attempts" doc:"Attempts made so far." example:"1"`
 	LastStatus    int            `json:"lastStatus" doc:"HTTP status of the last attempt; 0 if there was no response." example:"200"`
 	LastReason    Maybe          `json:"lastReason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why the last attempt failed." example:"status"`
-	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	NextAttemptAt Time           `json:"nextAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:05.000Z"`
-	CompletedAt   Time           `json:"completedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" doc:"When the delivery was queued." example:"2026-11-21T09:00:00.000Z"`
+	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" doc:"When the last attempt began." example:"2026-11-21T09:00:00.000Z"`
+	NextAttemptAt Time           `json:"nextAttemptAt" format:"date-time" nullable:"true" doc:"When the next attempt is due; null if there is none." example:"2026-11-21T09:00:05.000Z"`
+	CompletedAt   Time           `json:"completedAt" format:"date-time" nullable:"true" doc:"When the delivery succeeded or was exhausted." example:"2026-11-21T09:00:00.000Z"`
 
 	FirstAttemptAt Time `json:"-"`
 }
