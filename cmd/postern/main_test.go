@@ -350,7 +350,7 @@ func TestErrorsAtStartSayWhatIsWrong(t *testing.T) {
 		"directory that cannot be written":  {[]string{"serve", "--data-dir", filepath.Join(file, "data")}, 1, "data directory"},
 		"reachable from elsewhere, no TLS":  {[]string{"serve", "--data-dir", shortDir(t), "--addr", "0.0.0.0:0"}, 2, "POSTERN_INSECURE_HTTP"},
 		"unknown command":                   {[]string{"fly"}, 2, "unexpected argument fly"},
-		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "unknown flag --fly"},
+		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "there is no flag --fly; the nearest one is"},
 		"missing flag":                      {[]string{"key", "create"}, 2, "missing flags"},
 		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 1, "the plan must be one of"},
 		"linking without a running gateway": {[]string{"device", "link", "--data-dir", shortDir(t), "--workspace", "ws_x"}, 1, "postern serve"},

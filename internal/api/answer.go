@@ -10,7 +10,7 @@ import (
 
 // List is a page of a list.
 type List[T any] struct {
-	Data       []T           `json:"data" nullable:"false"`
+	Data       []T           `json:"data" nullable:"false" doc:"The items of this page."`
 	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 

@@ -62,8 +62,8 @@ type paceChange struct {
 type receiveChange struct {
 	_        struct{}     `additionalProperties:"false"`
 	Direct   member[bool] `json:"direct,omitzero" doc:"Chats with one person." example:"true"`
-	Groups   member[bool] `json:"groups,omitzero" example:"true"`
-	Channels member[bool] `json:"channels,omitzero" example:"false"`
+	Groups   member[bool] `json:"groups,omitzero" doc:"Groups." example:"true"`
+	Channels member[bool] `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
 	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
 }
 

@@ -79,6 +79,8 @@ func (s *safeBuffer) String() string {
 // fakeSandbox answers the sandbox routes without a network.
 type fakeSandbox struct{}
 
+func (f fakeSandbox) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { return f, nil }
+
 func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }

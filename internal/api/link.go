@@ -101,7 +101,7 @@ func (h links) picture(
 // LinkPage is the page that shows an attempt to the person with the phone.
 type LinkPage struct {
 	URL       string       `json:"url" format:"uri" doc:"Address of the page. Only this response contains it. The page belongs to the first browser in which its button is pressed." example:"https://postern.example.com/link/Jt3mHkq0s7c9oWf2Yv1xZb8uRa5eNd6gLpTiQwCyXzA"`
-	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" example:"2026-11-21T09:15:00.000Z"`
+	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" doc:"When the page and its attempt end." example:"2026-11-21T09:15:00.000Z"`
 }
 
 func (h links) openPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -173,8 +174,11 @@ func TestStates(t *testing.T) {
 	mine.do("POST", "/v1/sandbox/devices/"+id+"/inbound",
 		`{"from":"+15551234567","body":"x"}`).want(http.StatusConflict,
 		postern.NotLinked)
-	mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusConflict,
-		postern.DeviceNotConnected)
+	refused := mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`)
+	refused.want(http.StatusConflict, postern.DeviceNotConnected)
+	if detail := refused.member("detail"); !strings.Contains(detail, "unlinked; link it first") {
+		t.Errorf("detail = %q, want it to say that the device must be linked", detail)
+	}
 	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusCreated, "")
 	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusConflict, postern.LinkAlreadyOpen)
 	mine.do("GET", "/v1/devices/"+id+"/link/qr.svg", "").want(http.StatusNotFound, postern.NotFound)

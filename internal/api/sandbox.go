@@ -28,7 +28,7 @@ type newScan struct {
 
 // Scan is the phone that scanned.
 type Scan struct {
-	PhoneNumber string `json:"phoneNumber" example:"+15550001111"`
+	PhoneNumber string `json:"phoneNumber" doc:"Number of the phone." example:"+15550001111"`
 }
 
 func (h sandbox) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan], error) {
@@ -105,7 +105,7 @@ func (h sandbox) fault(ctx context.Context, q *request, in *faultInput) (*nothin
 
 // Phone is what a simulated phone displays.
 type Phone struct {
-	Data []gateway.PhoneMessage `json:"data" nullable:"false"`
+	Data []gateway.PhoneMessage `json:"data" nullable:"false" doc:"The messages, oldest first."`
 }
 
 func (h sandbox) phone(ctx context.Context, q *request, in *deviceInput) (*output[Phone], error) {

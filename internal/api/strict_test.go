@@ -103,7 +103,7 @@ func badBodies() []badBody {
 		{"no device", `{"deviceId":"","to":"+15551234567","body":"` + canary + `"}`, 422, invalid, "/deviceId"},
 		{"number with letters", `{"deviceId":"D","to":"` + canary + `","body":"b"}`, 422, invalid, "/to"},
 		{"number of a group", `{"deviceId":"D","to":"1555` + canary + `@g.us","body":"b"}`, 422, invalid, "/to"},
-		{"number with blanks", `{"deviceId":"D","to":"+1 (555) 123 4567","body":"` + canary + `"}`, 422, invalid, "/to"},
+		{"number with zeros", `{"deviceId":"D","to":"001 (555) 123 4567","body":"` + canary + `"}`, 422, invalid, "/to"},
 		{"Arabic digits", `{"deviceId":"D","to":"+١٥٥٥١٢٣٤٥٦٧","body":"` + canary + `"}`, 422, invalid, "/to"},
 		{"full-width digits", `{"deviceId":"D","to":"+１５５５１２３４５６７","body":"` + canary + `"}`, 422, invalid, "/to"},
 		{"number with a device", `{"deviceId":"D","to":"15551234567:5@s.whatsapp.net","body":"` + canary + `"}`, 422, invalid, "/to"},

@@ -15,7 +15,7 @@ import (
 // answer to it.
 func threats() map[string][]string {
 	return map[string][]string{
-		"T1 access to what another tenant has":           {"api.TestT1StrangersReachNothing", "api.TestT1NoAnswerShowsAnotherTenant"},
+		"T1 access to what another tenant has":           {"api.TestT1StrangersReachNothing", "api.TestT1NoAnswerShowsAnotherTenant", "testkit.TestT1SandboxNumbersBelongToTheirWorkspace"},
 		"T2 scopes and device lists passed by":           {"api.TestT2ScopesAndDeviceListsHold", "api.TestActors", "api.TestAnOperationWithoutScopesStopsTheServer", "api.TestKeyLimitedToDevicesSeesTheirEventsOnly", "api.TestReplayHonoursTheDeviceList"},
 		"T3 members assigned, secrets shown":             {"api.TestT3MembersAreNotAssigned", "api.TestT3SecretsAreNeverShownAgain", "api.TestHeadersOfAnEndpointAreNamedOnly", "app.TestHeadersOfAnEarlierReleaseAreSealed"},
 		"T4 keys guessed, timed, stolen":                 {"api.TestT4KeysAreNotKept", "api.TestT4KeysAreNotTimed", "api.TestT4RevokedKeysEndAtOnce", "api.TestOpenStreamsEndWithTheirKey", "api.TestTwoAuthorizationHeaders", "dash.TestT4NewKeyAsksForThePasswordAgain"},
@@ -35,8 +35,8 @@ func threats() map[string][]string {
 		"T18 codes to scan taken or planted":             {"dash.TestT18CodeIsShownToThoseWhoMayLink", "dash.TestT18LinkAttemptIsWrittenDownAndLimited", "testkit.TestT18CodeOnThePageIsGoodForItsAttemptAlone", "testkit.TestT18PhoneOfAnotherNumberLeavesNothing", "testkit.TestT18ManyLinkAttemptsOfOneDeviceAreRefused", "testkit.TestLinkPageIsForOneBrowser"},
 		"T19 pages framed, browsers sent elsewhere":      {"dash.TestT19NextLeadsNowhereElse", "obs.TestOpsAnswersItsOwnHostAlone"},
 		"T20 JSON with two meanings":                     {"api.TestT20JSONHasOneMeaning", "api.TestStrictInput", "api.TestGoodInput", "api.TestOtherBodies"},
-		"T21 tricks with Unicode":                        {"api.TestT21TextsAreKeptByteForByte", "testkit.TestT21TextsArriveByteForByte"},
-		"T22 tricks with phone numbers":                  {"api.TestT22NumbersHaveOneForm", "postern.FuzzParsePhone"},
+		"T21 tricks with Unicode":                        {"api.TestT21TextsAreKeptByteForByte", "testkit.TestT21TextsArriveByteForByte", "testkit.TestT21LongTextIsCutAndSaysSo"},
+		"T22 tricks with phone numbers":                  {"api.TestT22NumbersHaveOneForm", "api.TestT22FilterThatCannotBeValidIsRefused", "postern.FuzzParsePhone", "postern.TestRefusedFormNamesTheCorrectOne"},
 		"T23 paths and guessed types":                    {"api.TestT23PathsLeadNowhere"},
 		"T24 bombs":                                      {"api.TestT24BombsAreRefused"},
 		"T25 slow clients, floods of headers and bodies": {"testkit.TestT25SlowClientsDelayNoOne", "api.TestBodiesOverTheWire", "api.TestHeadersTooLarge"},

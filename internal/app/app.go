@@ -64,7 +64,7 @@ type App struct {
 	people     *people.People
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
-	vendor     *vendorsim.Vendor // nil outside of the sandbox
+	vendor     *vendorsim.Spaces // nil outside of the sandbox
 	health     *obs.Health
 	registry   *prometheus.Registry
 	servers    []*server
@@ -84,7 +84,7 @@ type Options struct {
 	Version string       // version of the program
 	// Vendor is a simulated vendor to use instead of the one that the sandbox opens in the
 	// data directory. The caller closes it.
-	Vendor *vendorsim.Vendor
+	Vendor *vendorsim.Spaces
 }
 
 // New opens everything that a server needs, including its ports, so that errors are
@@ -109,7 +109,7 @@ func (a *App) open(ctx context.Context) error {
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
 	box, left := a.openBox()
-	if err := a.openVendor(); err != nil {
+	if err := a.openVendor(ctx); err != nil {
 		return err
 	}
 	client := egress.NewClient(egress.Options{
@@ -158,12 +158,16 @@ func (a *App) openBox() (*blackbox.Box, blackbox.Left) {
 func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
 
 // openVendor starts the simulated vendor of a sandbox.
-func (a *App) openVendor() (err error) {
+func (a *App) openVendor(ctx context.Context) error {
 	if !bool(a.cfg.Sandbox) || a.vendor != nil {
 		return nil
 	}
-	a.vendor, err = vendorsim.Open(vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log})
+	owners, err := a.db.Workspaces.SandboxNumbers(ctx)
 	if err != nil {
+		return fmt.Errorf("read the numbers of the sandbox: %w", err)
+	}
+	opts := vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log}
+	if a.vendor, err = vendorsim.OpenSpaces(opts, owners); err != nil {
 		return fmt.Errorf("open the simulated vendor: %w", err)
 	}
 	a.onClose(a.vendor.Close)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ const (
 	idleTime    = 12 * time.Hour     // an idle browser is signed out after it
 	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
+	maxTextForm = 1 << 20            // a text of 65,536 characters takes up to 12 bytes for each
 
 	visitsPerMinute = 600     // requests of one network without a sign-in
 	throttledNames  = 100_000 // people, workspaces and networks whose rate is remembered
@@ -189,7 +191,7 @@ func headed(secure bool, h http.Handler) http.Handler {
 		if secure {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r.URL.Path))
 		// The whole form is read before the sender is authenticated, so that a request that is held
 		// open does not keep rights that were revoked meanwhile.
 		if err := readForm(r); err != nil {
@@ -198,6 +200,14 @@ func headed(secure bool, h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// formLimit returns how many bytes the form of a page may have.
+func formLimit(path string) int64 {
+	if strings.HasPrefix(path, "/messages") || strings.HasSuffix(path, "/phone/write") {
+		return maxTextForm
+	}
+	return maxForm
 }
 
 func readForm(r *http.Request) error {

@@ -38,6 +38,9 @@ func deviceOf(one postern.Device) page.Device {
 		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
 		Reason: string(one.StatusReason), Mode: one.Mode,
 	}
+	if one.RestrictedUntil != 0 {
+		v.Reason += " until " + one.RestrictedUntil.String()
+	}
 	if one.LastSeenAt != 0 {
 		v.LastSeen = one.LastSeenAt.Std()
 	}
@@ -171,9 +174,7 @@ func why(reason string) string {
 		return "Another device of this workspace is linked to this number."
 	case "quarantined":
 		return "The server crashed while it processed what the network sent during this attempt."
-	case "number-taken":
-		return "This number is already linked in another workspace."
-	case "rate-limited":
+	case "too-many-codes":
 		return "The network limits how often a code can be requested for this number. Try again later."
 	case "not-receiving", "dial", "handshake":
 		return "The network could not be reached. Try again in a moment."
@@ -186,7 +187,7 @@ func why(reason string) string {
 }
 
 func (d devices) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewLink{PhoneNumber: r.PostFormValue("number")}
+	in := gateway.NewLink{PhoneNumber: strings.TrimSpace(r.PostFormValue("number"))}
 	if r.PostForm.Has("number") {
 		in.Method = postern.ByCode
 	}

@@ -90,10 +90,9 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	case postern.Inbound, postern.Outbound:
 		q.Direction = s
 	}
-	if find := tidied(r.FormValue("q")); find != "" {
-		var ok bool
-		if q.ChatID, ok = gateway.ChatOf(find); !ok {
-			err = postern.Invalid("/q", "enter a phone number with + and the country code, or a message ID")
+	if find := strings.TrimSpace(r.FormValue("q")); find != "" {
+		if q.ChatID, err = postern.ParseChat(find); err != nil {
+			err = postern.Invalid("/q", "%v, or a message ID", err)
 		}
 	}
 	return q, err
@@ -103,16 +102,6 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 func messageID(s string) (id postern.MessageID, ok bool) {
 	s = strings.TrimSpace(s)
 	return postern.MessageID(s), strings.HasPrefix(s, "msg_")
-}
-
-// tidied removes the characters that people write between the digits of a number.
-func tidied(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \t\u00a0\u202f-()", r) {
-			return -1
-		}
-		return r
-	}, strings.TrimSpace(s))
 }
 
 // choices lists the devices to choose from, oldest first, and always includes the chosen one.

@@ -296,6 +296,22 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 	}
 }
 
+// TestTextOfAnyScriptFitsTheForm sends the longest text in a script whose characters take
+// nine bytes each in a form.
+func TestTextOfAnyScriptFitsTheForm(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	p := c.post("/messages", url.Values{
+		"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {"+1 (555) 123-4567"},
+		"body": {strings.Repeat("字", postern.MaxText)},
+	})
+	if p.status != http.StatusSeeOther {
+		t.Errorf("the longest text is answered %d", p.status)
+	}
+}
+
 func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -311,10 +327,11 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		to, body string
 		say      string
 	}{
-		"number":    {d.ID, "12", "hello <b>", "Enter a phone number with +"},
+		"number":    {d.ID, "12", "hello <b>", "Write a phone number as + and 7 to 15 digits"},
+		"zeros":     {d.ID, "0049 151 2345678", "hello <b>", "Write + instead of the leading 00"},
 		"text":      {d.ID, contact, "", "needs a body"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
-		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
+		"too large": {d.ID, contact, strings.Repeat("字", postern.MaxText+1), ""},
 	} {
 		key := c.form("/messages/new")
 		p := c.post("/messages", url.Values{"key": {key}, "device": {string(tt.device)}, "to": {tt.to},

@@ -67,9 +67,9 @@ func (in *NewLink) check() error {
 		if *number == "" {
 			continue
 		}
-		n, ok := postern.ParsePhone(*number)
-		if !ok {
-			return postern.Invalid(pointer, "write a phone number as + and 7 to 15 digits")
+		n, err := postern.ParsePhone(*number)
+		if err != nil {
+			return postern.Invalid(pointer, "%v", err)
 		}
 		*number = n
 	}

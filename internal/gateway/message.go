@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"postern/internal/access"
@@ -70,10 +69,12 @@ func (g Messages) build(d postern.Device, in NewMessage, chat, to string) poster
 }
 
 func checkMessage(in NewMessage) (chat, to string, err error) {
-	chat, to, ok := parseRecipient(in.To)
-	if !ok {
-		return "", "", postern.Invalid("/to",
-			"write the recipient as + and 7 to 15 digits, or use a chatId from an event")
+	chat, err = postern.ParseChat(in.To)
+	if err != nil {
+		return "", "", postern.Invalid("/to", "%v", err)
+	}
+	if !postern.IsDirect(chat) {
+		return "", "", postern.Invalid("/to", "messages can be sent to a person, not yet to a group, channel or status")
 	}
 	if err := in.Content.Check(); err != nil {
 		return "", "", err
@@ -84,19 +85,7 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 	default:
 		err = checkMetadata(in.Metadata)
 	}
-	return chat, to, err
-}
-
-// parseRecipient accepts a phone number in any accepted form, or the chat id of a person
-// whose number the vendor hides.
-func parseRecipient(s string) (chat, to string, ok bool) {
-	if digits, hidden := strings.CutPrefix(s, "lid:"); hidden {
-		ok = len(digits) >= 5 && len(digits) <= 20 &&
-			!strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-		return s, "", ok
-	}
-	number, ok := postern.ParsePhone(s)
-	return postern.ChatOfNumber(number), number, ok
+	return chat, postern.NumberOfChat(chat), err
 }
 
 // Get finds one message.
@@ -122,7 +111,7 @@ func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID
 // MessageQuery narrows a list of messages. A zero field does not narrow it.
 type MessageQuery struct {
 	DeviceID  postern.DeviceID
-	ChatID    string
+	ChatID    string // as [postern.ParseChat] returns it
 	Direction string
 	Status    string
 	Since     postern.Time
@@ -246,11 +235,4 @@ func (g Messages) Chats(
 		limit+1,
 		func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) },
 	), err
-}
-
-// ChatOf returns the id of the chat with a number in any accepted form. It returns a chat
-// id of a hidden number unchanged.
-func ChatOf(s string) (string, bool) {
-	chat, _, ok := parseRecipient(s)
-	return chat, ok
 }

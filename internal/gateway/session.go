@@ -12,6 +12,7 @@ import (
 type SessionState struct {
 	Status      postern.Status
 	Reason      string
+	Until       postern.Time // when a restriction ends; 0 if that is unknown
 	DisplayName string
 }
 
@@ -61,6 +62,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 		DeviceID:    id,
 		Status:      s.Status,
 		Reason:      s.Reason,
+		Until:       s.Until,
 		DisplayName: s.DisplayName,
 		From:        live(),
 		At:          g.time(),
@@ -68,7 +70,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 	if s.Status == postern.LoggedOut || s.Status == postern.Banned {
 		o.Desired, o.DropAccount, o.FailQueued = postern.WantIdle, true, true
 	}
-	if d.Status == s.Status && string(d.StatusReason) == s.Reason &&
+	if d.Status == s.Status && string(d.StatusReason) == s.Reason && d.RestrictedUntil == s.Until &&
 		(s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
 		return nil
 	}
@@ -84,7 +86,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 func (g Sessions) event(
 	d postern.Device, s SessionState, at postern.Time, t postern.EventType,
 ) (*postern.Event, error) {
-	d.Status, d.StatusReason = s.Status, postern.Maybe(s.Reason)
+	d.Status, d.StatusReason, d.RestrictedUntil = s.Status, postern.Maybe(s.Reason), s.Until
 	if s.DisplayName != "" {
 		d.DisplayName = postern.Maybe(s.DisplayName)
 	}
@@ -181,15 +183,6 @@ func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 		return RefusedError("unexpected-number")
 	case d.PhoneNumber != "" && string(d.PhoneNumber) != number && !l.AllowNewNumber:
 		return RefusedError("other-number")
-	}
-	if g.sandbox != nil {
-		ok, err := g.db.Workspaces.ClaimNumber(ctx, d.WorkspaceID, number)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return RefusedError("number-taken")
-		}
 	}
 	err := g.db.Links.Scanned(ctx, l, account, number)
 	if postern.ReasonOf(err) == postern.NumberAlreadyLinked {

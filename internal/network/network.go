@@ -85,6 +85,10 @@ type Host interface {
 	// Proxy returns the URL of the proxy to the network, with credentials, or ""
 	// for a direct connection. The driver calls it once per connection.
 	Proxy() string
+
+	// Space names the number space of the account on a simulated network that has several:
+	// the same number in two spaces is two accounts. Real networks have one.
+	Space() string
 }
 
 // Outbound is a message to send.

@@ -37,7 +37,6 @@ const (
 	NotLinked            Reason = "device-not-linked"
 	NoPasskeyWanted      Reason = "no-passkey-wanted"
 	PasskeyNotSupported  Reason = "passkey-not-supported" //nolint:gosec // a reason, no secret
-	NumberTaken          Reason = "number-taken"
 	EndpointNotActive    Reason = "endpoint-not-active"
 	EndpointIsPaused     Reason = "endpoint-paused"
 	ReplayLimit          Reason = "replay-limit"

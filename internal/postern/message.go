@@ -54,8 +54,8 @@ const (
 
 // Failure says why a message failed, or why it could not be read.
 type Failure struct {
-	Code   FailureCode `json:"code" example:"RECIPIENT_NOT_FOUND"`
-	Detail string      `json:"detail" example:"the number is not on the network"`
+	Code   FailureCode `json:"code" enum:"RECIPIENT_NOT_FOUND,RESTRICTED,NETWORK_REJECTED,ENCRYPTION_FAILED,DEVICE_LOGGED_OUT,UNCONFIRMED" doc:"A stable word to branch on." example:"RECIPIENT_NOT_FOUND"`
+	Detail string      `json:"detail" doc:"The cause, for people." example:"the number is not on the network"`
 }
 
 // Message is one message, inbound or outbound. Its JSON form is [MessageObject].

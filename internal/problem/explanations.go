@@ -171,12 +171,6 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Link the device first.",
 		"the device is unlinked; link it first",
 	},
-	postern.NumberTaken: {
-		"The sandbox number belongs to another workspace.",
-		"A number in the sandbox belongs to the first workspace that links a device with it.",
-		"Use another number, or leave the number out; the device then gets a number of its own.",
-		"that sandbox number belongs to another workspace; choose another one",
-	},
 	postern.IdempotencyRunning: {
 		"The first request with this Idempotency-Key is still running.",
 		"A retry arrived before the first request was answered.",
@@ -197,9 +191,9 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.PayloadTooLarge: {
 		"The body, or a part of it, is too large.",
-		"A body may be at most 1 MiB, a text at most 65,536 bytes in UTF-8, and metadata at most 50 fields of 500 bytes each.",
+		"A body may be at most 1 MiB, a text at most 65,536 characters, and metadata at most 50 fields of 500 bytes each.",
 		"Send less data.",
-		"a text may be at most 65536 bytes long in UTF-8",
+		"a text may have at most 65536 characters",
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",

@@ -46,7 +46,6 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.NotLinked:            {409, "CONFLICT", "Device not linked", cannot},
 	postern.NoPasskeyWanted:      {409, "CONFLICT", "No passkey requested", cannot},
 	postern.PasskeyNotSupported:  {409, "CONFLICT", "Passkeys are not supported", cannot},
-	postern.NumberTaken:          {409, "CONFLICT", "Number taken", cannot},
 	postern.EndpointNotActive:    {409, "CONFLICT", "Endpoint not active", cannot},
 	postern.EndpointIsPaused:     {409, "CONFLICT", "Endpoint paused", cannot},
 	postern.ReplayLimit:          {409, "CONFLICT", "Too many replays", cannot},

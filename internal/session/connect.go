@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -77,21 +76,15 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err
 		e.log.ErrorContext(ctx, "a session ended with an error", "device", d.ID, "error", err)
 	}
 	e.log.InfoContext(ctx, "session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
-	state := gateway.SessionState{Status: end.Status, Reason: describe(end)}
+	state := gateway.SessionState{Status: end.Status, Reason: end.Reason}
+	if end.Status == postern.Restricted && !end.Until.IsZero() {
+		state.Until = postern.TimeOf(end.Until)
+	}
 	if err := e.g.Sessions.SetState(ctx, d.ID, state); err != nil {
 		e.log.WarnContext(ctx, "record the end of a session", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	return e.wait(ctx, s, d, end)
-}
-
-// describe returns the device's statusReason. For a restriction it contains the
-// end, if that is known.
-func describe(end *network.Ended) string {
-	if end.Status == postern.Restricted && !end.Until.IsZero() {
-		return fmt.Sprintf("%s until %s", end.Reason, postern.TimeOf(end.Until))
-	}
-	return end.Reason
 }
 
 func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end *network.Ended) time.Duration {
@@ -134,6 +127,9 @@ func (h *host) Processing(what string) { h.mark.Set(what) }
 
 // Proxy returns the device's proxy.
 func (h *host) Proxy() string { return h.proxy }
+
+// Space returns the device's workspace.
+func (h *host) Space() string { return string(h.d.WorkspaceID) }
 
 func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.opened()

@@ -206,6 +206,9 @@ func (h *linkHost) Processing(what string) { h.mark.Set(what) }
 // Proxy returns the device's proxy.
 func (h *linkHost) Proxy() string { return h.proxy }
 
+// Space returns the device's workspace.
+func (h *linkHost) Space() string { return string(h.d.WorkspaceID) }
+
 // Outbound reports false: an account that is being linked has not sent a message.
 func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool) {
 	return network.Outbound{}, false

@@ -90,16 +90,16 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := e.leave(ctx, d.ID, conn, proxy); err != nil {
+	if err := e.leave(ctx, d, conn, proxy); err != nil {
 		return err
 	}
 	return e.driver.Forget(ctx, d.Account)
 }
 
-func (e *Engine) leave(ctx context.Context, id postern.DeviceID, conn network.Session, proxy string) error {
+func (e *Engine) leave(ctx context.Context, d postern.Device, conn network.Session, proxy string) error {
 	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
 	defer cancel()
-	h := leaving{make(chan struct{}, 1), proxy, e.box.Mark(string(id))}
+	h := leaving{make(chan struct{}, 1), proxy, e.box.Mark(string(d.ID)), string(d.WorkspaceID)}
 	defer h.mark.Release()
 	ended := make(chan error, 1)
 	go func() { ended <- conn.Run(ctx, h) }()
@@ -133,6 +133,7 @@ type leaving struct {
 	live  chan struct{}
 	proxy string
 	mark  *blackbox.Mark
+	space string // the device's workspace
 }
 
 // Update waits for the connection to be live. Messages that waited at the network
@@ -153,6 +154,9 @@ func (l leaving) Processing(what string) { l.mark.Set(what) }
 
 // Proxy returns the device's proxy.
 func (l leaving) Proxy() string { return l.proxy }
+
+// Space returns the device's workspace.
+func (l leaving) Space() string { return l.space }
 
 // Outbound reports false: nothing is sent again.
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {

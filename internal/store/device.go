@@ -16,7 +16,7 @@ import (
 // needs. They are apart because lists of devices are read often and each column costs.
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
-		connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
+		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until`
 	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn, crashes`
 )
 
@@ -27,7 +27,10 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason),
 		(*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
 		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt),
-		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive)
+		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive, (*int64)(&d.RestrictedUntil))
+	if d.Status != postern.Restricted {
+		d.RestrictedUntil = 0 // of an earlier restriction
+	}
 	if perMinute != 0 || newChats != 0 {
 		d.Pace = &postern.Pace{PerMinute: postern.Rate(perMinute), NewChatsPerMinute: postern.Rate(newChats)}
 	}
@@ -77,7 +80,7 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
-			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
+			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.RestrictedUntil,
 			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn, d.Crashes)
 	})
 }
@@ -242,6 +245,7 @@ type SetDeviceState struct {
 	DeviceID    postern.DeviceID
 	Status      postern.Status
 	Reason      string
+	Until       postern.Time     // when a restriction ends; 0 if that is unknown
 	Desired     postern.Desired  // "" keeps it
 	DisplayName string           // "" keeps it
 	DropAccount bool             // the link no longer exists
@@ -285,9 +289,9 @@ func (o SetDeviceState) update(t *db.Tx) error {
 		display_name = CASE WHEN $6 = '' THEN display_name ELSE $6 END,
 		account = CASE WHEN $7 = 1 THEN '' ELSE account END,
 		connected_at = CASE WHEN $3 = 'connected' THEN $8 ELSE connected_at END,
-		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END
+		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END, restricted_until = $9
 		WHERE workspace_id = $1 AND id = $2`,
-		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
+		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At, o.Until)
 }
 
 // SetState records a change of a device's session. It does nothing when the device no

@@ -17,25 +17,35 @@ const contentColumns = `type, body, extra`
 
 func contentValues(c postern.Content) []any {
 	extra := "" // as in rows from before the column
-	if c.Extra != (postern.Extra{}) {
-		extra = asJSON(c.Extra)
+	if c.Truncated || c.Extra != (postern.Extra{}) {
+		extra = asJSON(storedExtra{c.Truncated, c.Extra})
 	}
 	return []any{string(c.Kind), c.Text, extra}
 }
 
 // contentInto returns where contentColumns are scanned to.
 func contentInto(c *postern.Content) []any {
-	return []any{(*string)(&c.Kind), &c.Text, extraColumn{jsonColumn{&c.Extra}}}
+	return []any{(*string)(&c.Kind), &c.Text, extraColumn{c}}
 }
 
-// extraColumn is a JSON column that is empty for content without extra members.
-type extraColumn struct{ jsonColumn }
+// storedExtra is what the column extra holds, as JSON. The column is empty for content that
+// has none of it.
+type storedExtra struct {
+	Truncated bool `json:"truncated,omitempty"`
+	postern.Extra
+}
+
+type extraColumn struct{ of *postern.Content }
 
 func (c extraColumn) Scan(src any) error {
-	if src == "" {
-		return nil
+	var stored storedExtra
+	if src != "" {
+		if err := (jsonColumn{&stored}).Scan(src); err != nil {
+			return err
+		}
 	}
-	return c.jsonColumn.Scan(src)
+	c.of.Truncated, c.of.Extra = stored.Truncated, stored.Extra
+	return nil
 }
 
 // setContent assigns contentColumns from columns of rows whose names begin with new_.

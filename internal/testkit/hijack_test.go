@@ -55,6 +55,7 @@ func TestT18CodeOnThePageIsGoodForItsAttemptAlone(t *testing.T) {
 	device, _ := v.fill(k.URL()+"/devices", url.Values{"name": {"Support"}})
 	first := shownCode(t, v, device)
 	v.fill(device+"/link/cancel", nil)
+	k.Vendor = k.VendorOfSetUp()
 	if err := k.Vendor.Scan(t.Context(), first, phone); !errors.Is(err, vendorsim.ErrStaleQR) {
 		t.Errorf("the code of an attempt that has ended is answered %v", err)
 	}

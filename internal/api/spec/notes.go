@@ -57,9 +57,10 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 
 		"listEvents":   {text: "Returns the event log, oldest first, so that a consumer that was offline can catch up. An event that is recorded later never appears before one that was already returned. Without after and cursor, the list starts at the oldest event that is kept.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EventsExpired}},
 		"streamEvents": {text: "Server-sent events: each has the event's id, its type as name, and the event as data." + streamNote, refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EventsExpired}},
+		"getMe":        {text: "Returns the key of the request, its workspace, and the plan with its limits. Programs can use it to check their key when they start."},
 		"getUsage":     {text: "Returns how many messages were sent this month and how many devices are linked, with the limits of the plan. A key that is limited to certain devices sees the usage of those devices."},
 
-		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink, postern.NumberTaken}},
+		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink}},
 		"receiveInSandbox": {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"confirmInSandbox": {text: "A recipient confirms a message. The receipt is processed like a real one.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"breakInSandbox":   {text: "Simulates a fault of the network. Its consequences are those of a real fault.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},

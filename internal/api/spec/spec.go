@@ -77,6 +77,7 @@ func tags() []*huma.Tag {
 		{Name: "replays", Description: "Parts of the event log that are delivered again"},
 		{Name: "events", Description: "The log of all events, in the order in which they were recorded"},
 		{Name: "usage", Description: "How much of the plan is used"},
+		{Name: "me", Description: "The key of the request, its workspace and its plan"},
 		{Name: "sandbox", Description: "Simulated phones; only on a server whose sandbox is on"},
 	}
 }
@@ -151,6 +152,9 @@ func needs(scopes []string) string {
 	if len(scopes) == 1 {
 		return "Needs the scope `" + scopes[0] + "`."
 	}
+	if len(scopes) == 0 {
+		return "Needs no scope."
+	}
 	list := strings.Join(scopes, "`, `")
 	if at := strings.LastIndex(list, "`, `"); at >= 0 {
 		list = list[:at] + "` and `" + list[at+len("`, `"):]
@@ -185,9 +189,29 @@ func Finish(doc *huma.OpenAPI, problems *problem.Writer) error {
 	}
 	documentNotifications(doc, book)
 	for _, s := range doc.Components.Schemas.Map() {
+		closeReasons(s)
 		tidy(s)
 	}
 	return nil
+}
+
+// closeReasons lists the values of a state's reason. An endpoint is known by its secret.
+func closeReasons(s *huma.Schema) {
+	list := problem.SessionReasons()
+	if s.Properties["secretLastFour"] != nil {
+		list = problem.EndpointReasons()
+	}
+	for _, name := range []string{"statusReason", "reason"} {
+		p := s.Properties[name]
+		if p == nil || s.Properties["status"] == nil || s.Properties["status"].Type != huma.TypeString {
+			continue // such as the reason of an attempt
+		}
+		p.Enum = nil
+		for _, reason := range list {
+			p.Enum = append(p.Enum, reason)
+		}
+		p.Description += " Each value has a page that explains it and what to do, such as " + problem.Path + list[0] + "."
+	}
 }
 
 // tidy leaves out that an object may gain members, which is so anyway, and adds

@@ -229,7 +229,7 @@ func (f *Fake) Fault(_ context.Context, account string, fault Fault) error {
 	case FaultBan:
 		a.lose(&network.Ended{Status: postern.Banned, Reason: "banned"})
 	case FaultRestrict:
-		a.lose(&network.Ended{Status: postern.Restricted, Reason: "temporary-ban-101",
+		a.lose(&network.Ended{Status: postern.Restricted, Reason: "temporary-ban",
 			Until: time.Now().Add(time.Minute)})
 	case FaultDropBeforeAck:
 		a.dropAck = true

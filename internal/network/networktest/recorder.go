@@ -63,6 +63,9 @@ func (*Recorder) Processing(string) {}
 // Proxy returns "", for a direct connection.
 func (*Recorder) Proxy() string { return "" }
 
+// Space returns the only space of the networks in tests.
+func (*Recorder) Space() string { return "" }
+
 // Keep remembers a message that was sent.
 func (r *Recorder) Keep(m network.Outbound) {
 	r.mu.Lock()

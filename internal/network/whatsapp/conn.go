@@ -48,7 +48,7 @@ type conn struct {
 
 // connect returns a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
-	to := d.target.through(d.proxies, host.Proxy())
+	to := d.target.in(host.Space()).through(d.proxies, host.Proxy())
 	c := &conn{calls: &gate{}, host: host, log: d.log, flight: newFlight(host.Processing)}
 	c.wire = &wire{target: to, saw: c.flight.read}
 	if ring, ok := keys.RingOf(device); ok {

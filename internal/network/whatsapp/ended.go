@@ -40,8 +40,7 @@ func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	case events.ConnectFailureUnknownLogout: // "BANNED" in the vendor's code
 		return &network.Ended{Status: postern.Banned, Reason: "banned"}
 	case events.ConnectFailureTempBanned:
-		ended := &network.Ended{Status: postern.Restricted,
-			Reason: "temporary-ban-" + strconv.Itoa(ag.OptionalInt("code"))}
+		ended := &network.Ended{Status: postern.Restricted, Reason: "temporary-ban"}
 		if seconds := ag.OptionalInt("expire"); seconds > 0 {
 			ended.Until = now.Add(time.Duration(seconds) * time.Second)
 		}
@@ -51,7 +50,7 @@ func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	case events.ConnectFailureServiceUnavailable, events.ConnectFailureInternalServerError:
 		return disconnected("vendor-unavailable")
 	default:
-		return disconnected("refused-" + strconv.Itoa(int(reason)))
+		return disconnected("refused")
 	}
 }
 
@@ -70,7 +69,7 @@ func closedBy(node *waBinary.Node) *network.Ended {
 	case code == int(events.ConnectFailureServiceUnavailable):
 		return disconnected("vendor-unavailable")
 	default:
-		return disconnected("stream-error-" + strconv.Itoa(code))
+		return disconnected("stream-error")
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // session is a linked account.
 type session struct {
 	driver  *Driver
-	account types.JID
+	name    string    // of the account
+	account types.JID // its address
 
 	mu   sync.Mutex // guards the field below
 	live *conn      // the connection for sends; nil unless it is live
@@ -28,7 +29,7 @@ var _ network.Session = (*session)(nil)
 
 // Run connects once and reports to host until the connection ends.
 func (s *session) Run(ctx context.Context, host network.Host) error {
-	device, err := s.driver.keys.Load(ctx, s.account)
+	device, err := s.driver.keys.Load(ctx, s.name)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -76,7 +77,7 @@ func (s *session) Unlink(ctx context.Context) error {
 	}
 	c.end(&network.Ended{Status: postern.LoggedOut, Reason: "unlinked"})
 	c.keys.Abandon()
-	return s.driver.Forget(ctx, s.account.String())
+	return s.driver.Forget(ctx, s.name)
 }
 
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's

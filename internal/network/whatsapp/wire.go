@@ -20,7 +20,8 @@ import (
 type target struct {
 	url       *url.URL // nil is the vendor's own
 	transport *http.Transport
-	inProcess bool // the vendor is in this process
+	// dial connects to a number space of a vendor in this process; nil if it is elsewhere.
+	dial func(ctx context.Context, space string) (net.Conn, error)
 }
 
 // newTarget returns the target with the transport that all clients of a Driver
@@ -35,8 +36,7 @@ func newTarget(n Network) (target, error) {
 		ResponseHeaderTimeout: dialTimeout,
 	}}
 	if n.Dial != nil {
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
-		t.transport.DialContext, t.transport.DialTLSContext, t.transport.Proxy, t.inProcess = dial, dial, nil, true
+		t.transport.Proxy, t.dial = nil, n.Dial
 		return t, nil
 	}
 	if n.URL == "" {
@@ -51,11 +51,24 @@ func newTarget(n Network) (target, error) {
 	return t, nil
 }
 
+// in returns the target as it is dialled in a number space. A vendor elsewhere has only
+// one. A space has its own transport, because the connections of a transport are shared.
+func (t target) in(space string) target {
+	if t.dial == nil {
+		return t
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx, space) }
+	t.transport = t.transport.Clone()
+	t.transport.DialContext, t.transport.DialTLSContext = dial, dial
+	t.transport.IdleConnTimeout = dialTimeout
+	return t
+}
+
 // through returns the target as it is dialled through a proxy. For "", and for a
 // vendor in this process, it is t itself. If the proxy may not be used, every dial
 // fails.
 func (t target) through(proxies *egress.Client, proxy string) target {
-	if proxy == "" || t.inProcess {
+	if proxy == "" || t.dial != nil {
 		return t
 	}
 	transport, err := proxies.Through(t.transport, proxy)
