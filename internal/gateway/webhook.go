@@ -6,6 +6,7 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"postern/internal/access"
 	"postern/internal/paging"
@@ -122,14 +123,11 @@ func (g Webhooks) build(
 
 func checkEndpoint(in NewEndpoint) error {
 	switch {
-	case len(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
-		return postern.Invalid("/description", "a description may have at most %d bytes of plain text", maxDescription)
+	case utf8.RuneCountInString(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
+		return postern.Invalid("/description", "a description may have at most %d characters of plain text",
+			maxDescription)
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
 		return postern.Invalid("/events", "name 1 to %d event types, or leave the field out for all", maxEventPatterns)
-	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
-		return postern.Invalid(
-			"/events", "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
-		)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
 	case in.Signatures != nil && !validSignatures(in.Signatures):
@@ -137,7 +135,7 @@ func checkEndpoint(in NewEndpoint) error {
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	}
-	return errors.Join(checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
+	return errors.Join(checkPatterns("/events", in.Events), checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
 }
 
 func checkDeviceIDs(ids []postern.DeviceID) error {
@@ -164,19 +162,19 @@ func checkHeaders(headers map[string]string) error {
 	}
 	seen := map[string]bool{}
 	for name, value := range headers {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		canonical, place := textproto.CanonicalMIMEHeaderKey(name), "/headers"+postern.Step(name)
 		if seen[canonical] {
-			return postern.Invalid("/headers", "the header %s is given twice", canonical)
+			return postern.Invalid(place, "the header %s is given twice", canonical)
 		}
 		seen[canonical] = true
 		switch {
 		case !headerName(name):
-			return postern.Invalid("/headers", "a header name may contain only letters, digits and hyphens")
+			return postern.Invalid(place, "a header name may contain only letters, digits and hyphens")
 		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
-			return postern.Invalid("/headers", "headers that the delivery itself sets cannot be replaced")
+			return postern.Invalid(place, "headers that the delivery itself sets cannot be replaced")
 		case len(value) > maxHeaderValue || !visible(value):
 			return postern.Invalid(
-				"/headers", "a header value may have at most %d visible ASCII characters", maxHeaderValue,
+				place, "a header value may have at most %d visible ASCII characters", maxHeaderValue,
 			)
 		}
 	}
