@@ -29,7 +29,7 @@ var layers = map[string]string{
 	"internal/api/schema":          "internal/postern",
 	"internal/api/spec":            "internal/postern internal/problem internal/reference",
 	"internal/problem":             "internal/obs internal/postern",
-	"internal/web":                 "internal/obs internal/postern internal/problem internal/reference",
+	"internal/web":                 "internal/obs internal/postern internal/problem internal/ratelimit internal/reference",
 	"internal/listen":              "internal/egress internal/postern internal/seal",
 	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
 	"internal/dash":                "internal/access internal/dash/page internal/gateway internal/mail internal/oidc internal/paging internal/people internal/postern internal/problem internal/qrcode internal/ratelimit",

@@ -120,12 +120,12 @@ func checkQuery(op *huma.Operation, raw string) error {
 			return postern.Errorf(postern.MalformedRequest,
 				"the query contains text that is not UTF-8, or the character NUL")
 		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter"))
+			bad = append(bad, postern.Invalid("/query"+postern.Step(name), "there is no such parameter"))
 		case len(list) > 1:
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+			bad = append(bad, postern.Invalid("/query"+postern.Step(name),
 				"the parameter is given more than once; give it once"))
 		case list[0] == "":
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+			bad = append(bad, postern.Invalid("/query"+postern.Step(name),
 				"the parameter is empty; give it a value or leave it out"))
 		}
 	}

@@ -192,19 +192,19 @@ func TestOtherBodies(t *testing.T) {
 	device := connected(mine)
 	for _, tt := range []struct{ target, body, pointer string }{
 		{"/v1/devices", `{"name":""}`, "/name"},
-		{"/v1/devices", `{"name":"` + strings.Repeat("ä", 101) + `"}`, "/name"}, // 202 bytes
+		{"/v1/devices", `{"name":"` + strings.Repeat("ä", 201) + `"}`, "/name"},
 		{"/v1/devices", `{"name":"a\u0007"}`, "/name"},
 		{"/v1/devices", `{"name":"a","status":"connected","plan":"pro"}`, "/plan"},
 		{"/v1/devices/" + device + "/unlink", `{"a":1}`, "/a"},
 		{"/v1/devices/" + device + "/link", `{"method":"sms"}`, "/method"},
 		{"/v1/devices/" + device + "/link", `{"allowNewNumber":"true"}`, "/allowNewNumber"},
 		{"/v1/webhooks", `{"url":"http://hooks.test"}`, "/url"},
-		{"/v1/webhooks", `{"url":"https://hooks.test","events":["nope"]}`, "/events"},
+		{"/v1/webhooks", `{"url":"https://hooks.test","events":["nope"]}`, "/events/0"},
 		{"/v1/webhooks", `{"url":"https://hooks.test","events":[]}`, "/events"},
 		{"/v1/webhooks", `{"url":"https://hooks.test","events":["*",1]}`, "/events/1"},
 		{"/v1/webhooks", `{"url":"https://hooks.test","secret":"short"}`, "/secret"},
 		{"/v1/webhooks", `{"url":"https://hooks.test","maxInFlight":65}`, "/maxInFlight"},
-		{"/v1/webhooks", `{"url":"https://hooks.test","headers":{"Host":"x"}}`, "/headers"},
+		{"/v1/webhooks", `{"url":"https://hooks.test","headers":{"Host":"x"}}`, "/headers/Host"},
 		{"/v1/webhooks", `{"url":"https://hooks.test","headers":{"X-A":1}}`, "/headers/X-A"},
 		{"/v1/sandbox/devices/" + device + "/scan", `{"phoneNumber":"x"}`, "/phoneNumber"},
 		{"/v1/sandbox/devices/" + device + "/inbound", `{"from":"x","body":"b"}`, "/from"},

@@ -29,13 +29,14 @@ type newWebhook struct {
 
 func (h webhooks) create(
 	ctx context.Context, q *request, in *struct{ Body newWebhook },
-) (*created[gateway.EndpointWithSecret], error) {
+) (*made[gateway.EndpointWithSecret], error) {
 	b := in.Body
-	return answerCreated(h.gateway.Webhooks.Create(ctx, q.caller, gateway.NewEndpoint{
+	c, err := h.gateway.Webhooks.Create(ctx, q.caller, gateway.NewEndpoint{
 		URL: b.URL, Description: b.Description, Events: b.Events, DeviceIDs: b.DeviceIDs, Headers: b.Headers,
 		Secret: b.Secret, MaxInFlight: b.MaxInFlight, Ordered: b.Ordered, Signatures: b.Signatures,
 		Handshake: b.Handshake,
-	}, q.idem))
+	}, q.idem)
+	return answerMade(c, err, func(e gateway.EndpointWithSecret) string { return "/v1/webhooks/" + string(e.ID) })
 }
 
 func (h webhooks) list(ctx context.Context, q *request, in *struct{ Paging }) (*output[List[postern.Endpoint]], error) {

@@ -72,9 +72,9 @@ func TestChangeOfAnEndpoint(t *testing.T) {
 		"pendingUrl": "null", "status": `"active"`})
 	for body, pointer := range map[string]string{
 		`{"url":"ftp://x"}`: "/url", `{"url":null}`: "/url", `{"events":[]}`: "/events",
-		`{"events":["nothing"]}`: "/events", `{"deviceIds":[]}`: "/deviceIds",
+		`{"events":["nothing"]}`: "/events/0", `{"deviceIds":[]}`: "/deviceIds",
 		`{"maxInFlight":65}`:             "/maxInFlight",
-		`{"headers":{"Webhook-Id":"x"}}`: "/headers", `{"secret":"x"}`: "/secret", `{"status":"active"}`: "/status",
+		`{"headers":{"Webhook-Id":"x"}}`: "/headers/Webhook-Id", `{"secret":"x"}`: "/secret", `{"status":"active"}`: "/status",
 		`{"description":null}`: "/description",
 	} {
 		p := mine.do("PATCH", hook, body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)

@@ -230,12 +230,13 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if err != nil {
 		return err
 	}
+	public = web.Bound(public, a.transport())
 	if public, err = a.secured(public, door.PlainRefusal); err != nil {
 		return err
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.streams = cancel
-	a.serve(requests, public, door)
+	a.serve(requests, door.Listen(public), door)
 	a.serve(requests, opsL, obs.OwnHost(a.cfg.OpsAddr, ops))
 	a.serve(requests, sock, adminHandler(a.gateway, a.people, a.URL()))
 	return nil
@@ -244,7 +245,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 // door returns the handler of the public port: the API, the link pages and the dashboard.
 func (a *App) door() (*web.Door, error) {
 	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
-	from := web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
+	from := a.transport()
 	pages := dash.Options{
 		Gateway: a.gateway, People: a.people, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
 		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit,
@@ -262,6 +263,11 @@ func (a *App) door() (*web.Door, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),
 	})
+}
+
+// transport says which requests may come in plain text, and who may name their clients.
+func (a *App) transport() web.Transport {
+	return web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
 }
 
 // connect sets the external servers that the dashboard uses, if they are configured: the

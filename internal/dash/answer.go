@@ -292,7 +292,7 @@ func faults(err error) (byName map[string]string, ok bool) {
 	}
 	byName = map[string]string{}
 	for _, f := range e.Fields {
-		name := strings.TrimPrefix(f.Pointer, "/")
+		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/") // the field of an element
 		byName[name] = cmp.Or(byName[name], word(f.Detail)+".")
 	}
 	return byName, true

@@ -31,19 +31,19 @@ func checkHeaders(headers map[string]string) error {
 	}
 	seen := map[string]bool{}
 	for name, value := range headers {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
+		canonical, place := textproto.CanonicalMIMEHeaderKey(name), "/headers"+postern.Step(name)
 		if seen[canonical] {
-			return postern.Invalid("/headers", "the header %s is given twice", canonical)
+			return postern.Invalid(place, "the header %s is given twice", canonical)
 		}
 		seen[canonical] = true
 		switch {
 		case !headerName(name):
-			return postern.Invalid("/headers", "a header name may contain only letters, digits and hyphens")
+			return postern.Invalid(place, "a header name may contain only letters, digits and hyphens")
 		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
-			return postern.Invalid("/headers", "headers that the delivery itself sets cannot be replaced")
+			return postern.Invalid(place, "headers that the delivery itself sets cannot be replaced")
 		case len(value) > maxHeaderValue || !visible(value):
 			return postern.Invalid(
-				"/headers", "a header value may have at most %d visible ASCII characters", maxHeaderValue,
+				place, "a header value may have at most %d visible ASCII characters", maxHeaderValue,
 			)
 		}
 	}

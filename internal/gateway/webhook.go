@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"unicode/utf8"
 
 	"postern/internal/access"
 	"postern/internal/paging"
@@ -125,14 +126,11 @@ func (g Webhooks) build(
 
 func checkEndpoint(in NewEndpoint) error {
 	switch {
-	case len(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
-		return postern.Invalid("/description", "a description may have at most %d bytes of plain text", maxDescription)
+	case utf8.RuneCountInString(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
+		return postern.Invalid("/description", "a description may have at most %d characters of plain text",
+			maxDescription)
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
 		return postern.Invalid("/events", "name 1 to %d event types, or leave the field out for all", maxEventPatterns)
-	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
-		return postern.Invalid(
-			"/events", "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
-		)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
 	case in.Signatures != nil && !validSignatures(in.Signatures):
@@ -142,7 +140,7 @@ func checkEndpoint(in NewEndpoint) error {
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	}
-	return errors.Join(checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
+	return errors.Join(checkPatterns("/events", in.Events), checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
 }
 
 func checkDeviceIDs(ids []postern.DeviceID) error {

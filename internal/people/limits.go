@@ -8,7 +8,7 @@ import (
 
 // The limits of the contract that this package checks.
 const (
-	minPassword    = 10 // bytes
+	minPassword    = 10 // characters
 	maxPassword    = 256
 	maxEmail       = 254      // bytes (RFC 5321, 4.5.3.1.3, without the brackets)
 	hashMemory     = 64 << 10 // KiB

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"postern/internal/postern"
 	"postern/internal/throttle"
@@ -204,7 +205,7 @@ func isCommon(password string) bool {
 func checkPassword(password, email string) error {
 	name, _, _ := strings.Cut(email, "@")
 	switch {
-	case len(password) < minPassword:
+	case utf8.RuneCountInString(password) < minPassword:
 		return postern.Invalid("/password", "the password is too short; use at least %d characters", minPassword)
 	case len(password) > maxPassword:
 		return postern.Invalid("/password", "the password is too long; use at most %d bytes", maxPassword)

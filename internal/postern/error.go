@@ -95,6 +95,18 @@ func Invalid(pointer, format string, args ...any) *Error {
 	}
 }
 
+// maxStep is how many bytes of a member's name a pointer shows.
+const maxStep = 100
+
+// Step returns the step of a JSON pointer to a member (RFC 6901). A long name is
+// cut: a pointer names a place, and must not be a way to send text back.
+func Step(name string) string {
+	if len(name) > maxStep {
+		name = strings.ToValidUTF8(name[:maxStep], "")
+	}
+	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
 // ReasonOf returns the Reason of err, or Internal if err is not an *Error.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {

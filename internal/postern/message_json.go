@@ -1,6 +1,9 @@
 package postern
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math"
+)
 
 // MessageObject is the JSON form of a [Message]: in responses, and in the events
 // about its status.
@@ -30,8 +33,26 @@ type MessageObject struct {
 	Extra
 }
 
+// InOrder returns m with times that follow each other. The network's clock has only whole
+// seconds, so that a message could seem to be sent before it was accepted. The times of a
+// message that was not sent through the API stay as the network gave them.
+func (m Message) InOrder() Message {
+	if m.Source != FromAPI {
+		return m
+	}
+	last := m.CreatedAt
+	for _, at := range []*Time{&m.SentAt, &m.DeliveredAt, &m.ReadAt, &m.PlayedAt} {
+		if *at != 0 {
+			*at = max(*at, last)
+			last = *at
+		}
+	}
+	return m
+}
+
 // Object returns the JSON form of m.
 func (m Message) Object() MessageObject {
+	m = m.InOrder()
 	return MessageObject{
 		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From,
 		To:   m.To,
@@ -57,6 +78,25 @@ func (o MessageObject) message() Message {
 
 // MarshalJSON returns the JSON of the message's object.
 func (m Message) MarshalJSON() ([]byte, error) { return EncodeJSON(m.Object()) }
+
+// Of the JSON of a message.
+const (
+	escapedByte = 6       // bytes that one byte of a text takes at most, as in \u0001
+	membersJSON = 4 << 10 // bytes of the names, ids and times at most
+)
+
+// JSONBound returns a number of bytes that the JSON of m does not exceed. It takes less
+// time than encoding m, and is too large for most messages.
+func (m Message) JSONBound() int {
+	if m.Content.Extra != (Extra{}) || m.Error != nil {
+		return math.MaxInt32 // for those that are rare, encode
+	}
+	n := len(m.Content.Text) + len(m.ChatID) + len(m.ReplyTo) + len(m.NetworkID)
+	for k, v := range m.Metadata {
+		n += len(k) + len(v) + len(`"":"",`)
+	}
+	return membersJSON + escapedByte*n
+}
 
 // UnmarshalJSON reads a message's object. Members that are not part of it, such
 // as the workspace, become zero.

@@ -17,7 +17,7 @@ func Explain(r postern.Reason) Explanation { return explanations[r] }
 var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // made once, never changed
 	postern.MalformedRequest: {
 		"The request cannot be parsed.",
-		"The body is not a single JSON value in UTF-8, contains a field twice or with different capitalization, or is nested too deeply; the query is not percent-encoded; a cursor was not returned by this list; or an Idempotency-Key is not 1 to 255 visible ASCII characters.",
+		"The body is not a single JSON value in UTF-8, contains a field twice or with different capitalization, or is nested too deeply; the query is not percent-encoded; a cursor was not returned by this list; the request is not valid HTTP; or an Idempotency-Key is not 1 to 255 visible ASCII characters.",
 		"Correct the request. Sending it again unchanged gives the same response. Use cursors exactly as they were returned in nextCursor.",
 		"the body is not JSON in UTF-8, at byte 17",
 	},
@@ -197,7 +197,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",
-		"Content-Type is missing, appears twice, or is not application/json in UTF-8; or the request has a Content-Encoding header.",
+		"Content-Type is missing, appears twice, or is not application/json in UTF-8 (or application/merge-patch+json for a PATCH); or the request has a Content-Encoding header.",
 		"Send Content-Type: application/json, and do not compress the body.",
 		"the body is not sent as JSON; send it with Content-Type: application/json",
 	},
@@ -215,7 +215,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.RateLimited: {
 		"Too many requests arrived in a short time.",
-		"A key, or all keys of the workspace together, sent more requests per minute than the plan allows; the workspace has too many open streams; or too many requests without a valid key came from one address.",
+		"A key, or all keys of the workspace together, sent more requests per minute than the plan allows; the workspace or the server has too many open streams; the workspace has too many responses that are not read yet; or too many requests without a valid key came from one address.",
 		"Wait for the number of seconds in Retry-After. The headers RateLimit-Policy and RateLimit show how many requests are left.",
 		"the plan allows 300 requests per minute; wait for the time in Retry-After",
 	},

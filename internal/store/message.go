@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"strings"
 
@@ -70,7 +71,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	if f.Code != "" {
 		m.Error = &f
 	}
-	return m, err
+	return m.InOrder(), err
 }
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
@@ -137,10 +138,32 @@ func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
+// texts counts the bytes of the texts on a page of messages.
+type texts int
+
+// add counts a message. It returns errPageFull for the first one that makes a page larger
+// than textBytes: the page ends with it, and whoever cuts the page to the bytes that a
+// response may have leaves it to the next one.
+func (t *texts) add(m postern.Message) error {
+	if *t += texts(len(m.Content.Text)); *t > textBytes {
+		return errPageFull
+	}
+	return nil
+}
+
+// unlessFull returns nil for the error of a page that is full.
+func unlessFull(err error) error {
+	if errors.Is(err, errPageFull) {
+		return nil
+	}
+	return err
+}
+
 // List returns a workspace's messages, newest first. p.After is the id of the last message
-// of the previous page.
+// of the previous page. It ends with the message that makes it larger than textBytes.
 func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter,
 	p Page) (list []postern.Message, err error) {
+	var size texts
 	err = s.db.Rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
 		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
 		AND ($3 = 'null' OR device_id IN `+s.db.InList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5)
@@ -151,9 +174,9 @@ func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFil
 		func(r *sql.Rows) error {
 			m, err := scanMessage(r)
 			list = append(list, m)
-			return err
+			return cmp.Or(err, size.add(m))
 		})
-	return list, err
+	return list, unlessFull(err)
 }
 
 // RecordInbound stores a message that arrived. When the network delivers the message again,
@@ -278,17 +301,18 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	}
 	p.More = n == look
 	var places []int64
+	var size texts
 	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status,
 		asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
 		var place int64
 		m, err := scanMessage(withTail{r, []any{&place}})
 		p.Messages, places = append(p.Messages, m), append(places, place)
-		return err
+		return cmp.Or(err, size.add(m))
 	})
-	if len(p.Messages) > limit {
-		p.Messages, p.Last, p.More = p.Messages[:limit], places[limit-1], true
+	if n := min(len(places), limit); n < len(places) || size > textBytes {
+		p.Messages, p.Last, p.More = p.Messages[:n], places[n-1], true
 	}
-	return p, err
+	return p, unlessFull(err)
 }
 
 // way returns the condition of the narrowest index, and its two parameters, $3 and $4. Of
@@ -404,12 +428,13 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 	if before == 0 {
 		before = math.MaxInt64
 	}
+	var size texts
 	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
 		var c Chat
 		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
 		c.Newest = m
 		list = append(list, c)
-		return err
+		return cmp.Or(err, size.add(m))
 	})
-	return list, err
+	return list, unlessFull(err)
 }
