@@ -11,12 +11,12 @@ import (
 // List is a page of a list.
 type List[T any] struct {
 	Data       []T           `json:"data" nullable:"false"`
-	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page. A page can be shorter than limit, or empty, and still have a next one."`
 }
 
 // Paging are the parameters of every list.
 type Paging struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; 50 by default." example:"50"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return at most; 50 by default." example:"50"`
 	Cursor string `query:"cursor" doc:"The nextCursor of the previous page."`
 }
 

@@ -40,7 +40,7 @@ func threats() map[string][]string {
 		"T23 paths and guessed types":                    {"api.TestT23PathsLeadNowhere"},
 		"T24 bombs":                                      {"api.TestT24BombsAreRefused"},
 		"T25 slow clients, floods of headers and bodies": {"testkit.TestT25SlowClientsDelayNoOne", "api.TestBodiesOverTheWire", "api.TestHeadersTooLarge"},
-		"T26 numbers and limits":                         {"api.TestT26NumbersAndCursorsAreChecked", "api.TestQueries", "api.TestPages", "api.TestLogInPages"},
+		"T26 numbers and limits":                         {"api.TestT26NumbersAndCursorsAreChecked", "api.TestQueries", "api.TestPages", "api.TestLogInPages", "api.TestEveryFilterReadsABoundedPart", "api.TestRareMessagesAreFoundPageByPage", "dash.TestEveryFormReadsABoundedPart", "dash.TestExportReadsABoundedPartAtATime", "db.TestReadEndsWhenItsCallerLeaves", "db.TestWorkspaceHoldsAtMostHalfOfTheReaders"},
 		"T27 injection and smuggling":                    {"api.TestT27TextIsNoProgram", "api.TestBodiesOverTheWire"},
 		"T29 races for an idempotency key":               {"api.TestT29OneKeyHappensOnce", "api.TestIdempotency", "api.TestManyPostsWithOneKeyMakeOneMessage", "api.TestIdempotencyKeysBelongToAPath", "api.TestARefusalMayBeRetried", "chaos.TestOneKeyHappensOnce"},
 		"T30 races for the quota, edges of months":       {"api.TestT30QuotaIsExact", "api.TestQuotaIsExactAtItsLastUnits", "api.TestUsageIsTrueWhileItChanges", "api.TestMonthsAreUTC", "api.TestT30UnitsGoBackToTheirMonth"},

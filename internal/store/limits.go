@@ -25,8 +25,9 @@ const (
 	failedAtOnce  = 200     // messages that fail in one operation when a link ends; about 25 ms of the writer
 	logBytes      = 4 << 20 // of event bodies, after which a page of the log is full
 	logScan       = 10_000  // events that one page of the log reads
-	messageScan   = 5000    // messages that one page of a search reads
+	messageScan   = 2000    // messages that one page of a list looks at
 	plainScan     = 500     // messageScan when the index covers all conditions but the present number
+	textScan      = 2000    // workspaces or users among which one page searches a text
 
 	// lineWait is how long an event delivered in order waits for the one before it in its
 	// chat, counted from the first attempt of that one.
