@@ -11,7 +11,7 @@ import (
 // List is a page of a list.
 type List[T any] struct {
 	Data       []T           `json:"data" nullable:"false" doc:"The items of this page."`
-	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page. A page can be shorter than limit, or empty, and still have a next one."`
 }
 
 // Paging are the parameters of every list.

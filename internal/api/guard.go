@@ -51,7 +51,8 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		a.problems.Refuse(w, q.Request, err)
 		return
 	}
-	next(huma.WithValue(ctx, requestKey{}, q))
+	read := gateway.ReadFor(context.WithValue(ctx.Context(), requestKey{}, q), q.caller.Workspace())
+	next(huma.WithContext(ctx, read))
 }
 
 // admit checks the key, the plan, the scopes and the rate. A request is counted

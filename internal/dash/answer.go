@@ -17,6 +17,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/dash/page"
+	"postern/internal/gateway"
 	"postern/internal/paging"
 	"postern/internal/people"
 	"postern/internal/postern"
@@ -132,7 +133,8 @@ func (d *core) member(
 		if at := r.PostFormValue("at"); at != "" && at != string(v.workspace()) {
 			return d.showElsewhere(w, r, v)
 		}
-		return serve(w, r.WithContext(page.In(r.Context(), string(v.workspace()))), v)
+		ctx := gateway.ReadFor(page.In(r.Context(), string(v.workspace())), v.workspace())
+		return serve(w, r.WithContext(ctx), v)
 	})
 }
 
@@ -382,7 +384,7 @@ func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *htt
 		v.actor, v.caller.Member.UserID = actor, user
 		v.caller.Member.Email, v.caller.Member.Operator = actor.Member.Email, true
 		d.saw(r.Context(), pattern, v.caller.Member)
-		return serve(w, r, v)
+		return serve(w, r.WithContext(gateway.ReadFor(r.Context(), paging.Everywhere)), v)
 	})
 }
 

@@ -80,7 +80,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return err
 	}
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{
+	list, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
 		DeviceID: device, ChatID: chat, Page: paging.Page{Cursor: after},
 	})
 	if err != nil {

@@ -48,7 +48,13 @@ func newSite(t *testing.T) *site {
 // newSiteWith is a dashboard with options of its own.
 func newSiteWith(t *testing.T, set func(*Options)) *site {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	return newSiteOn(t, store.Options{Dir: t.TempDir()}, set)
+}
+
+// newSiteOn is newSiteWith on a database.
+func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
+	t.Helper()
+	db, err := store.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 		return err
 	}
 	q.Page.Limit = exportPage
-	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
+	list, err := d.g.Messages.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 
 // next reads the next page, if the browser is still signed in and the member still has the
 // rights: a slow download must not outlive them.
-func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (paging.List[postern.Message], error) {
+func (d exports) next(r *http.Request, v visit, q gateway.MessageQuery) (paging.List[postern.Message], error) {
 	_, signedIn, err := d.p.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
 		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
@@ -89,7 +89,7 @@ func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (paging
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	return d.g.Messages.Search(r.Context(), caller, q)
+	return d.g.Messages.List(r.Context(), caller, q)
 }
 
 // exported is a file that is being written.

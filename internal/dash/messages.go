@@ -45,7 +45,7 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // showList shows the search results, or what is wrong with the search.
 func (d messages) showList(
-	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error,
+	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageQuery, view page.MessagesView, err error,
 ) error {
 	names, err2 := d.deviceNames(r.Context(), v)
 	if err2 != nil {
@@ -58,7 +58,7 @@ func (d messages) showList(
 			page.Messages(d.frame(r, v, "Messages", "/messages"),
 				view))
 	}
-	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
+	list, err := d.g.Messages.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (d messages) showList(
 }
 
 // search reads the filters; an unknown status or direction selects all.
-func search(r *http.Request) (q gateway.MessageSearch, err error) {
-	q = gateway.MessageSearch{
+func search(r *http.Request) (q gateway.MessageQuery, err error) {
+	q = gateway.MessageQuery{
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {

@@ -231,9 +231,10 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	c.says(talk, "Ada", "Hello, are you there?", `hx-get="`+talk+`"`)
 	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Yes.\r\nAnd you?"}}), http.StatusSeeOther, talk)
 	c.says(talk, "Yes.\nAnd you?", "Queued")
-	list, err := s.db.Messages.List(
-		t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5},
+	sent, err := s.db.Messages.Search(
+		t.Context(), d.WorkspaceID, store.MessageSearch{Direction: postern.Outbound}, store.MessagePlace{}, 5,
 	)
+	list := sent.Messages
 	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Content.Text != "Yes.\nAnd you?" {
 		t.Fatalf("sent %+v, %v", list, err)
 	}
@@ -278,7 +279,10 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 			t.Errorf("the posts lead to %v", places)
 		}
 	}
-	list, err := s.db.Messages.List(t.Context(), d.WorkspaceID, store.MessageFilter{}, store.Page{Limit: 9})
+	found, err := s.db.Messages.Search(
+		t.Context(), d.WorkspaceID, store.MessageSearch{}, store.MessagePlace{}, 9,
+	)
+	list := found.Messages
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d messages, %v", len(list), err)
 	}

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -120,34 +122,58 @@ type MessageQuery struct {
 	Page      paging.Page
 }
 
-// List lists the messages that the caller may see, newest first.
+// List lists the messages that the caller may see, newest first. A page may be short or
+// empty although there is a next one, because it looks at a limited number of messages.
 func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (paging.List[postern.Message], error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	sp, err := g.open(c.Workspace(), "messages", q.Page)
+	s := store.MessageSearch{
+		Devices: slices.Clone(c.Key.Devices), DeviceID: q.DeviceID, ChatID: q.ChatID, Direction: q.Direction,
+		Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived,
+	}
+	below, err := g.messagePlace(c.Workspace(), s, q.Page.Cursor)
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	f := store.MessageFilter{
-		Devices:   slices.Clone(c.Key.Devices),
-		ChatID:    q.ChatID,
-		Direction: q.Direction,
-		Status:    q.Status,
-		Since:     q.Since,
-		Until:     q.Until,
-		Archived:  q.Archived,
-	}
-	if q.DeviceID != "" {
+	if q.DeviceID != "" { // an unknown device is an error and not an empty list
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
 		}
-		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
-	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
-	return paging.Cut(
-		g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) },
-	), err
+	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, below, cmp.Or(q.Page.Limit, paging.DefaultLimit))
+	if err != nil || !p.More {
+		return paging.List[postern.Message]{Data: p.Messages}, err
+	}
+	return paging.List[postern.Message]{Data: p.Messages, Next: g.messageCursor(c.Workspace(), s, p.Last)}, nil
+}
+
+// The kinds of cursors of a list of messages: a list in the order of time continues at a
+// time, too.
+const (
+	messagesByNumber = "messages by number"
+	messagesByTime   = "messages by time"
+)
+
+func (g Messages) messageCursor(ws postern.WorkspaceID, s store.MessageSearch, p store.MessagePlace) string {
+	if s.ByTime() {
+		return g.cursors.At(ws, messagesByTime, fmt.Sprintf("%d %d", p.At, p.N))
+	}
+	return g.cursors.At(ws, messagesByNumber, strconv.FormatInt(p.N, 10))
+}
+
+func (g Messages) messagePlace(
+	ws postern.WorkspaceID, s store.MessageSearch, cursor string,
+) (p store.MessagePlace, err error) {
+	if !s.ByTime() {
+		p.N, err = g.cursors.Number(ws, messagesByNumber, cursor)
+		return p, err
+	}
+	at, _, err := g.cursors.Open(ws, messagesByTime, paging.Page{Cursor: cursor})
+	if err == nil && at != "" {
+		_, err = fmt.Sscanf(at, "%d %d", &p.At, &p.N)
+	}
+	return p, err
 }
 
 // RecordExport records in the audit log that a member exports messages to a file.
@@ -159,52 +185,6 @@ func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error)
 		err = g.db.Audit.Record(ctx, act)
 	}
 	return err
-}
-
-// MessageSearch narrows a search. A zero field does not narrow it.
-type MessageSearch struct {
-	DeviceID  postern.DeviceID
-	ChatID    string
-	Direction string
-	Status    string
-	Page      paging.Page
-}
-
-// Search lists the messages that the caller may see, newest first. Unlike List it looks
-// through a limited number of messages for each page, so a page may be short or empty
-// although there is a next one.
-func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) (paging.List[postern.Message], error) {
-	if err := c.Permit(postern.MessagesRead); err != nil {
-		return paging.List[postern.Message]{}, err
-	}
-	before, err := g.cursors.Number(c.Workspace(), "search", q.Page.Cursor)
-	if err != nil {
-		return paging.List[postern.Message]{}, err
-	}
-	if q.DeviceID != "" { // an unknown device is an error and not an empty list
-		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
-			return paging.List[postern.Message]{}, err
-		}
-	}
-	limit := q.Page.Limit
-	if limit == 0 {
-		limit = paging.DefaultLimit
-	}
-	s := store.MessageSearch{
-		Devices:   slices.Clone(c.Key.Devices),
-		DeviceID:  q.DeviceID,
-		ChatID:    q.ChatID,
-		Direction: q.Direction,
-		Status:    q.Status,
-	}
-	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, before, limit)
-	if err != nil || !p.More {
-		return paging.List[postern.Message]{Data: p.Messages}, err
-	}
-	return paging.List[postern.Message]{
-		Data: p.Messages,
-		Next: g.cursors.At(c.Workspace(), "search", strconv.FormatInt(p.Last, 10)),
-	}, nil
 }
 
 // Chats lists the chats of a device, the one with the newest message first.

@@ -47,7 +47,7 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 		before = math.MaxInt64
 	}
 	var n int
-	if err = s.db.Row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1
+	if err = s.look(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1
 		AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
 		return p, err
 	}

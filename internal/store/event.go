@@ -225,7 +225,7 @@ func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilte
 	limit int) (p EventPage, err error) {
 	var first int64
 	var n int
-	err = s.db.Row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
+	err = s.look(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC
 		LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
 	if err != nil {
@@ -275,7 +275,7 @@ var errPageFull = errors.New("a page is full")
 // scan returns the last position that one page may read after a position, and the number of
 // events up to it.
 func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
-	err = s.db.Row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
+	err = s.look(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`,
 		[]any{ws, after, logScan}, &last, &n)
 	return last, n, err

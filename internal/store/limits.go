@@ -27,8 +27,9 @@ const (
 	logBytes      = 1<<20 - 32<<10 // of event bodies on a page of the log; the rest of 1 MiB is for commas and a cursor
 	textBytes     = 1 << 20        // of texts, after which a page of messages is full
 	logScan       = 10_000         // events that one page of the log reads
-	messageScan   = 5000           // messages that one page of a search reads
+	messageScan   = 2000           // messages that one page of a list looks at
 	plainScan     = 500            // messageScan when the index covers all conditions but the present number
+	textScan      = 2000           // workspaces or users among which one page searches a text
 
 	// lineWait is how long an event delivered in order waits for the one before it in its
 	// chat, counted from the first attempt of that one.

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"postern/internal/db"
@@ -120,17 +122,6 @@ func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Me
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
-// MessageFilter narrows a list of messages. A zero field does not restrict the list.
-type MessageFilter struct {
-	Devices   []postern.DeviceID // nil for all
-	ChatID    string
-	Direction string
-	Status    string
-	Since     postern.Time // inclusive
-	Until     postern.Time // exclusive
-	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
-}
-
 // current returns the condition that a message, under its name in the statement, belongs to
 // the present number of its device. It compares the message's n, which is sufficient
 // because the queue of a device is empty while its number changes; see [lowerHistory].
@@ -157,26 +148,6 @@ func unlessFull(err error) error {
 		return nil
 	}
 	return err
-}
-
-// List returns a workspace's messages, newest first. p.After is the id of the last message
-// of the previous page. It ends with the message that makes it larger than textBytes.
-func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter,
-	p Page) (list []postern.Message, err error) {
-	var size texts
-	err = s.db.Rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
-		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
-		AND ($3 = 'null' OR device_id IN `+s.db.InList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5)
-			AND ($6 = '' OR status = $6)
-		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8)
-		AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived},
-		func(r *sql.Rows) error {
-			m, err := scanMessage(r)
-			list = append(list, m)
-			return cmp.Or(err, size.add(m))
-		})
-	return list, unlessFull(err)
 }
 
 // RecordInbound stores a message that arrived. When the network delivers the message again,
@@ -270,106 +241,211 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 	return events, err
 }
 
-// MessageSearch narrows a search. A zero field does not restrict it.
+// MessageSearch narrows a list of messages. A zero field does not restrict it.
 type MessageSearch struct {
 	Devices   []postern.DeviceID // nil for all devices of the workspace
 	DeviceID  postern.DeviceID
 	ChatID    string
 	Direction string
 	Status    string
+	Since     postern.Time // inclusive
+	Until     postern.Time // exclusive
+	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
 }
 
-// MessagePage is a part of the results of a search, newest first.
+// MessagePlace is a place in a list of messages. The zero place is its start.
+type MessagePlace struct {
+	N  int64
+	At postern.Time // 0 unless the list is [MessageSearch.ByTime]
+}
+
+// MessagePage is a part of a list, newest first.
 type MessagePage struct {
 	Messages []postern.Message
-	Last     int64 // the messages were read down to this place
-	More     bool  // there may be results below Last
+	Last     MessagePlace // the messages were read down to this place
+	More     bool         // there may be results below Last
 }
 
-// Search searches the messages of a workspace's present numbers, newest first, from below a
-// place; 0 starts at the newest. A page may have fewer messages than limit even though
-// there are more: the search follows the narrowest index, and one page reads a bounded
-// number of its entries to check the conditions that the index does not cover.
-func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64,
+// Search lists messages of a workspace, newest first, from below a place. A page may have
+// fewer messages than limit even though there are more: the search follows the narrowest
+// index, and one page looks at a bounded number of its entries to check the conditions that
+// the index does not cover.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, below MessagePlace,
 	limit int) (p MessagePage, err error) {
-	way, first, second := q.way(ws)
-	look := q.look(limit)
-	var newest, n int
-	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest,
-		&n); err != nil || n == 0 {
+	if q.DeviceID == "" && len(q.Devices) == 1 {
+		q.DeviceID, q.Devices = q.Devices[0], nil
+	}
+	w, upper, lower := q.way(ws), q.upper(below), MessagePlace{At: q.Since}
+	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
 		return p, err
 	}
-	p.More = n == look
-	var places []int64
+	if p.More = p.Last.N != 0; p.More {
+		lower = p.Last
+	}
+	var last MessagePlace
 	var size texts
-	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status,
-		asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
-		var place int64
-		m, err := scanMessage(withTail{r, []any{&place}})
-		p.Messages, places = append(p.Messages, m), append(places, place)
+	err = s.db.Rows(ctx, s.searched(w), s.searchArgs(ws, q, w, upper, lower, limit), func(r *sql.Rows) error {
+		if len(p.Messages) == limit {
+			p.Last, p.More = last, true
+			return nil
+		}
+		m, err := scanMessage(withTail{r, []any{&last.N}})
+		last.At = w.timeOf(m)
+		p.Messages = append(p.Messages, m)
 		return cmp.Or(err, size.add(m))
 	})
-	if n := min(len(places), limit); n < len(places) || size > textBytes {
-		p.Messages, p.Last, p.More = p.Messages[:n], places[n-1], true
+	if size > textBytes {
+		p.Last, p.More = last, true
 	}
 	return p, unlessFull(err)
 }
 
-// way returns the condition of the narrowest index, and its two parameters, $3 and $4. Of
-// the statuses only failed and expired have an index, because such messages are rare and
-// may be far back. Messages that wait are among the newest, and the other statuses match
-// nearly every message.
-func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second any) {
-	switch {
-	case s.ChatID != "" && s.DeviceID != "":
-		return `device_id = $3 AND chat_id = $4`, s.DeviceID, s.ChatID
-	case s.ChatID != "":
-		return `device_id IN (SELECT id FROM device WHERE workspace_id = $3) AND chat_id = $4`, ws, s.ChatID
-	case s.Status == string(postern.Failed) || s.Status == string(postern.Expired):
-		return `workspace_id = $3 AND status IN ('failed', 'expired') AND $4 = ''`, ws, ""
-	case s.DeviceID != "":
-		return `device_id = $3 AND $4 = ''`, s.DeviceID, ""
-	}
-	return `workspace_id = $3 AND $4 = ''`, ws, ""
+// ByTime reports whether the list is in the order of time, and not of acceptance. The two
+// differ only for messages that were accepted while the clock was set back.
+func (s MessageSearch) ByTime() bool {
+	return s.ChatID == "" && !s.rare() && (s.Since != 0 || s.Until != 0)
 }
 
-// look returns how many messages one page reads: fewer when the index covers all conditions
-// except that of the present number.
+// rare reports whether the status has an index. Of the statuses only failed and expired
+// have one, because such messages are rare and may be far back. Messages that wait are
+// among the newest, and the other statuses match nearly every message.
+func (s MessageSearch) rare() bool {
+	return s.Status == string(postern.Failed) || s.Status == string(postern.Expired)
+}
+
+// upper returns the place below which the list continues.
+func (s MessageSearch) upper(below MessagePlace) MessagePlace {
+	if below.N == 0 {
+		below = MessagePlace{math.MaxInt64, math.MaxInt64}
+	}
+	if s.Until != 0 && below.At >= s.Until {
+		below.At = s.Until
+		if s.ByTime() {
+			below.N = 0
+		}
+	}
+	return below
+}
+
+// way is an index that finds the candidates for a list in its order.
+type way struct {
+	where  string // with ? for each of the values
+	values []any
+	byTime bool
+}
+
+// way returns the narrowest index.
+func (s MessageSearch) way(ws postern.WorkspaceID) way {
+	switch {
+	case s.ChatID != "":
+		return way{`workspace_id = ? AND chat_id = ?`, []any{ws, s.ChatID}, false}
+	case s.rare():
+		return way{`workspace_id = ? AND status IN ('failed', 'expired')`, []any{ws}, false}
+	case s.ByTime():
+		return way{`workspace_id = ?`, []any{ws}, true}
+	case s.DeviceID != "":
+		return way{`device_id = ?`, []any{s.DeviceID}, false}
+	}
+	return way{`workspace_id = ?`, []any{ws}, false}
+}
+
+// between returns the condition for the candidates between two places, with the lower one.
+func (w way) between() string {
+	if w.byTime {
+		return w.where + ` AND (created_at, n) < (?, ?) AND (created_at, n) >= (?, ?)`
+	}
+	return w.where + ` AND n < ? AND n >= ?`
+}
+
+func (w way) args(upper, lower MessagePlace) []any {
+	if w.byTime {
+		return append(slices.Clip(w.values), upper.At, upper.N, lower.At, lower.N)
+	}
+	return append(slices.Clip(w.values), upper.N, lower.N)
+}
+
+func (w way) order() string {
+	if w.byTime {
+		return ` ORDER BY created_at DESC, n DESC`
+	}
+	return ` ORDER BY n DESC`
+}
+
+func (w way) timeOf(m postern.Message) postern.Time {
+	if w.byTime {
+		return m.CreatedAt
+	}
+	return 0
+}
+
+// look returns how many candidates one page looks at: fewer when the index covers all
+// conditions except that of the present number.
 func (s MessageSearch) look(limit int) int {
-	if s.Devices == nil && s.Direction == "" && s.Status == "" {
+	covered := s.ChatID == "" || s.DeviceID == "" && s.Since == 0 && s.Until == 0
+	if s.ByTime() {
+		covered = s.DeviceID == ""
+	}
+	if covered && s.Devices == nil && s.Direction == "" && s.Status == "" && !s.Archived {
 		return max(plainScan, limit+1)
 	}
 	return max(messageScan, limit+1)
 }
 
-// part returns the condition for the places that one page reads.
-func part(way string) string {
-	return `SELECT n FROM message WHERE ` + way + ` AND n < $1 ORDER BY n DESC LIMIT $2 + 0`
+// lookBack returns the place of the last candidate that one page looks at; the zero place
+// when there are fewer.
+func (s Messages) lookBack(ctx context.Context, w way, upper, lower MessagePlace,
+	look int) (last MessagePlace, err error) {
+	err = s.look(ctx, lastOf(w), append(w.args(upper, lower), look-1), &last.N, &last.At)
+	return last, err
 }
 
-// lookBack returns the query for the bounds of the places that one page reads, and for the
-// number of messages between them.
-func lookBack(way string) string {
-	return `SELECT coalesce(min(n), 0), coalesce(max(n), 0), count(*) FROM (` + part(way) + `) looked`
+func lastOf(w way) string {
+	columns := `n, 0`
+	if w.byTime {
+		columns = `n, created_at`
+	}
+	return numberFrom(`SELECT `+columns+` FROM message WHERE `+w.between()+w.order()+` LIMIT 1 OFFSET ? + 0`, 1)
 }
 
-// searched returns the query for the results within such a part.
-func (s Messages) searched(way string) string {
-	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
-		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8)
-		AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
-		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
+// searched returns the query for the results among the candidates. Only the subquery has
+// conditions that an index answers: with others beside it, SQLite walks over all messages
+// between two numbers, whichever workspace they belong to.
+func (s Messages) searched(w way) string {
+	return numberFrom(`SELECT `+messageColumns+`, n FROM message
+		WHERE n IN (SELECT n FROM message WHERE `+w.between()+w.order()+` LIMIT ? + 0)
+		AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
+		AND (? = '' OR status = ?)
+		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
+		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
+		AND (`+current("message")+`) = (CAST(? AS BIGINT) = 0)`+w.order()+` LIMIT ? + 0`, 2)
+}
+
+func (s Messages) searchArgs(ws postern.WorkspaceID, q MessageSearch, w way, upper, lower MessagePlace,
+	limit int) []any {
+	args := append([]any{asJSON(q.Devices)}, w.args(upper, lower)...)
+	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction, q.Status, q.Status,
+		q.Since, q.Since, q.Until, q.Until, q.Archived, limit+1)
+}
+
+// numberFrom replaces each ? of a query by a numbered parameter, from a number on.
+func numberFrom(query string, from int) string {
+	parts := strings.Split(query, "?")
+	for i := range parts[1:] {
+		parts[i] += "$" + strconv.Itoa(from+i)
+	}
+	return strings.Join(parts, "")
 }
 
 // chatKey is a chat of a device.
 type chatKey struct {
-	device postern.DeviceID
-	chat   string
+	workspace postern.WorkspaceID
+	device    postern.DeviceID
+	chat      string
 }
 
-var summarizeChats = db.NewStatement("device, chat",
+var summarizeChats = db.NewStatement("workspace, device, chat",
 	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
-	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
+	WHERE workspace_id = @workspace AND chat_id = @chat AND device_id = @device ORDER BY n DESC LIMIT 1
 	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
 
 // chatSummaries maintain the newest message of each chat, with one write for all new
@@ -383,7 +459,7 @@ func newChatSummaries() chatSummaries { return chatSummaries{} }
 // Note adds a new message.
 func (s chatSummaries) Note(change any) {
 	if c, is := change.(MessageMoved); is && c.From == "" {
-		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
+		s[chatKey{c.Message.WorkspaceID, c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
 	}
 }
 
@@ -391,7 +467,7 @@ func (s chatSummaries) Note(change any) {
 func (s chatSummaries) Write(t *db.Tx) error {
 	rows := make([][]any, 0, len(s))
 	for k := range s {
-		rows = append(rows, []any{k.device, k.chat})
+		rows = append(rows, []any{k.workspace, k.device, k.chat})
 	}
 	clear(s)
 	if t.Postgres() {

@@ -163,10 +163,9 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 			}
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.undecryptable", "message.received")
-		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
-		if err != nil || len(list) != 1 || list[0].Content.Text != "now it can be read" ||
-			list[0].ID != dark.Message.ID {
-			t.Errorf("messages = %+v (%v), want the one, completed", list, err)
+		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
+		if len(list) != 1 || list[0].Content.Text != "now it can be read" || list[0].ID != dark.Message.ID {
+			t.Errorf("messages = %+v, want the one, completed", list)
 		}
 	})
 }
@@ -185,9 +184,8 @@ func TestForeignRowsCannotBeSeen(t *testing.T) {
 		if got := postern.ReasonOf(err); got != postern.NotFound {
 			t.Errorf("no message: %s, want not-found", got)
 		}
-		if list, err := db.Messages.List(t.Context(), other, MessageFilter{}, Page{Limit: 10}); len(list) != 0 ||
-			err != nil {
-			t.Errorf("another workspace lists %d messages (%v)", len(list), err)
+		if list := messagesOf(t, db, other, MessageSearch{}); len(list) != 0 {
+			t.Errorf("another workspace lists %d messages", len(list))
 		}
 	})
 }
@@ -340,21 +338,12 @@ func TestPagesFollowEachOther(t *testing.T) {
 		for range 7 {
 			want = append([]string{string(queue(t, db, d).ID)}, want...)
 		}
-		var got []string
-		p := Page{Limit: 3}
-		for range 5 {
-			list, err := db.Messages.List(t.Context(), d.WorkspaceID,
-				MessageFilter{Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound, Since: testNow,
-					Until: testNow.Add(time.Hour)}, p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range list {
-				got = append(got, string(m.ID))
-				p.After = string(m.ID)
-			}
+		for name, q := range map[string]MessageSearch{
+			"of a device": {Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound},
+			"of a period": {DeviceID: d.ID, Since: testNow, Until: testNow.Add(time.Hour)},
+		} {
+			sameText(t, "pages "+name, finds(t, db, d.WorkspaceID, q, 3), want...)
 		}
-		sameText(t, "pages", got, want...)
 	})
 }
 

@@ -17,7 +17,7 @@ type recorder struct {
 	list []string
 }
 
-func (r *recorder) add(query string) {
+func (r *recorder) add(query string, _ []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, query)
@@ -36,7 +36,7 @@ func (r *recorder) take() []string {
 func (e engine) openTraced(t *testing.T) (*Store, *recorder) {
 	t.Helper()
 	r, opts := &recorder{}, e.options(t)
-	opts.trace = r.add
+	opts.Trace = r.add
 	return reopen(t, opts), r
 }
 

@@ -88,7 +88,7 @@ const introduction = `A gateway that sends and receives messages through a linke
 
 Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem document (RFC 9457): ` + "`code`" + ` is the stable word to branch on; ` + "`type`" + ` ends in the precise reason and is the address of a page about it. Each operation lists its reasons. In addition, an unknown path is answered with 404 ` + "`not-found`" + `, and a method that a path does not support with 405 ` + "`method-not-allowed`" + ` and an ` + "`Allow`" + ` header.
 
-Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get the next one. A page is at most 1 MiB of JSON, so it may be shorter than ` + "`limit`" + `. A POST that creates something accepts an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. The [changelog](/docs/changelog) lists all changes.`
+Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get the next one. A page is at most 1 MiB of JSON, so it may be shorter than ` + "`limit`" + `, or even empty when a filter matches little; the list ends when ` + "`nextCursor`" + ` is null. A POST that creates something accepts an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. The [changelog](/docs/changelog) lists all changes.`
 
 // components begins a reference to a schema.
 const components = "#/components/schemas/"
