@@ -77,7 +77,8 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 0, 0, 0)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+			0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
 			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.RestrictedUntil,
