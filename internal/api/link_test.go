@@ -131,7 +131,7 @@ func TestSandboxScan(t *testing.T) {
 	}
 }
 
-// Whoever sees the code can link a phone of their own, so a key that may only read sees the
+// Anyone who sees the code can link a phone of their own, so a key that may only read sees the
 // attempt without it.
 func TestReadOnlyKeySeesNoCode(t *testing.T) {
 	t.Parallel()

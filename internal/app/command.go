@@ -30,7 +30,7 @@ type Commands struct {
 }
 
 // OpenCommands connects to the running server of the data directory, or opens the database
-// if there is none. The caller must call [Commands.Close].
+// if no server is running. The caller must call [Commands.Close].
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	alone := true
 	stop, err := serveCommands(ctx, cfg)

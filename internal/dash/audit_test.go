@@ -80,7 +80,7 @@ func (s *site) caller(name string) access.Caller {
 	return c
 }
 
-// A webhook receives the messages of the workspace: whoever adds or changes one is written
+// A webhook receives the messages of the workspace: so the user or key that adds or changes one is written
 // down, whatever the way.
 func TestWebhooksOfKeysAndOfTheOperatorAreWrittenDown(t *testing.T) {
 	t.Parallel()

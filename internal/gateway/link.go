@@ -85,7 +85,7 @@ func (in *NewLink) check() error {
 }
 
 // Get finds the newest link attempt of a device. The code that is valid now needs
-// devices:write in addition, because whoever sees it can link a phone of their own.
+// devices:write in addition, because anyone who sees it can link a phone of their own.
 func (g Links) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return postern.Link{}, err

@@ -41,7 +41,7 @@ type Driver interface {
 	// are not stored.
 	Open(ctx context.Context, account string) (Session, error)
 
-	// Forget removes the account's keys. It returns nil if there are none.
+	// Forget removes the account's keys. It returns nil if the account has no keys.
 	Forget(ctx context.Context, account string) error
 }
 

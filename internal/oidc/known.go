@@ -24,7 +24,7 @@ type known struct {
 
 // site returns the configuration of the provider. It reads it again if the cached one is
 // too old; other callers wait meanwhile. If the provider does not answer, site returns
-// the last configuration, or an error that wraps [ErrDown] if there is none.
+// the last configuration, or an error that wraps [ErrDown] if none was ever read.
 func (p *Provider) site(ctx context.Context) (*site, error) {
 	select {
 	case p.known.turn <- struct{}{}:

@@ -355,7 +355,7 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 }
 
 // ByNetworkID returns the message that a device sent under its present number with a
-// network id; ok is false when there is none.
+// network id; ok is false when no message has it.
 func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,
 	networkID string) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2

@@ -48,7 +48,8 @@ func accountsOf(k *testkit.Kit) (linked []string) {
 	return linked
 }
 
-// TestAnotherNumberIsRefusedBeforeAnyKeyIsKept, whoever expected which one.
+// A phone with another number than the device or the attempt expects is refused, and none of
+// its keys are stored.
 func TestAnotherNumberIsRefusedBeforeAnyKeyIsKept(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)

@@ -29,12 +29,16 @@ type content struct{}
 
 func (content) Schema(r huma.Registry) *huma.Schema {
 	text := r.Schema(reflect.TypeFor[text](), true, "")
+	return textOrLocation(r, text)
+}
+
+// textOrLocation is the choice between a schema of a text and that of a location.
+func textOrLocation(r huma.Registry, text *huma.Schema) *huma.Schema {
 	location := r.Schema(reflect.TypeFor[location](), true, "")
 	return &huma.Schema{
 		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
 		Discriminator: &huma.Discriminator{PropertyName: "type",
-			Mapping: map[string]string{"text": text.Ref,
-				"location": location.Ref}},
+			Mapping: map[string]string{"text": text.Ref, "location": location.Ref}},
 	}
 }
 
@@ -50,13 +54,7 @@ type usual struct {
 
 func (place) Schema(r huma.Registry) *huma.Schema {
 	text := r.Schema(reflect.TypeFor[usual](), true, "")
-	location := r.Schema(reflect.TypeFor[location](), true, "")
-	return &huma.Schema{
-		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
-		Discriminator: &huma.Discriminator{PropertyName: "type",
-			Mapping: map[string]string{"text": text.Ref,
-				"location": location.Ref}},
-	}
+	return textOrLocation(r, text)
 }
 
 type option struct {
