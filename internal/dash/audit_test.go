@@ -80,8 +80,8 @@ func (s *site) caller(name string) access.Caller {
 	return c
 }
 
-// A webhook receives the messages of the workspace: so the user or key that adds or changes one is written
-// down, whatever the way.
+// A webhook receives the messages of the workspace. The audit log says who added or changed
+// it: a key, or the operator.
 func TestWebhooksOfKeysAndOfTheOperatorAreWrittenDown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -12,8 +12,8 @@ const (
 	maxKept   = 1 << 10  // bytes of an answer's body that are returned
 	maxURL    = 2048     // bytes of a URL
 
-	// A host may send exchangeBytes for each running exchange, and idleBytes while
-	// there is none. HTTP/1 needs less than half of it. HTTP/2 lets a host send frames
+	// A host may send exchangeBytes for each running exchange, and idleBytes on a
+	// connection without one. HTTP/1 needs less than half of it. HTTP/2 lets a host send frames
 	// that belong to no answer, and their number must be limited.
 	exchangeBytes = 256 << 10
 	idleBytes     = 64 << 10
